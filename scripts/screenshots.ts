@@ -1,7 +1,16 @@
 // Takes a picture of every page of the console, light and dark, for a desk and for a phone, into ./screenshots.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { CHROMIUM, consolePages, furnish, hasChromium, launchChromium, openPage, signIn } from '../test/helpers/console.ts'
+import {
+  CHROMIUM,
+  consolePages,
+  furnish,
+  hasChromium,
+  launchChromium,
+  openPage,
+  populate,
+  signIn,
+} from '../test/helpers/console.ts'
 import { ADMIN_PASSWORD, createInstallation, endEverything, startPawl } from '../test/helpers/process.ts'
 import { runCommand } from './command-line.ts'
 
@@ -22,6 +31,7 @@ await runCommand({ usage, wordsMax: 30 }, async ({ words }) => {
     const installation = await createInstallation('embedded', { isEmpty: true })
     const { url } = await startPawl(installation.env, { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD, PAWL_LOG_LEVEL: 'error' })
     const furnished = await furnish(url, `admin:${ADMIN_PASSWORD}`)
+    await populate(furnished)
     const wanted = consolePages(furnished).filter(([name]) => words.length === 0 || words.includes(name))
     const browser = await launchChromium()
     for (const colorScheme of ['light', 'dark'] as const) {

@@ -1,4 +1,4 @@
-// Serves what pages load: a stylesheet, htmx, an icon. Addresses carry a hash of the content, so browsers may keep them for ever.
+// Serves what pages load: a stylesheet, htmx, a script of its own, an icon. Addresses carry a hash of the content, so browsers may keep them for ever.
 import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { Type } from '@sinclair/typebox'
@@ -10,6 +10,7 @@ import { PawlError } from '../lib/errors.ts'
 export interface Assets {
   readonly style: string
   readonly htmx: string
+  readonly copy: string
   readonly icon: string
 }
 
@@ -25,6 +26,7 @@ export async function serveAssets(app: FastifyInstance): Promise<Assets> {
   const assets = {
     style: await add('style', 'css', 'text/css; charset=utf-8', new URL('style.css', import.meta.url)),
     htmx: await add('htmx', 'js', 'text/javascript; charset=utf-8', new URL('htmx.min.js', import.meta.resolve('htmx.org'))),
+    copy: await add('copy', 'js', 'text/javascript; charset=utf-8', new URL('copy.js', import.meta.url)),
     icon: await add('icon', 'svg', 'image/svg+xml', new URL('icon.svg', import.meta.url)),
   }
   app.get<{ Params: { file: string } }>(

@@ -1,5 +1,7 @@
 // Events of the audit log of phones, for people: what happened in words, and its data name by name.
-import { badge, sayState, type Tone } from './elements.ts'
+import { at, type Query } from './api.ts'
+import { badge, reason, type Tone } from './elements.ts'
+import { sayEvent } from './words.ts'
 import { html, type Markup } from './markup.ts'
 import { link, type PageCall } from './page.ts'
 
@@ -8,31 +10,61 @@ export interface DeviceEvent {
   readonly eventType: string
   readonly eventData: string
   readonly timestamp: number
+  /** User name of the credential that had it verified. */
+  readonly verifiedBy?: string
 }
 
+export interface DeviceEvents {
+  readonly items: readonly DeviceEvent[]
+  /** Where older ones are; absent when there are none. */
+  readonly next?: number
+}
+
+/** What happened to the phones of a user, newest first; of the last 30 days where the page names no time. Throws Refusal for an unknown user. */
+export const readDeviceEvents = ({ api, application = '', now }: PageCall, userId: string, page: Query): Promise<DeviceEvents> =>
+  api.get<DeviceEvents>(at`/admin/applications/${application}/audit`, { timestampFrom: now - RANGE_MS, userId, ...page })
+
 /** What happened; colour and words say the same. */
-export const eventBadge = (eventType: string): Markup => badge(toneOf(eventType), sayState(eventType))
+export const eventBadge = (eventType: string, verifiedBy?: string): Markup =>
+  html`${badge(toneOf(eventType), sayEvent(eventType))}${verifiedBy !== undefined && html` <small>for ${verifiedBy}</small>`}`
 
 const toneOf = (eventType: string): Tone => TONES.find(([pattern]) => pattern.test(eventType))?.[1] ?? 'off'
 
 const TONES: readonly (readonly [RegExp, Tone])[] = [
-  [/fail|mismatch|wrong|block|reject|invalid/i, 'bad'],
+  [/fail|mismatch|not_match|too_low|wrong|block|reject|invalid/i, 'bad'],
   [/approved|committed|_ok$|unblock/i, 'good'],
   [/created|exchanged/i, 'info'],
 ]
 
-/** The data of an event: its members where it is an object in JSON, else as it is. */
+/**
+ * The data of an event: its members where it is an object in JSON; of a code what it was made for, with the rest behind a click; else as it is.
+ */
 export function eventData(call: PageCall, text: string): Markup {
   const members = readMembers(text)
-  if (members === undefined) return html`<code>${text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}…` : text}</code>`
+  if (members === undefined) return renderLines(text)
   return html`<dl class="members">${members.map(
     ([name, value]) =>
-      html`<div><dt>${name}</dt><dd>${
+      html`<div><dt>${MEMBERS.get(name) ?? name}</dt><dd>${
         name === 'operationId'
           ? html`<a href="${link(call, `/operations/${encodeURIComponent(value)}`)}">${value.slice(0, ID_SHOWN)}</a>`
-          : value
+          : name === 'reason'
+            ? reason(value)
+            : value
       }</dd></div>`,
   )}</dl>`
+}
+
+const MEMBERS: ReadonlyMap<string, string> = new Map([
+  ['operationId', 'operation'],
+  ['operationType', 'type'],
+])
+
+/** `POST`, `/operation/authorize` and the body, a line each (cloud §7). */
+function renderLines(text: string): Markup {
+  const [method = '', resource, ...rest] = text.split('\n')
+  if (resource === undefined) return html`<code>${text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}…` : text}</code>`
+  const body = rest.join('\n')
+  return html`<code>${method} ${resource}</code>${body !== '' && html` <details class="more is-small"><summary>What was signed</summary><pre>${body.length > BODY_MAX ? `${body.slice(0, BODY_MAX)}…` : body}</pre></details>`}`
 }
 
 function readMembers(text: string): readonly (readonly [string, string])[] | undefined {
@@ -46,4 +78,6 @@ function readMembers(text: string): readonly (readonly [string, string])[] | und
 }
 
 const TEXT_MAX = 200
+const BODY_MAX = 1_000
 const ID_SHOWN = 8
+const RANGE_MS = 30 * 86_400_000

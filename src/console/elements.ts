@@ -3,6 +3,7 @@ import { PawlError } from '../lib/errors.ts'
 import { drawQrCode, fitsQrCode } from './qr-code.ts'
 import { html, type Markup, nothing, trust, type Value } from './markup.ts'
 import type { PageCall } from './page.ts'
+import { sayReason, sayState } from './words.ts'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'off' | 'info'
 
@@ -29,11 +30,8 @@ const TONES: Readonly<Record<string, Tone>> = {
 /** A state of the API, in words. */
 export const stateBadge = (state: string): Markup => badge(TONES[state] ?? 'info', sayState(state))
 
-/** `PENDING_COMMIT` as `Pending commit`. */
-export const sayState = (state: string): string => {
-  const words = state.toLowerCase().replaceAll('_', ' ')
-  return words.charAt(0).toUpperCase() + words.slice(1)
-}
+/** A reason in words; the exact one stands beside the pointer. */
+export const reason = (text: string): Markup => html`<span title="${text}">${sayReason(text)}</span>`
 
 /** A time (ms) as people say it, with the exact one beside the pointer. */
 export const ago = (now: number, then: number): Markup =>
@@ -68,21 +66,11 @@ export const card = (heading: string, body: Value, aside: Value = nothing): Mark
   html`<section class="card"><header class="card-head"><h2>${heading}</h2>${aside}</header>${body}</section>`
 
 /** Head of a page: where it is, what it is, and what can be done. */
-export const pageHead = (title: string, { lead, actions, back }: { lead?: Value; actions?: Value; back?: Markup } = {}): Markup =>
+export const pageHead = (title: Value, { lead, actions, back }: { lead?: Value; actions?: Value; back?: Markup } = {}): Markup =>
   html`<header class="page-head">
     <div>${back && html`<p class="crumb">${back}</p>`}<h1>${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
     ${actions && html`<div class="page-actions">${actions}</div>`}
   </header>`
-
-/** A list that becomes a stack of cards on a phone. Each row has as many cells as there are columns. */
-export const table = (caption: string, columns: readonly string[], rows: readonly (readonly Value[])[]): Markup =>
-  html`<table class="rows">
-    <caption class="hidden">${caption}</caption>
-    <thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
-    <tbody>${rows.map(
-      (cells) => html`<tr>${cells.map((cell, i) => html`<td data-label="${columns[i] ?? ''}"><div>${cell}</div></td>`)}</tr>`,
-    )}</tbody>
-  </table>`
 
 /** Names and values. */
 export const facts = (rows: readonly (readonly [string, Value] | false | undefined)[]): Markup =>
@@ -92,8 +80,9 @@ export const facts = (rows: readonly (readonly [string, Value] | false | undefin
 export const empty = (title: string, text: Value, action: Value = nothing): Markup =>
   html`<div class="empty"><p class="empty-title">${title}</p><p>${text}</p>${action}</div>`
 
-/** A value that is to be copied whole. */
-export const code = (text: string): Markup => html`<code class="value">${text}</code>`
+/** A value that is to be copied whole, with a button for that where scripts run (copy.js). `what` it is, for those who do not see its name. */
+export const code = (text: string, what = 'it'): Markup =>
+  html`<span class="copied"><code class="value">${text}</code><button type="button" class="button is-small copy" data-copy="${text}">Copy<span class="hidden"> ${what}</span></button></span>`
 
 /** A QR code of a text; `label` says what it is for. Throws REQUEST_INVALID for a text that none holds. */
 export function qr(text: string, label: string): Markup {
@@ -179,6 +168,8 @@ export interface ActionOptions {
   readonly tone?: 'primary' | 'plain' | 'danger'
   /** Beside the button. */
   readonly beside?: Value
+  /** The button stays in sight while the form is longer than the window. */
+  readonly isSticky?: boolean
   /** Hidden members. */
   readonly hidden?: Readonly<Record<string, string>>
 }
@@ -188,12 +179,12 @@ export const actionForm = (
   { session, here }: Pick<PageCall, 'session' | 'here'>,
   action: string,
   label: string,
-  { fields = nothing, tone = 'primary', hidden = {}, beside = nothing }: ActionOptions = {},
+  { fields = nothing, tone = 'primary', hidden = {}, beside = nothing, isSticky = false }: ActionOptions = {},
 ): Markup =>
   html`<form method="post" action="${here}" class="form">
     <input type="hidden" name="csrf" value="${session.formToken}"><input type="hidden" name="action" value="${action}">
     ${Object.entries(hidden).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
-    ${fields}<div class="buttons"><button class="button is-${tone}">${label}</button>${beside}</div>
+    ${fields}<div class="buttons${isSticky && ' is-sticky'}"><button class="button is-${tone}">${label}</button>${beside}</div>
   </form>`
 
 /** The same behind a step that asks whether it is meant. */
@@ -203,12 +194,39 @@ export const guardedForm = (
   label: string,
   { question, ...options }: ActionOptions & { readonly question: Value },
 ): Markup =>
-  html`<details class="guarded"><summary class="button is-plain">${label}…</summary><div class="guarded-body"><p>${question}</p>${actionForm(
+  html`<details class="guarded"><summary class="button is-plain"><span class="when-closed">${label}…</span><span class="when-open">Do not</span></summary><div class="guarded-body"><p>${question}</p>${actionForm(
     call,
     action,
     label,
     { tone: 'danger', ...options },
   )}</div></details>`
+
+export interface Chip {
+  readonly label: string
+  readonly href: string
+  readonly isChosen: boolean
+}
+
+/** A filter whose choices are links, each to the list as it would be. */
+export const chips = (name: string, choices: readonly Chip[]): Markup =>
+  html`<ul class="chips" aria-label="${name}">${choices.map(
+    ({ label, href, isChosen }) => html`<li><a href="${href}"${isChosen && html` aria-current="true"`}>${label}</a></li>`,
+  )}</ul>`
+
+export interface Step {
+  readonly title: Value
+  readonly note?: Value
+  /** Milliseconds; undefined where it is not known or has not come. */
+  readonly at?: number | undefined
+  readonly tone?: Tone | undefined
+}
+
+/** What happened one after the other, in the order that is given. */
+export const timeline = (now: number, steps: readonly Step[]): Markup =>
+  html`<ol class="steps">${steps.map(
+    ({ title, note, at, tone }) =>
+      html`<li${tone !== undefined && html` class="is-${tone}"`}>${title}<br><small>${at !== undefined && html`${exactTime(at)}, ${ago(now, at)}`}${at !== undefined && note !== undefined && note !== false && ' · '}${note}</small></li>`,
+  )}</ol>`
 
 /** A form that looks for something; `hidden` goes with it. */
 export const searchForm = (

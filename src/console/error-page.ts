@@ -5,8 +5,9 @@ import type { ErrorCode } from '../lib/errors.ts'
 import type { Refusal } from './api.ts'
 import type { Assets } from './assets.ts'
 import { renderBare } from './layout.ts'
+import { empty, pageHead } from './elements.ts'
 import { html } from './markup.ts'
-import { rootOf } from './page.ts'
+import { rootOf, type View } from './page.ts'
 
 /** Renders what is thrown in the console. */
 export const createErrorPage =
@@ -22,16 +23,24 @@ export const createErrorPage =
     })
   }
 
-/** Renders what the API did not give to the page that asked for it. */
+/** Renders what the API did not give before there was a page: an application that is not there. */
 export const createRefusalPage =
   (assets: Assets) =>
-  ({ status, message, violations }: Refusal, reply: FastifyReply): FastifyReply =>
-    send(assets, reply, {
-      status,
-      title: status >= 500 ? 'Not available' : 'Not found',
-      text: `${message}.`,
-      note: violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`).join(', '),
-    })
+  (refusal: Refusal, reply: FastifyReply): FastifyReply =>
+    send(assets, reply, { status: refusal.status, ...describe(refusal) })
+
+/** What stands in the place of a page that asked for it; the menu stays. */
+export function refusalView(refusal: Refusal, overview: string): View {
+  const { title, text, note } = describe(refusal)
+  const back = html`<a class="button is-plain" href="${overview}">To the overview</a>`
+  return { title, body: html`${pageHead(title)}${empty(text, note, back)}` }
+}
+
+const describe = ({ status, message, violations }: Refusal): Omit<Failure, 'status'> => ({
+  title: status >= 500 ? 'Not available' : status === 403 ? 'Not for this credential' : 'Not found',
+  text: `${message}.`,
+  note: violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`).join(', '),
+})
 
 interface Failure {
   readonly status: number

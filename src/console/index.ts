@@ -7,12 +7,13 @@ import { renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
 import { PawlError } from '../lib/errors.ts'
 import { type Api, createApi, Refusal } from './api.ts'
 import { serveAssets } from './assets.ts'
-import { createErrorPage, createRefusalPage } from './error-page.ts'
+import { createErrorPage, createRefusalPage, refusalView } from './error-page.ts'
 import { renderPage } from './layout.ts'
 import {
   type ApplicationSummary,
   type Form,
   formOf,
+  link,
   type Outcome,
   type Page,
   type PageCall,
@@ -62,12 +63,14 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
     const form = isPost ? formOf(request) : NO_FORM
     if (isPost && !isFormTokenOf(session, form.text('csrf')))
       throw new PawlError('REQUEST_INVALID', { detail: 'a form without the token of its session' })
+    let call: PageCall | undefined
     try {
-      const call = await openCall(app, parts, session, request, form)
+      call = await openCall(app, parts, session, request, form)
       return await answer(page, call, reply)
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
-      return renderRefusal(error, reply)
+      if (call === undefined) return renderRefusal(error, reply)
+      return sendView(reply.code(error.status), page, call, refusalView(error, link(call, '/')))
     }
   }
 

@@ -49,8 +49,9 @@ const row = (label: string, value: Value): Markup => html`<div><dt>${label}</dt>
 const partyName = (party: unknown): string =>
   isObject(party) ? [textOf(party['name']), textOf(party['description'])].filter(Boolean).join(', ') : ''
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null
 
-/** Amounts are raw JSON numbers, which say themselves what they are. */
-const textOf = (value: unknown): string =>
+/** A member of a row as a text. Amounts are raw JSON numbers, which say themselves what they are. */
+export const textOf = (value: unknown): string =>
   value === undefined || value === null ? '' : typeof value === 'string' ? value : JSON.stringify(value)

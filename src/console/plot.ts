@@ -1,5 +1,6 @@
 // Small plots of what happened over time: stacked bars as an SVG, drawn by the server.
-import { html, type Markup, nothing } from './markup.ts'
+import { sayDistance } from './elements.ts'
+import { html, type Markup } from './markup.ts'
 
 const KINDS = ['good', 'bad', 'rest'] as const
 /** How high each part of a bar is, in the unit of the plot. */
@@ -16,16 +17,14 @@ export interface PlotOptions {
   readonly to: number
   /** What it shows, for those who do not see it. */
   readonly label: string
-  /** Below its ends. */
-  readonly ends: readonly [string, string]
 }
 
 const BARS = 48
-const PLACES_MIN = 24
+const TICKS = [0, 0.25, 0.5, 0.75, 1]
 const [WIDTH, HEIGHT] = [640, 100]
 
 /** Bars of marks between two times. */
-export function plot(marks: readonly Mark[], { from, to, label, ends }: PlotOptions): Markup {
+export function plot(marks: readonly Mark[], { from, to, label }: PlotOptions): Markup {
   const width = (to - from) / BARS
   const bars = Array.from({ length: BARS }, () => ({ good: 0, bad: 0, rest: 0 }))
   for (const { time, kind } of marks) {
@@ -33,37 +32,35 @@ export function plot(marks: readonly Mark[], { from, to, label, ends }: PlotOpti
     if (bar !== undefined) bar[kind] += 1
   }
   const top = Math.max(1, ...bars.map(heightOf))
-  return html`<figure class="plot"><p class="plot-ends"><span>${top} at the most</span></p>
-    ${drawBars(bars, top, label)}
-    <p class="plot-ends"><span>${ends[0]}</span><span>${ends[1]}</span></p></figure>`
+  const barMinutes = width / 60_000
+  return html`<figure class="plot"><p class="plot-ends"><span>${top} in ${barMinutes >= 2 ? `${Math.round(barMinutes)} minutes` : `${Math.round(width / 1000)} seconds`}</span></p>
+    ${drawBars(bars, top, label, BARS)}
+    <p class="plot-ends">${TICKS.map((part) => html`<span>${part === 1 ? 'now' : sayDistance((part - 1) * (to - from))}</span>`)}</p></figure>`
 }
 
 export interface SmallPlot {
   readonly name: string
   readonly value: string
   readonly note: string
+  /** Of equal stretches of the time that is shown; empty where nothing is known. */
   readonly bars: readonly Bar[]
   /** The scale when nothing is higher. */
   readonly least: number
+  /** What the height of the plot stands for, in words. */
+  readonly sayTop: (top: number) => string
 }
 
 /** A figure with the plot of what it was before. */
-export const smallPlot = ({ name, value, note, bars, least }: SmallPlot): Markup =>
-  html`<figure class="small-plot"><figcaption><span class="figure-name">${name}</span><span class="small-plot-value">${value}</span></figcaption>
-    ${drawBars(bars, Math.max(least, ...bars.map(heightOf)), `${name}: ${value}, ${note}`)}<small>${note}</small></figure>`
+export function smallPlot({ name, value, note, bars, least, sayTop }: SmallPlot): Markup {
+  const top = Math.max(least, ...bars.map(heightOf))
+  return html`<figure class="small-plot"><figcaption><span class="figure-name">${name}</span><span class="small-plot-value">${value}</span></figcaption>
+    ${drawBars(bars, top, `${name}: ${value}, ${note}`, bars.length)}<p class="plot-ends"><span>${note}</span><span>0 to ${sayTop(top)}</span></p></figure>`
+}
 
 const heightOf = ({ good = 0, bad = 0, rest = 0 }: Bar): number => good + bad + rest
 
-const drawBars = (bars: readonly Bar[], top: number, label: string): Markup =>
-  html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${
-    bars.length === 0 ? nothing : drawFromRight(bars, top)
-  }</svg>`
-
-/** The last bar stands at the right end, however few there are. */
-function drawFromRight(bars: readonly Bar[], top: number): readonly (readonly Markup[])[] {
-  const places = Math.max(PLACES_MIN, bars.length)
-  return bars.map((bar, i) => drawBar(bar, places - bars.length + i, WIDTH / places, top))
-}
+const drawBars = (bars: readonly Bar[], top: number, label: string, places: number): Markup =>
+  html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${bars.map((bar, i) => drawBar(bar, i, WIDTH / Math.max(1, places), top))}</svg>`
 
 function drawBar(bar: Bar, place: number, step: number, top: number): readonly Markup[] {
   let y = HEIGHT

@@ -4,9 +4,9 @@ import type { Look } from '../metrics/look.ts'
 import { html, type Markup } from './markup.ts'
 import { type Bar, smallPlot } from './plot.ts'
 
-/** Plots of requests, codes, webhooks, event loop and memory, and of the connections to a PostgreSQL. */
-export function processPlots({ history, pool }: Look): Markup {
-  const groups = groupSamples(history)
+/** Plots of the hour before `at` (ms), a bar a minute, empty before the start: requests, codes, webhooks, event loop and memory, and of the connections to a PostgreSQL. */
+export function processPlots({ history, pool }: Look, at: number): Markup {
+  const groups = groupByMinute(history, Math.max(at, history.at(-1)?.at ?? at))
   const last = history.slice(-RATE_SAMPLES)
   const sum = (samples: readonly Sample[], ...names: readonly Counted[]): number =>
     samples.reduce((total, sample) => total + names.reduce((own, name) => own + sample[name], 0), 0)
@@ -20,9 +20,9 @@ export function processPlots({ history, pool }: Look): Markup {
   const refused = sum(history, 'codesRefused')
   const undelivered = sum(history, 'messagesFailed')
   return html`<div class="small-plots">
-    ${smallPlot({ name: 'Requests', value: `${sayRate(rate(last, 'requests'))}/s`, note: failures === 0 ? 'none failed' : `${failures} failed`, least: 1, bars: bars((some) => ({ good: rate(some, 'requests') - rate(some, 'failures'), bad: rate(some, 'failures') })) })}
-    ${smallPlot({ name: 'Codes of phones', value: codes === 0 ? '–' : `${Math.round(((codes - refused) / codes) * 100)} % right`, note: codes === 0 ? 'none in the hour' : `${codes} checked, ${refused} refused`, least: 1, bars: bars((some) => ({ good: sum(some, 'codesAccepted'), bad: sum(some, 'codesRefused') })) })}
-    ${smallPlot({ name: 'Webhook messages', value: `${sayRate(rate(last, 'messagesDelivered', 'messagesFailed') * 60)}/min`, note: undelivered === 0 ? 'no attempt failed' : `${undelivered} attempts failed`, least: 1, bars: bars((some) => ({ good: sum(some, 'messagesDelivered'), bad: sum(some, 'messagesFailed') })) })}
+    ${smallPlot({ name: 'Requests', value: `${sayRate(rate(last, 'requests'))}/s`, note: failures === 0 ? 'none failed' : `${failures} failed`, least: 1, sayTop: (top) => `${sayRate(top)}/s`, bars: bars((some) => ({ good: rate(some, 'requests') - rate(some, 'failures'), bad: rate(some, 'failures') })) })}
+    ${smallPlot({ name: 'Codes of phones', value: codes === 0 ? '–' : `${Math.round(((codes - refused) / codes) * 100)} % right`, note: codes === 0 ? 'none in the hour' : `${codes} checked, ${refused} refused`, least: 1, sayTop: (top) => `${top} a minute`, bars: bars((some) => ({ good: sum(some, 'codesAccepted'), bad: sum(some, 'codesRefused') })) })}
+    ${smallPlot({ name: 'Webhook messages', value: `${sayRate(rate(last, 'messagesDelivered', 'messagesFailed') * 60)}/min`, note: undelivered === 0 ? 'no attempt failed' : `${undelivered} attempts failed`, least: 1, sayTop: (top) => `${top} a minute`, bars: bars((some) => ({ good: sum(some, 'messagesDelivered'), bad: sum(some, 'messagesFailed') })) })}
     ${
       pool !== undefined &&
       smallPlot({
@@ -30,11 +30,12 @@ export function processPlots({ history, pool }: Look): Markup {
         value: `${pool.busy} busy`,
         note: `of ${pool.max}, ${pool.waiting} requests wait`,
         least: pool.max,
+        sayTop: String,
         bars: bars((some) => ({ good: worst(some, 'connections') })),
       })
     }
-    ${smallPlot({ name: 'Event loop is late by', value: `${Math.round((now?.loopDelaySeconds ?? 0) * 1000)} ms`, note: `at the worst ${Math.round(worst(history, 'loopDelaySeconds') * 1000)} ms`, least: 50, bars: bars((some) => barOfDelay(worst(some, 'loopDelaySeconds') * 1000)) })}
-    ${smallPlot({ name: 'Memory', value: `${Math.round((now?.memoryBytes ?? 0) / 2 ** 20)} MiB`, note: 'of the whole process', least: 2 ** 28, bars: bars((some) => ({ rest: worst(some, 'memoryBytes') })) })}
+    ${smallPlot({ name: 'Timers are late by', value: `${Math.round((now?.loopDelaySeconds ?? 0) * 1000)} ms`, note: `at the worst ${Math.round(worst(history, 'loopDelaySeconds') * 1000)} ms`, least: 50, sayTop: (top) => `${Math.round(top)} ms`, bars: bars((some) => barOfDelay(worst(some, 'loopDelaySeconds') * 1000)) })}
+    ${smallPlot({ name: 'Memory', value: `${Math.round((now?.memoryBytes ?? 0) / 2 ** 20)} MiB`, note: 'of the whole process', least: 2 ** 28, sayTop: (top) => `${Math.round(top / 2 ** 20)} MiB`, bars: bars((some) => ({ rest: worst(some, 'memoryBytes') })) })}
   </div>`
 }
 
@@ -46,13 +47,15 @@ const barOfDelay = (ms: number): Bar => (ms > DELAY_FELT_MS ? { bad: ms } : { go
 
 const sayRate = (rate: number): string => (rate >= 10 ? String(Math.round(rate)) : rate.toFixed(1))
 
-/** Neighbours together, so that there is room for a bar of each group. */
-function groupSamples(history: readonly Sample[]): readonly (readonly Sample[])[] {
-  const size = Math.max(1, Math.ceil(history.length / GROUPS_MAX))
-  return Array.from({ length: Math.ceil(history.length / size) }, (_, i) => history.slice(i * size, (i + 1) * size))
-}
+/** The samples of each minute of the hour; none before the process started. */
+const groupByMinute = (history: readonly Sample[], end: number): readonly (readonly Sample[])[] =>
+  Array.from({ length: MINUTES }, (_, i) => {
+    const from = end - (MINUTES - i) * MINUTE_MS
+    return history.filter((sample) => sample.at > from && sample.at <= from + MINUTE_MS)
+  })
 
-const GROUPS_MAX = 60
+const MINUTES = 60
+const MINUTE_MS = 60_000
 /** Half a minute, and what has begun. */
 const RATE_SAMPLES = 4
 const DELAY_FELT_MS = 250

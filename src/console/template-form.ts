@@ -65,8 +65,8 @@ export function templateForm({ call, draft, isNew, check }: EditorOptions): Mark
     ${checks('Proximity', 'proximityCheckEnabled', [['true', 'the phone must read a password from the bank’s screen']], template.proximityCheckEnabled ? ['true'] : [])}
     ${line('activationFlag', 'Flag that the phone must have', { value: template.activationFlag, hint: 'Left empty, every phone of the user may.' })}
     ${draft.isJson ? jsonTexts(call, draft, check) : formTexts(call, draft, check)}</div>`
-  const beside = html`<button class="button is-plain" formaction="${check}" formnovalidate>Check</button>`
-  return html`<div id="editor">${actionForm(call, 'save', isNew ? 'Create' : 'Save', { fields, beside })}</div>`
+  const beside = html`<button class="button is-plain" formaction="${check}" formnovalidate>Check</button><a class="button is-plain for-phone" href="#preview">Preview</a>`
+  return html`<div id="editor">${actionForm(call, 'save', isNew ? 'Create' : 'Save', { fields, beside, isSticky: true })}</div>`
 }
 
 function jsonTexts(call: PageCall, draft: Draft, check: string): Markup {

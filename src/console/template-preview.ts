@@ -4,6 +4,7 @@ import { composeOperationData } from '../domain/template/operation-data.ts'
 import { chooseTexts, listPlaceholders, type OperationParameters, type Template } from '../domain/template/template.ts'
 import { html, type Markup } from './markup.ts'
 import { phonePreview } from './phone-preview.ts'
+import { sayState } from './words.ts'
 
 export interface Placeholder {
   readonly name: string
@@ -19,6 +20,21 @@ export function placeholdersOf({ dataTemplate, texts }: Template): readonly Plac
     ...attributes.flatMap(({ params }) => Object.values(params)),
   ])
   return [...new Set([...required, ...shown])].map((name) => ({ name, isRequired: required.has(name) }))
+}
+
+/**
+ * What a person calls each parameter: the label of the row that shows it, or the name of its part of the row. None for a parameter that no row
+ * shows, or whose label another one has.
+ */
+export function labelsOf({ texts }: Template, language: string): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const { text, params } of chooseTexts(texts, [language]).texts.attributes) {
+    Object.entries(params).forEach(([slot, name], i) => {
+      const label = i === 0 ? text : sayState(slot.replaceAll(/([A-Z])/g, '_$1'))
+      if (!found.has(name) && label !== '' && ![...found.values()].includes(label)) found.set(name, label)
+    })
+  }
+  return found
 }
 
 /** A value that could be one of this parameter. */

@@ -1,9 +1,10 @@
 // What back ends had verified of a phone (docs/DOORS.md): the rows of the audit log that name who asked, for people.
 import { at } from './api.ts'
-import { ago, badge, card, exactTime, sayReason, type Tone } from './elements.ts'
+import { ago, badge, card, exactTime, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { link, type PageCall } from './page.ts'
 import { type Column, table } from './table.ts'
+import { sayReason } from './words.ts'
 
 export interface Verification {
   readonly eventType: string
@@ -92,5 +93,6 @@ export const verificationsCard = (call: PageCall, activationId: string, { items,
   card(
     'Verified for the bank',
     renderVerifications(call, items),
-    next !== undefined && html`<a href="${link(call, `/registrations/${encodeURIComponent(activationId)}/verifications`)}">All</a>`,
+    next !== undefined &&
+      html`<a href="${link(call, `/registrations/${encodeURIComponent(activationId)}/verifications`)}">All</a>`,
   )

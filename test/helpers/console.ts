@@ -6,6 +6,7 @@ import { createPhoneV4 } from '../../phone/v4/virtual-phone.ts'
 import { readSdkConfiguration } from '../../phone/v4/state.ts'
 import type { Bank } from './bank.ts'
 import { readQrCode } from './bank.ts'
+import { createCaller, RESOURCE, verdictOf } from './door.ts'
 import { expectOk, openWorld, type World } from './world.ts'
 
 export const CHROMIUM = '/usr/bin/chromium'
@@ -22,6 +23,7 @@ export interface Furnished {
   readonly alice: string
   readonly pendingOperation: string
   readonly webhookId: string
+  readonly deliveryId: string
   /** In the inbox of alice. */
   readonly message: string
 }
@@ -96,6 +98,15 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
   expectOk(await bank.cancelOperation(await payment('3.00'), `WITHDRAWN${mark}`.slice(0, 32)))
   const failed = await create(oneTry, TRANSFER(mark))
   await alice.send(alice.prepareAuthorize({ id: failed, data: 'A1*A1EUR*IXX' }))
+  const doors = await createCaller(bank, 'web-tier', 'verification', applicationId)
+  for (const [body, more] of [
+    ['{"amount":1}', { auditText: `Transfer${mark}` }],
+    ['{}', {}],
+  ] as const)
+    await verdictOf(doors, alice.prepareSigned({ method: 'POST', path: '/bank/transfer', resourceId: RESOURCE, body }), more)
+  await verdictOf(doors, alice.prepareSigned({ method: 'POST', path: '/bank/transfer', resourceId: RESOURCE, body: '{}' }), {
+    resourceId: '/other',
+  })
   await create('login', {})
   const pendingOperation = await create('transfer', TRANSFER(mark))
 
@@ -120,6 +131,7 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
     role: 'integration',
     application: applicationId,
   })
+  const sent = await ok('GET', `/admin/webhooks/${webhookId}/deliveries?limit=1`)
   const auditor = await ok('POST', '/admin/users', { username: 'auditor', role: 'read-only' })
   return {
     world,
@@ -129,7 +141,44 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
     activationOf: (name) => activations.get(name) ?? '',
     pendingOperation,
     webhookId,
+    deliveryId: String(member(sent, 'deliveries', '0', 'id')),
     message,
+  }
+}
+
+/** Users as there are: names from the right, with signs, as long as a line, and many that begin alike. */
+export const MANY_USERS: readonly string[] = [
+  'محمد عبد الله',
+  'דוד כהן',
+  '🦊 fox',
+  'x'.repeat(100),
+  ...Array.from({ length: 26 }, (_, i) => `Customer-${i + 1}`),
+]
+
+/** Binds a phone to each of them, and asks each for a transfer; every fourth rejects a payment. */
+export async function populate({ world }: Furnished): Promise<void> {
+  const { bank } = world
+  const payees = [
+    'Jana Nováková',
+    'שרה לוי',
+    'شركة النور للتجارة',
+    'A name of a payee that goes on and on and on and does not end',
+  ]
+  for (const [i, userId] of MANY_USERS.entries()) {
+    const phone = world.newPhone('3.3')
+    const activationName = i % 3 === 0 ? `Phone of ${userId}` : 'Pixel 9'
+    await phone.activate(readQrCode(await bank.register(userId)).code, { layer2: { activationName, platform: 'android' } })
+    expectOk(await bank.commit(userId))
+    const parameters = { amount: `${(i + 1) * 137}.50`, currency: 'CZK', iban: 'CZ6508000000192000145399', payee: payees[i % 4] }
+    expectOk(await bank.createOperation({ userId, template: 'transfer', parameters }))
+    if (i % 4 !== 0) continue
+    const payment = {
+      userId,
+      template: 'payment',
+      parameters: { amount: '19.90', currency: 'EUR', iban: 'DE89370400440532013000' },
+    }
+    const id = member(expectOk(await bank.createOperation(payment)).json, 'operationId')
+    await phone.exchange(phone.prepareReject(id, { reason: 'UNEXPECTED_OPERATION' }))
   }
 }
 
@@ -198,6 +247,7 @@ export const consolePages = ({
   activationOf,
   pendingOperation,
   webhookId,
+  deliveryId,
   alice,
   message,
 }: Furnished): readonly (readonly [string, string])[] => [
@@ -206,6 +256,8 @@ export const consolePages = ({
   ['registration-active', `/registrations/${activationOf('alice')}`],
   ['registration-created', `/registrations/${activationOf('carol')}`],
   ['registration-pending', `/registrations/${activationOf('bob')}`],
+  ['registration-new', '/registrations/new'],
+  ['registration-verifications', `/registrations/${activationOf('alice')}/verifications`],
   ['operations', '/operations'],
   ['operation-new', '/operations/new?template=transfer'],
   ['operation', `/operations/${pendingOperation}`],
@@ -219,6 +271,7 @@ export const consolePages = ({
   ['template-new', '/templates/new'],
   ['webhooks', '/webhooks'],
   ['webhook', `/webhooks/${webhookId}`],
+  ['webhook-delivery', `/webhooks/${webhookId}/deliveries/${deliveryId}`],
   ['certificates', '/certificates'],
   ['config', '/config'],
   ['audit', '/audit'],

@@ -314,17 +314,17 @@ describe('what changes something', () => {
   ] as const)('does nothing with %s', async (_name, form, headers) => {
     const session = await signIn()
     const given = form === 'other' ? { csrf: (await signIn()).formToken } : form
-    const reply = await session.post('/registrations', { ...create, ...given }, headers)
+    const reply = await session.post('/registrations/new', { ...create, ...given }, headers)
     expect(reply.status).toBe(400)
     expect(await registered()).toBe('NONE')
   })
 
   test('comes as a form and names what is to be done', async () => {
     const session = await signIn()
-    expect((await session.post('/registrations', { action: 'nothing' })).status).toBe(400)
-    expect((await session.post('/registrations', create, { 'Content-Type': 'text/plain' })).status).toBe(400)
+    expect((await session.post('/registrations/new', { action: 'nothing' })).status).toBe(400)
+    expect((await session.post('/registrations/new', create, { 'Content-Type': 'text/plain' })).status).toBe(400)
     expect(await registered()).toBe('NONE')
-    const reply = await session.post('/registrations', create)
+    const reply = await session.post('/registrations/new', create)
     expect([reply.status, await registered()]).toEqual([303, 'CREATED'])
   })
 
@@ -333,8 +333,8 @@ describe('what changes something', () => {
     const form = (count: number): Record<string, string> =>
       Object.fromEntries(Array.from({ length: count }, (_, i) => [`m${i}`, 'x']))
     const replies = [
-      await session.post('/registrations', { action: 'create', newUserId: 'many', ...form(4_997) }),
-      await session.post('/registrations', { action: 'create', newUserId: 'more', ...form(4_998) }),
+      await session.post('/registrations/new', { action: 'create', newUserId: 'many', ...form(4_997) }),
+      await session.post('/registrations/new', { action: 'create', newUserId: 'more', ...form(4_998) }),
       await session.post('/sign-out', form(16)),
       await postForm(server.url, '/sign-in', { username: 'admin', password: 'wrong', ...form(15) }),
     ]
@@ -348,7 +348,7 @@ describe('what changes something', () => {
   })
 
   test('is asked for before its form: without a session no form is read, whatever is in it', async () => {
-    for (const path of ['/registrations', '/templates/check', '/sign-out', '/audit']) {
+    for (const path of ['/registrations/new', '/templates/check', '/sign-out', '/audit']) {
       for (const type of ['application/x-www-form-urlencoded', 'application/json', 'multipart/form-data; boundary=x']) {
         const headers = { 'Content-Type': type, Cookie: `pawl_console_1=${'a'.repeat(43)}` }
         const reply = await send(server.url, {
@@ -364,7 +364,7 @@ describe('what changes something', () => {
 
   test('is refused to who may only read, by the API itself', async () => {
     const session = await startSession(server.url, 'looking', await newCredential('looking', 'read-only'))
-    const reply = await session.post('/registrations', { action: 'create', newUserId: 'trudy' })
+    const reply = await session.post('/registrations/new', { action: 'create', newUserId: 'trudy' })
     expect(reply.status).toBe(403)
     expect(member((await bank.call('GET', '/registration?userId=trudy')).json, 'registration')).toBe('NONE')
   })
@@ -434,7 +434,7 @@ describe('answers', () => {
   test('name assets by their content, which may be kept for ever', async () => {
     const { text } = await (await signIn()).get('/')
     const addresses = [...text.matchAll(/(?:href|src)="(\.\/assets\/[^"]+)"/g)].map(([, address = '']) => address)
-    expect(addresses).toHaveLength(3)
+    expect(addresses).toHaveLength(4)
     for (const path of addresses.map((address) => leadsTo('/console/', address))) {
       const { status, headers } = await send(server.url, { method: 'GET', path, headers: {}, body: Buffer.alloc(0) })
       expect([status, headers['cache-control']]).toEqual([200, 'public, max-age=31536000, immutable'])

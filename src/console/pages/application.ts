@@ -15,8 +15,8 @@ import {
   pageHead,
   qr,
   select,
-  table,
 } from '../elements.ts'
+import { table } from '../table.ts'
 import { parseJsonField } from '../json-field.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
@@ -115,13 +115,18 @@ function renderValues({
   qrSignatureCurve,
 }: Detail): Markup {
   const values = facts([
-    ['Base URL', code(serviceBaseUrl)],
-    ['Application key', code(appKey)],
-    ['Application secret', appSecret === undefined ? html`<span class="soft">for administrators only</span>` : code(appSecret)],
-    ['Master public key', html`${code(masterServerPublicKey)} <small>${qrSignatureCurve}</small>`],
+    ['Base URL', code(serviceBaseUrl, 'the base URL')],
+    ['Application key', code(appKey, 'the application key')],
+    [
+      'Application secret',
+      appSecret === undefined
+        ? html`<span class="soft">for administrators only</span>`
+        : code(appSecret, 'the application secret'),
+    ],
+    ['Master public key', html`${code(masterServerPublicKey, 'the master public key')} <small>${qrSignatureCurve}</small>`],
     mobileSdkConfig !== undefined && [
       'SDK configuration',
-      html`<details class="more"><summary>Show</summary>${code(mobileSdkConfig)}</details>`,
+      html`<details class="more"><summary>Show</summary>${code(mobileSdkConfig, 'the SDK configuration')}</details>`,
     ],
   ])
   const fits = mobileSdkConfig !== undefined && fitsQrCode(mobileSdkConfig)
@@ -139,7 +144,7 @@ function renderValues({
 const renderVersions = (call: PageCall, { versions }: Detail): Markup =>
   html`${table(
     'Versions',
-    ['Version', 'Application key', 'State', ''],
+    ['Version', 'Application key', ['State', 'side'], ['', 'wide']],
     versions.map(({ name, appKey, isSupported }) => [
       isSupported ? html`<a href="${link(call, home(call), { version: name })}">${name}</a>` : name,
       html`<code>${appKey}</code>`,
@@ -170,7 +175,7 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
   const custom = customObject === undefined ? '' : JSON.stringify(customObject, undefined, 2)
   return html`${actionForm(call, 'settings', 'Save', {
     fields: html`${checks('Admits', 'isProtocol3Admitted', [['true', 'protocol 3 (3.0 to 3.3)']], isProtocol3Admitted ? ['true'] : [], 'Without it, QR codes are signed for phones of 4.0 only.')}
-      ${checks('Algorithms of protocol 4', 'algorithms', ALGORITHMS, algorithms, 'None of them means all.')}
+      ${checks('Algorithms of protocol 4', 'algorithms', ALGORITHMS, algorithms, 'Where none is chosen, all are admitted.')}
       ${select('minimumProtocolVersion', 'Oldest version', VERSIONS, minimumProtocolVersion ?? '', 'Older phones are not bound, and what they sign is refused.')}
       ${checks('The vault opens with', 'vaultFactors', FACTORS, vaultFactors)}
       ${field(call, 'roles', 'Roles', { value: roles.join(' '), hint: 'For the back end, separated by spaces.' })}

@@ -1,5 +1,6 @@
 // Applications: the list, and a new one.
-import { actionForm, badge, card, empty, field, pageHead, table } from '../elements.ts'
+import { actionForm, badge, card, empty, field, pageHead } from '../elements.ts'
+import { table } from '../table.ts'
 import { html } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
 
@@ -25,7 +26,7 @@ export const applications: Page = {
             ? empty('None yet', 'Make the first one: the next page shows what the mobile app needs.')
             : table(
                 'Applications',
-                ['Application', 'Protocols', 'Oldest version', ''],
+                ['Application', 'Protocols', ['Oldest version', 'away'], ['', 'side']],
                 found.map((one) => renderRow(call, one)),
               ),
         )}</div><div>${call.isAdmin && card('New application', renderCreate(call))}</div></div>`,

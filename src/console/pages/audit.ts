@@ -1,9 +1,11 @@
-// The audit logs: what administrators changed, what the phones of a user did, and whether the rows are as they were written.
+// The audit logs: what administrators changed, what happened to the phones of a user, and whether the rows are as they were written.
 import type { AdminEvent } from '../answers.ts'
 import { type Query, unlessRefused } from '../api.ts'
-import { actionForm, ago, badge, card, code, empty, pageHead, sayDistance, searchForm, table } from '../elements.ts'
-import { type DeviceEvent, eventBadge, eventData as renderData } from '../device-events.ts'
+import { actionForm, ago, badge, card, code, empty, pageHead, sayDistance, searchForm } from '../elements.ts'
+import { table } from '../table.ts'
+import { type DeviceEvent, type DeviceEvents, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
+import { sayAction } from '../words.ts'
 import { type Download, link, type Page, type PageCall, type View } from '../page.ts'
 
 interface Chain {
@@ -59,7 +61,7 @@ export const auditDevices: Page = {
     return {
       title: 'Audit',
       body: html`${renderHead(call, 'devices')}${card(
-        'What the phones of a user did',
+        'What happened to the phones of a user',
         html`${searchForm(call, '/audit/devices', fields, { app: call.application })}${renderDevices(call, items)}${
           older !== undefined &&
           html`<p class="pager"><span></span><a href="${link(call, '/audit/devices', { userId, from, to, before: older })}">Older →</a></p>`
@@ -80,10 +82,12 @@ const searchOf = ({ username, action, from, to }: PageCall['query']): Query => (
   timestampTo: endOf(to),
 })
 
-/** Undefined where the caller may not: the log is one of an application, and whoever only reads belongs to none. */
-async function readDevices({ api, query }: PageCall, page: Query): Promise<Found<DeviceEvent> | undefined> {
-  const search = { userId: query['userId'], timestampFrom: startOf(query['from']), timestampTo: endOf(query['to']), ...page }
-  return unlessRefused(api.get<Found<DeviceEvent>>('/audit/log', search))
+/** Undefined for a user who never had a registration in the application. */
+async function readDevices(call: PageCall, page: Query): Promise<DeviceEvents | undefined> {
+  const { userId = '', from, to } = call.query
+  const [timestampFrom, timestampTo] = [startOf(from), endOf(to)]
+  const range = { ...(timestampFrom !== undefined && { timestampFrom }), ...(timestampTo !== undefined && { timestampTo }) }
+  return unlessRefused(readDeviceEvents(call, userId, { ...range, ...page }))
 }
 
 /** Days are those of UTC. */
@@ -108,7 +112,7 @@ async function renderAdministrators(call: PageCall, chains: readonly Chain[] | u
         )
       : table(
           'Changes',
-          ['What', 'By', 'When', 'Change'],
+          ['What', 'By', 'When', ['Change', 'wide']],
           items.map((one) => renderEvent(call, one)),
         )
   return {
@@ -137,11 +141,10 @@ const day = (name: string, label: string, value: string | undefined): Markup =>
   html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" type="date" value="${value ?? ''}"></div>`
 
 const renderEvent = (call: PageCall, { action, target, username, timestamp, before, after }: AdminEvent) => [
-  html`${target}<br><small>${action}</small>`,
+  html`${sayAction(action)} ${target}`,
   username,
   ago(call.now, timestamp),
-  (before !== undefined || after !== undefined) &&
-    html`<details class="more"><summary>Show</summary><pre>${renderChange(before, after)}</pre></details>`,
+  html`<details class="more"><summary>Show</summary><p class="hint">${action}</p>${(before !== undefined || after !== undefined) && html`<pre>${renderChange(before, after)}</pre>`}</details>`,
 ]
 
 const renderChange = (before: unknown, after: unknown): string =>
@@ -149,26 +152,29 @@ const renderChange = (before: unknown, after: unknown): string =>
 
 function renderDevices(call: PageCall, items: readonly DeviceEvent[] | undefined): Markup {
   if (items === undefined)
-    return empty('Not for this credential', 'This log belongs to an application; administrators who may act for it read it.')
+    return empty(
+      'Nobody of that name',
+      'No user of this name has or had a registration here. Names are compared whole, capitals included.',
+    )
   if (!call.query['userId']) return empty('Whose phones?', 'Name a user: the log is read one user at a time.')
   if (items.length === 0)
     return empty(
       'Nothing found',
       'Nothing has happened to the phones of this user in the last 30 days, or in the days that you chose.',
     )
-  const rows = items.map(({ eventType, eventData, activationId, timestamp }) => [
-    eventBadge(eventType),
+  const rows = items.map(({ eventType, eventData, activationId, timestamp, verifiedBy }) => [
+    eventBadge(eventType, verifiedBy),
     renderData(call, eventData),
     html`<a class="nowrap" href="${link(call, `/registrations/${encodeURIComponent(activationId)}`)}">${activationId.slice(0, 8)}</a>`,
     ago(call.now, timestamp),
   ])
-  return table('Events', ['Event', 'Data', 'Phone', 'When'], rows)
+  return table('Events', ['Event', ['Data', 'wide'], 'Phone', 'When'], rows)
 }
 
 function renderChains(chains: readonly Chain[] | undefined, sealLagSeconds: number): Markup {
   const lag =
     sealLagSeconds < SEAL_LAG_SECONDS
-      ? html`${badge('good', 'Sealed')} Every row is sealed, but for those of the last seconds.`
+      ? html`${badge('good', 'Sealed')} Every row older than a few seconds is sealed.`
       : html`${badge('wait', 'Behind')} The oldest row without a seal is from ${sayDistance(-sealLagSeconds * 1000)}.`
   if (chains === undefined)
     return html`<p>${lag}</p><p class="soft">A verification reads every row and checks its seal, which takes as long as the logs are. It changes nothing.</p>`
@@ -178,9 +184,9 @@ function renderChains(chains: readonly Chain[] | undefined, sealLagSeconds: numb
       ? badge('good', 'Intact')
       : html`${badge('bad', 'Altered')}<br><small>${fault?.problem} ${fault?.position !== undefined && `at ${fault.position}`}</small>`,
     html`${sealed} sealed<br><small>${unsealed} wait for their seal</small>`,
-    html`${headPosition} ${code(headSeal)}`,
+    html`${headPosition} ${code(headSeal, 'the seal of the head')}`,
   ])
-  return html`${table('Chains', ['Log', 'State', 'Rows', 'Head, to be noted elsewhere'], rows)}`
+  return html`${table('Chains', ['Log', ['State', 'side'], 'Rows', ['Head, to be noted elsewhere', 'wide']], rows)}`
 }
 
 const toDownload = (name: string, items: readonly unknown[]): Download => ({

@@ -1,13 +1,13 @@
 // Pinned certificates of an application: when they end, at a glance, and what the domains show.
 import type { PinnedCertificate, PinnedDomain } from '../answers.ts'
 import { at } from '../api.ts'
+import { pinTone } from '../attention.ts'
 import { actionForm, ago, badge, card, code, empty, exactTime, field, guardedForm, pageHead, sayDistance } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'
 
 const DAY_MS = 86_400_000
-const SOON_DAYS = 30
 /** The longest that is drawn. */
 const YEAR_DAYS = 365
 const NAME_HINT = 'exactly as in the certificate: apps look the pin up by it'
@@ -27,7 +27,7 @@ export const certificates: Page = {
       title: 'Certificates',
       body: html`${pageHead('Certificates', { lead: 'The app talks only to servers whose certificate is pinned here.', actions: clean })}
         <div class="columns"><div>${domains.length === 0 ? card('Domains', empty('Nothing is pinned', 'Pin the certificate that a server shows, or one that it is going to show.')) : domains.map((domain) => renderDomain(call, domain))}</div>
-        <div>${call.isAdmin && card('Pin a certificate', renderForms(call))}${card('Key of the list', html`<p class="hint">The app checks the signed list with it.</p><p>${code(publicKey)}</p>`)}</div></div>`,
+        <div>${call.isAdmin && card('Pin a certificate', renderForms(call))}${card('Key of the list', html`<p class="hint">The app checks the signed list with it.</p><p>${code(publicKey, 'the key')}</p>`)}</div></div>`,
     }
   },
   actions: {
@@ -100,13 +100,13 @@ function renderPin(
   { fingerprint, expires, isExpired, source, warning }: PinnedCertificate,
 ): Markup {
   const left = (expires * 1000 - call.now) / DAY_MS
-  const tone = isExpired ? 'bad' : left < SOON_DAYS ? 'wait' : 'good'
+  const tone = isExpired ? 'bad' : pinTone(expires * 1000, call.now)
   const width = Math.round(Math.min(1, Math.max(0.01, left / YEAR_DAYS)) * 100)
   return html`<div class="pin">
     <p>${badge(tone, isExpired ? 'Ended' : `Ends ${sayDistance(expires * 1000 - call.now)}`)} <small>${exactTime(expires * 1000)}, ${SOURCES[source]}</small></p>
     ${warning !== undefined && html`<p>${badge('wait', 'Not found by apps')} <small>${warning}</small></p>`}
     <svg class="span is-${tone}" viewBox="0 0 100 3" preserveAspectRatio="none" role="img" aria-label="${Math.max(0, Math.floor(left))} days of a year"><rect class="span-all" width="100" height="3"></rect><rect class="span-left" width="${width}" height="3"></rect></svg>
-    <div class="row-head">${code(fingerprint)}${call.isAdmin && guardedForm(call, 'unpin', 'Unpin', { hidden: { domain, fingerprint }, question: 'Apps refuse a server that shows this certificate.' })}</div>
+    <div class="row-head">${code(fingerprint, 'the fingerprint')}${call.isAdmin && guardedForm(call, 'unpin', 'Unpin', { hidden: { domain, fingerprint }, question: 'Apps refuse a server that shows this certificate.' })}</div>
   </div>`
 }
 

@@ -1,18 +1,7 @@
 // Configuration items that apps of protocol 4 read: of the application, or of one activation.
 import { at, type Query } from '../api.ts'
-import {
-  actionForm,
-  badge,
-  card,
-  type Choice,
-  empty,
-  field,
-  guardedForm,
-  pageHead,
-  searchForm,
-  select,
-  table,
-} from '../elements.ts'
+import { actionForm, badge, card, type Choice, empty, field, guardedForm, pageHead, searchForm, select } from '../elements.ts'
+import { table } from '../table.ts'
 import { parseJsonField } from '../json-field.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, type Page, type PageCall } from '../page.ts'
@@ -60,7 +49,7 @@ export const config: Page = {
     return {
       title: 'Configuration',
       body: html`${pageHead('Configuration', { lead: html`Items ${owner} that its app reads, in protocol 4.` })}
-        <div class="columns"><div>${card('Items', items.length === 0 ? empty('No item', 'An item is a name and a JSON value, for instance a limit that the app shows.') : table('Items', ['Name', 'Value', 'For', ''], rows))}</div>
+        <div class="columns"><div>${card('Items', items.length === 0 ? empty('No item', 'An item is a name and a JSON value, for instance a limit that the app shows.') : table('Items', ['Name', ['Value', 'wide'], ['For', 'side'], ['', 'wide']], rows))}</div>
         <div>${isAdmin && card('Store an item', renderForm(call, activation))}${card('Of one activation', searchForm(call, '/config', html`<div class="field"><label for="activation">Activation</label><input id="activation" name="activation" type="search" value="${activation ?? ''}" autocomplete="off"></div>`, { app: application }))}</div></div>`,
     }
   },

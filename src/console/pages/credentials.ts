@@ -1,20 +1,8 @@
 // Credentials of the bank's API, and who is signed in at the console.
 import { endSession, listLiveSessions, type ListedSession } from '../../domain/credential/session.ts'
 import { at, Refusal } from '../api.ts'
-import {
-  actionForm,
-  ago,
-  badge,
-  card,
-  type Choice,
-  code,
-  exactTime,
-  field,
-  guardedForm,
-  pageHead,
-  select,
-  table,
-} from '../elements.ts'
+import { actionForm, ago, badge, card, type Choice, code, exactTime, field, guardedForm, pageHead, select } from '../elements.ts'
+import { table } from '../table.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, type View } from '../page.ts'
 
@@ -56,7 +44,7 @@ export const credentials: Page = {
           'Credentials',
           table(
             'Credentials',
-            ['User name', 'Role', 'State', ''],
+            ['User name', 'Role', ['State', 'side'], ['', 'wide']],
             users.map((user) => renderUser(call, user)),
           ),
         )}
@@ -64,7 +52,7 @@ export const credentials: Page = {
           'Sessions of the console',
           table(
             'Sessions',
-            ['User name', 'From', 'Last used', 'Ends', ''],
+            ['User name', 'From', 'Last used', ['Ends', 'away'], ['', 'side']],
             own.map((session) => renderSession(call, session)),
           ),
         )}</div>
@@ -114,7 +102,7 @@ const showPassword = (call: PageCall, username: string, password: string): View 
   title: 'Password',
   body: html`${pageHead(username)}${card(
     'Its password',
-    html`<p>It is shown this once.</p><p>${code(password)}</p>
+    html`<p>It is shown this once.</p><p>${code(password, 'the password')}</p>
     <p><a class="button is-primary" href="${link(call, '/credentials')}">I have noted it</a></p>`,
   )}`,
 })

@@ -31,9 +31,9 @@ export const inboxMessage: Page = {
             ['To', html`<a href="${link(call, '/registrations', { userId })}">${userId}</a>`],
             ['State', isRead ? badge('off', 'Read') : badge('info', 'Unread')],
             ['Sent', exactTime(timestampCreated)],
-            ['Message', code(messageId)],
+            ['Message', code(messageId, 'the id of the message')],
           ]),
-        )}${call.isActing && card('Change', remove)}</div></div>`,
+        )}${call.isActing && card('Actions', remove)}</div></div>`,
     }
   },
   actions: {

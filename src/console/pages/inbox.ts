@@ -1,6 +1,7 @@
 // The inbox of a user: what was written, whether it was read, and a new message.
 import { unlessRefused } from '../api.ts'
-import { actionForm, ago, badge, card, type Choice, empty, field, pageHead, searchForm, select, table } from '../elements.ts'
+import { actionForm, ago, badge, card, type Choice, empty, field, pageHead, searchForm, select } from '../elements.ts'
+import { table } from '../table.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'
@@ -75,7 +76,7 @@ function renderList(call: PageCall, userId: string | undefined, found: readonly 
     ago(call.now, timestampCreated),
   ])
   const pageLink = (to: number) => link(call, '/inbox', { userId, onlyUnread, page: to })
-  return html`${table('Messages', ['Message', 'State', 'Sent'], rows)}${
+  return html`${table('Messages', ['Message', ['State', 'side'], 'Sent'], rows)}${
     (number > 0 || found.length === PAGE) &&
     html`<p class="pager"><span>${number > 0 && html`<a href="${pageLink(number - 1)}">← Newer</a>`}</span>${found.length === PAGE && html`<a href="${pageLink(number + 1)}">Older →</a>`}</p>`
   }`

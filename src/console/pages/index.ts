@@ -13,7 +13,9 @@ import { operationNew, operationPreview } from './operation-new.ts'
 import { operations } from './operations.ts'
 import { overview } from './overview.ts'
 import { registration } from './registration.ts'
-import { registrations } from './registrations.ts'
+import { registrationNew, registrations } from './registrations.ts'
+import { registrationVerifications } from './registration-verifications.ts'
+import { webhookDelivery } from './webhook-delivery.ts'
 import { template, templateCheck, templateNew } from './template.ts'
 import { templates } from './templates.ts'
 import { webhook } from './webhook.ts'
@@ -22,7 +24,9 @@ import { webhooks } from './webhooks.ts'
 export const pages: readonly Page[] = [
   overview,
   registrations,
+  registrationNew,
   registration,
+  registrationVerifications,
   operations,
   operationNew,
   operationPreview,
@@ -37,6 +41,7 @@ export const pages: readonly Page[] = [
   template,
   webhooks,
   webhook,
+  webhookDelivery,
   certificates,
   config,
   audit,

@@ -2,18 +2,20 @@
 import { parseTemplate } from '../../domain/template/parser.ts'
 import { chooseTexts, type Template } from '../../domain/template/template.ts'
 import { at } from '../api.ts'
-import { actionForm, backTo, card, empty, field, pageHead, select } from '../elements.ts'
+import { actionForm, backTo, card, chips, empty, field, pageHead, select } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, type View } from '../page.ts'
-import { placeholdersOf, sampleOf, templatePreview } from '../template-preview.ts'
+import { labelsOf, placeholdersOf, sampleOf, templatePreview } from '../template-preview.ts'
 
 const PREFIX = 'parameter.'
 const TITLE = 'New operation'
+/** As many templates as stand beside each other. */
+const CHIPS_MAX = 12
 
 async function render(call: PageCall): Promise<View> {
   const { templates } = await call.api.get<{ templates: readonly { templateName: string }[] }>('/admin/templates')
   const names = templates.map(({ templateName }) => templateName)
-  const wanted = call.query['template'] ?? names[0]
+  const wanted = call.query['template'] ?? (await readUsualTemplate(call, names))
   const head = pageHead(TITLE, {
     back: backTo(link(call, '/operations'), 'Operations'),
     lead: 'The phone of the user is asked at once.',
@@ -26,7 +28,7 @@ async function render(call: PageCall): Promise<View> {
     title: TITLE,
     body: html`${head}<div class="columns"><div>${card('Template', renderChoice(call, names, wanted))}
       ${card('Operation', renderForm(target, template))}</div>
-      <div class="beside">${card('On the phone', html`<div id="preview">${templatePreview(template, readParameters(call), languageOf(call, template))}</div>`)}</div></div>`,
+      <div class="beside">${card('On the phone', html`<div id="preview">${templatePreview(template, readParameters(call), languageOf(call, template))}<p class="hint">With samples where nothing is typed.</p></div>`)}</div></div>`,
   }
 }
 
@@ -68,23 +70,41 @@ const readParameters = ({ form }: PageCall): Record<string, string> =>
 const languageOf = ({ form }: PageCall, { texts }: Template): string =>
   form.optional('language') ?? chooseTexts(texts, ['en']).locale
 
+/** The one that the newest operation was made from, else the first. */
+async function readUsualTemplate({ api, application }: PageCall, names: readonly string[]): Promise<string | undefined> {
+  if (application === undefined) return names[0]
+  const path = at`/admin/applications/${application}/operations`
+  const { operations } = await api.get<{ operations: readonly { template: string }[] }>(path, { limit: 1 })
+  return names.find((name) => name === operations[0]?.template) ?? names[0]
+}
+
 const renderChoice = (call: PageCall, names: readonly string[], wanted: string): Markup =>
-  html`<form method="get" action="${call.root}operations/new" class="filters"><input type="hidden" name="app" value="${call.application}">
+  names.length <= CHIPS_MAX
+    ? chips(
+        'Made from',
+        names.map((name) => ({
+          label: name,
+          href: link(call, '/operations/new', { template: name }),
+          isChosen: name === wanted,
+        })),
+      )
+    : html`<form method="get" action="${call.root}operations/new" class="filters"><input type="hidden" name="app" value="${call.application}">
     ${select(
       'template',
       'Made from',
       names.map((name) => [name, name]),
       wanted,
-    )}<button class="button is-plain">Use it</button></form>`
+    )}<button class="button is-plain">Use this template</button></form>`
 
 function renderForm(call: PageCall, template: Template): Markup {
   const preview = link(call, '/operations/preview', { template: template.templateName })
+  const labels = labelsOf(template, languageOf(call, template))
   const fields = placeholdersOf(template).map(({ name, isRequired }) =>
-    field(call, `${PREFIX}${name}`, name, {
+    field(call, `${PREFIX}${name}`, labels.get(name) ?? name, {
       isRequired,
-      placeholder: sampleOf(name),
+      placeholder: `e.g. ${sampleOf(name)}`,
       apiName: name,
-      ...(!isRequired && { hint: 'Only shown; may be left out.' }),
+      hint: html`<code>${name}</code>${!isRequired && ', only shown; may be left out'}`,
     }),
   )
   const languages = Object.keys(template.texts)
@@ -100,7 +120,7 @@ function renderForm(call: PageCall, template: Template): Markup {
         languageOf(call, template),
       )
     }
-    ${field(call, 'externalId', 'External id', { hint: 'Of the bank, for webhooks. May be left out.' })}</div>`
+    ${field(call, 'externalId', 'External id', { hint: 'The bank’s own id, which webhooks can carry. May be left out.' })}</div>`
   const beside = html`<button class="button is-plain" formaction="${preview}" formnovalidate>Preview</button>`
   return actionForm(call, 'create', 'Ask the user', { fields: live, beside })
 }

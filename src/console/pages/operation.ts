@@ -1,14 +1,11 @@
-// One operation: its status as it changes, what the phone shows, and the approval without a connection.
-import { readOperation } from '../../domain/operation/operation.ts'
-import { renderOperationForm } from '../../domain/operation/form.ts'
-import { chooseTexts, type OperationParameters } from '../../domain/template/template.ts'
+// One operation: what became of it and when, what the phone shows, and the approval without a connection.
 import { PawlError } from '../../lib/errors.ts'
-import { fitsQrCode } from '../qr-code.ts'
+import type { OperationParameters } from '../../domain/template/template.ts'
+import type { ListedOperation } from '../answers.ts'
 import {
   actionForm,
   ago,
   backTo,
-  badge,
   card,
   code,
   exactTime,
@@ -18,23 +15,19 @@ import {
   live,
   pageHead,
   qr,
+  reason,
   stateBadge,
 } from '../elements.ts'
-import { html, type Markup, nothing } from '../markup.ts'
+import { html, type Markup } from '../markup.ts'
+import { readShown, sayOperation, type ShownOperation } from '../operation-forms.ts'
+import { operationTimeline } from '../operation-timeline.ts'
 import { done, type Form, link, type Page, type PageCall, type View } from '../page.ts'
 import { phonePreview } from '../phone-preview.ts'
+import { fitsQrCode } from '../qr-code.ts'
 
-interface Answer {
-  readonly operationId: string
+interface Answer extends ListedOperation {
   readonly userId: string
-  readonly status: string
-  readonly template: string
-  readonly operationType: string
   readonly parameters: OperationParameters
-  readonly failureCount: number
-  readonly maxFailureCount: number
-  readonly timestampCreated: number
-  readonly timestampExpires: number
   readonly proximityOtp?: string
 }
 
@@ -81,58 +74,50 @@ function readOffline(form: Form): OfflineCode | undefined {
 }
 
 async function render(call: PageCall, offline: OfflineCode | undefined): Promise<View> {
-  const operationId = call.params['id'] ?? ''
+  const operationId = (call.params['id'] ?? '').toLowerCase()
   const answer = await call.api.get<Answer>('/operations', { operationId })
+  const [shown, timeline] = await Promise.all([readShown(call, [operationId]), operationTimeline(call, answer)])
+  const known = shown.get(operationId)
   const isPending = answer.status === 'PENDING'
   const back = backTo(link(call, '/operations'), 'Operations')
+  const line = known && sayOperation(known.form)
+  const lead = html`for <a href="${link(call, '/registrations', { userId: answer.userId })}">${answer.userId}</a>${line?.detail !== undefined && html` · ${line.detail}`} · ${answer.template}, ${answer.operationType}`
+  const cancel =
+    isPending &&
+    call.isActing &&
+    html`<div class="while-live">${card('Actions', html`<div class="actions">${guardedForm(call, 'cancel', 'Cancel the operation', { question: 'The phone can approve it no more.', fields: field(call, 'statusReason', 'Reason', { hint: 'Up to 32 characters; the phone may show it.' }) })}</div>`)}</div>`
   return {
     title: `Operation ${answer.template}`,
-    body: html`${pageHead(answer.template, { lead: html`for <a href="${link(call, '/registrations', { userId: answer.userId })}">${answer.userId}</a>, ${answer.operationType}`, back })}
+    body: html`${pageHead(line?.title ?? answer.template, { lead, back })}
       <div class="columns"><div>
-        ${live('status', link(call, `/operations/${operationId}`), isPending ? 2 : undefined, renderStatus(call, answer))}
+        ${live('status', link(call, `/operations/${operationId}`), isPending ? 2 : undefined, html`<div class="stack">${renderStatus(call, answer, known)}${card('Timeline', timeline)}</div>`)}
         ${isPending && call.isActing && html`<div class="while-live">${renderOffline(call, answer, offline)}</div>`}
-        ${renderParameters(answer)}
-        ${isPending && call.isActing && html`<div class="while-live">${card('Change', html`<div class="actions">${guardedForm(call, 'cancel', 'Cancel the operation', { question: 'The phone can approve it no more.', fields: field(call, 'statusReason', 'Reason', { hint: 'Up to 32 characters; the phone may show it.' }) })}</div>`)}</div>`}
-      </div><div>${card('On the phone', await renderPreview(call, operationId))}</div></div>`,
+        ${cancel}
+      </div><div>${known !== undefined && card('On the phone', phonePreview(known.form, known.data))}${renderParameters(answer)}</div></div>`,
   }
 }
 
-/** From the texts that the operation was made with, which a later change of its template leaves as they are. */
-async function renderPreview({ parts, application = '' }: PageCall, operationId: string): Promise<Markup> {
-  const row = await readOperation(parts, application, operationId.toLowerCase())
-  const texts = (await parts.templateTexts([row.templateRevisionId])).get(row.templateRevisionId)
-  if (texts === undefined) return nothing
-  const { parameters, riskFlags, proximitySeed, language, data } = row
-  const form = renderOperationForm({
-    ...chooseTexts(texts, [language]),
-    parameters,
-    riskFlags,
-    hasProximityCheck: proximitySeed !== null,
-  })
-  return phonePreview(form, data)
-}
-
-const renderStatus = (call: PageCall, answer: Answer): Markup =>
-  card(
+const renderStatus = (call: PageCall, answer: Answer, shown: ShownOperation | undefined): Markup => {
+  const { status, failureCount, maxFailureCount, proximityOtp, timestampCreated, timestampExpires, operationId } = answer
+  const isPending = status === 'PENDING'
+  const why = shown?.statusReason ?? undefined
+  return card(
     'Status',
     facts([
-      [
-        'Status',
-        html`${stateBadge(answer.status)} ${answer.status === 'PENDING' && html`<small>waits for the phone, this page follows it</small>`}`,
+      ['Status', html`${stateBadge(status)} ${isPending && html`<small>waits for the phone, this page follows it</small>`}`],
+      why !== undefined && ['Reason', reason(why)],
+      (isPending || failureCount > 0) && ['Wrong codes', html`${failureCount} of ${maxFailureCount}`],
+      isPending && proximityOtp !== undefined && ['Proximity password', html`<span class="fingerprint">${proximityOtp}</span>`],
+      ['Created', exactTime(timestampCreated)],
+      // When an operation ended before its time, the timeline says when.
+      (isPending || status === 'EXPIRED') && [
+        isPending ? 'Expires' : 'Expired',
+        html`${ago(call.now, timestampExpires)} <small>${exactTime(timestampExpires)}</small>`,
       ],
-      [
-        'Wrong codes',
-        html`${answer.failureCount} of ${answer.maxFailureCount} ${answer.failureCount > 0 && badge('wait', 'counting')}`,
-      ],
-      answer.proximityOtp !== undefined && ['Proximity password', html`<span class="fingerprint">${answer.proximityOtp}</span>`],
-      ['Created', exactTime(answer.timestampCreated)],
-      [
-        answer.timestampExpires > call.now ? 'Expires' : 'Expired',
-        html`${ago(call.now, answer.timestampExpires)} <small>${exactTime(answer.timestampExpires)}</small>`,
-      ],
-      ['Operation', code(answer.operationId)],
+      ['Operation', code(operationId, 'the id of the operation')],
     ]),
   )
+}
 
 const renderParameters = ({ parameters }: Answer): Markup | false =>
   Object.keys(parameters).length > 0 && card('Parameters', facts(Object.entries(parameters)))

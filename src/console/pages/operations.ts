@@ -1,16 +1,18 @@
 // Operations of an application: the search with its filters.
 import type { ListedOperation } from '../answers.ts'
 import { at } from '../api.ts'
-import { ago, card, type Choice, empty, pageHead, sayState, searchForm, select, stateBadge, table } from '../elements.ts'
+import { ago, card, chips, empty, pageHead, reason, stateBadge } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
+import { readShown, sayOperation, type ShownOperation } from '../operation-forms.ts'
 import { link, type Page, type PageCall } from '../page.ts'
+import { type Column, table } from '../table.ts'
+import { userFilter, userForm, userQuery } from '../user-search.ts'
+import { sayState } from '../words.ts'
 import { needsApplication } from './registrations.ts'
 
 const PAGE = 25
-const STATUSES: readonly Choice[] = [
-  ['', 'Any status'],
-  ...['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED'].map((status): Choice => [status, sayState(status)]),
-]
+const STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED']
+const COLUMNS: readonly Column[] = ['Operation', 'User', ['Status', 'side'], 'Created']
 
 interface Answer {
   readonly operations: readonly ListedOperation[]
@@ -23,33 +25,39 @@ export const operations: Page = {
   async render(call) {
     const { application, query, api } = call
     if (application === undefined) return { title: 'Operations', body: needsApplication(call, 'Operations') }
-    const { userId, status, cursor } = query
-    const search = { userId, status, cursor, limit: PAGE }
+    const { status, cursor } = query
+    const search = { ...userQuery(call), status, cursor, limit: PAGE }
     const answer = await api.get<Answer>(at`/admin/applications/${application}/operations`, search)
+    // What an operation holds is for its application, and for administrators who may act for it.
+    const shown = call.isActing ? await readShown(call, answer.operations.map(idOf)) : NOTHING
     const create = call.isActing && html`<a class="button is-primary" href="${link(call, '/operations/new')}">New operation</a>`
     return {
       title: 'Operations',
       body: html`${pageHead('Operations', { lead: 'What users are asked to approve on their phones.', actions: create })}
-        ${card('Operations', html`${renderSearch(call, application)}${renderList(call, answer)}`)}`,
+        ${card('Operations', html`${renderSearch(call)}${renderList(call, answer, shown)}`)}`,
     }
   },
 }
 
-const renderSearch = (call: PageCall, app: string): Markup => {
-  const { userId, status } = call.query
-  return searchForm(
-    call,
-    '/operations',
-    html`<div class="field"><label for="userId">User</label><input id="userId" name="userId" type="search" value="${userId ?? ''}" placeholder="Exact name" autocomplete="off"></div>
-    ${select('status', 'Status', STATUSES, status)}`,
-    { app },
-  )
+const idOf = ({ operationId }: ListedOperation): string => operationId
+const NOTHING: ReadonlyMap<string, ShownOperation> = new Map()
+
+function renderSearch(call: PageCall): Markup {
+  const { status } = call.query
+  const filter = userFilter(call)
+  const choice = (label: string, value: string | undefined) => ({
+    label,
+    href: link(call, '/operations', { ...filter, status: value }),
+    isChosen: (status || undefined) === value,
+  })
+  return html`${userForm(call, '/operations', { status })}${chips('Status', [choice('All', undefined), ...STATUSES.map((one) => choice(sayState(one), one))])}`
 }
 
-function renderList(call: PageCall, { operations: found, nextCursor }: Answer): Markup {
-  const { userId, status, cursor } = call.query
+function renderList(call: PageCall, { operations: found, nextCursor }: Answer, shown: typeof NOTHING): Markup {
+  const { status, cursor } = call.query
+  const filter = { ...userFilter(call), status }
   if (found.length === 0) {
-    const isFiltered = [userId, status, cursor].some((value) => value !== undefined && value !== '')
+    const isFiltered = [...Object.values(filter), cursor].some((value) => value !== undefined && value !== '')
     return isFiltered
       ? empty(
           'Nothing matches',
@@ -58,20 +66,24 @@ function renderList(call: PageCall, { operations: found, nextCursor }: Answer): 
         )
       : empty('No operation yet', 'Back ends create them with POST /operations; here you can make one by hand.')
   }
-  const rows = found.map((one) => {
-    const name = call.isActing
-      ? html`<a href="${link(call, `/operations/${one.operationId}`)}">${one.template}</a>`
-      : one.template
-    return [
-      html`${name}<br><small>${one.operationType}</small>`,
-      one.userId ?? html`<span class="soft">nobody yet</span>`,
-      html`${stateBadge(one.status)}${one.statusReason !== undefined && html`<br><small>${one.statusReason}</small>`}`,
-      one.failureCount === 0 ? '–' : `${one.failureCount} of ${one.maxFailureCount}`,
-      ago(call.now, one.timestampCreated),
-    ]
-  })
-  return html`${table('Operations', ['Operation', 'User', 'Status', 'Wrong codes', 'Created'], rows)}${
+  const rows = found.map((one) => renderRow(call, one, shown.get(one.operationId)))
+  return html`${table('Operations', COLUMNS, rows)}${
     nextCursor !== undefined &&
-    html`<p class="pager"><a href="${link(call, '/operations')}">Newest</a><a href="${link(call, '/operations', { userId, status, cursor: nextCursor })}">Older →</a></p>`
+    html`<p class="pager"><a href="${link(call, '/operations', filter)}">Newest</a><a href="${link(call, '/operations', { ...filter, cursor: nextCursor })}">Older →</a></p>`
   }`
+}
+
+/** An operation by what the phone shows of it; readers are told its template alone. */
+function renderRow(call: PageCall, one: ListedOperation, shown: ShownOperation | undefined) {
+  const { operationId, userId, status, statusReason, template, operationType, failureCount, maxFailureCount } = one
+  const line = shown && sayOperation(shown.form)
+  const name = line?.title ?? template
+  return [
+    html`${call.isActing ? html`<a href="${link(call, `/operations/${operationId}`)}">${name}</a>` : name}<br><small>${line?.detail !== undefined && html`${line.detail} · `}${line === undefined ? operationType : template}</small>`,
+    userId === undefined
+      ? html`<span class="soft">nobody yet</span>`
+      : html`<a class="quiet" href="${link(call, '/registrations', { userId })}">${userId}</a>`,
+    html`${stateBadge(status)}${statusReason !== undefined && html`<br><small>${reason(statusReason)}</small>`}${failureCount > 0 && html`<br><small>${failureCount} of ${maxFailureCount} wrong codes</small>`}`,
+    ago(call.now, one.timestampCreated),
+  ]
 }

@@ -3,17 +3,17 @@ import type { AdminEvent, ListedOperation, ListedRegistration, PinnedDomain, Web
 import type { Look } from '../../metrics/look.ts'
 import { at, unlessRefused } from '../api.ts'
 import { ago, badge, card, empty, live, pageHead, sayDistance, type Tone } from '../elements.ts'
+import { findTasks, pinTone, renderTasks } from '../attention.ts'
 import { findProblems } from '../health.ts'
-import { html, type Markup, type Value } from '../markup.ts'
+import { html, type Markup } from '../markup.ts'
 import { link, type Page, type PageCall } from '../page.ts'
 import { type Mark, plot } from '../plot.ts'
 import { processPlots } from '../process-plots.ts'
+import { sayAction } from '../words.ts'
 
 /** As many as the search gives at once. */
 const OPERATIONS_MAX = 1_000
 const DAY_MS = 86_400_000
-const HOUR_MS = 3_600_000
-const EXPIRES_SOON_DAYS = 30
 
 export const overview: Page = {
   path: '/',
@@ -28,10 +28,10 @@ export const overview: Page = {
           'overview',
           call.here,
           10,
-          html`<div class="stack">${renderHealth(state, call.now)}${renderFigures(call, state)}
+          html`<div class="stack">${renderTasks(findTasks({ ...state, problems: findProblems(state.seen, state.isReady, call.now) }, (path) => link(call, path), call.now))}${renderFigures(call, state)}
           <div class="columns">
-            <div>${card('Operations of a day', renderOperations(call, state.operations))}${card('The last hour of this process', processPlots(state.seen), html`<small>pawl ${state.seen.version}, ${state.seen.database}, up ${sayUpTime(call.now, state.seen)}</small>`)}</div>
-            <div>${renderTasks(call, state)}${renderQueues(call, state.webhooks)}${renderChanges(call, state.changes)}</div>
+            <div>${card('Operations of a day', renderOperations(call, state.operations))}${card('The last hour of this process', processPlots(state.seen, call.now), html`<small>pawl ${state.seen.version}, ${state.seen.database}, up ${sayUpTime(call.now, state.seen)}</small>`)}</div>
+            <div>${renderQueues(call, state.webhooks)}${renderChanges(call, state.changes)}</div>
           </div></div>`,
         )}`,
     }
@@ -68,15 +68,6 @@ async function readState({ api, parts }: PageCall, application: string): Promise
   return { isReady: health, seen, operations, pending: registrations, webhooks: own, domains, changes: items }
 }
 
-/** Whether all is well, at a glance; else what is not, and what to do. */
-function renderHealth({ seen, isReady }: State, now: number): Markup {
-  const problems = findProblems(seen, isReady, now)
-  if (problems.length === 0)
-    return html`<section class="health is-good" aria-label="Health"><p><strong>The server is well.</strong> The database takes writes, requests are answered in time, and background work goes through.</p></section>`
-  return html`<section class="health is-${problems.some(({ tone }) => tone === 'bad') ? 'bad' : 'wait'}" aria-label="Health"><h2>${problems.length === 1 ? 'Something is' : `${problems.length} things are`} not as it should be</h2>
-    <ul>${problems.map(({ tone, name, text, todo }) => html`<li>${badge(tone, name)} ${text} <span class="soft">${todo}</span></li>`)}</ul></section>`
-}
-
 const sayUpTime = (now: number, { startedAt }: Look): string => sayDistance(startedAt * 1000 - now).replace(' ago', '')
 
 function renderFigures(call: PageCall, { isReady, operations, webhooks, domains }: State): Markup {
@@ -89,15 +80,15 @@ function renderFigures(call: PageCall, { isReady, operations, webhooks, domains 
   const dead = webhooks.reduce((sum, webhook) => sum + webhook.dead, 0)
   const ends = domains.flatMap(({ certificates }) => certificates.map(({ expires }) => expires * 1000))
   const firstEnd = ends.length === 0 ? undefined : Math.min(...ends)
-  const isSoon = firstEnd !== undefined && firstEnd < call.now + EXPIRES_SOON_DAYS * DAY_MS
+  const endTone = firstEnd === undefined ? undefined : pinTone(firstEnd, call.now)
   const more = recent.length === OPERATIONS_MAX ? '+' : ''
   return html`<div class="figures">
     ${figure('Service', isReady ? 'Ready' : 'Not ready', isReady ? 'database takes writes' : 'the database does not answer', isReady ? 'good' : 'bad')}
-    ${figure('Operations, 24 hours', `${recent.length}${more}`, `${waiting} waiting for a phone`, undefined, link(call, '/operations'))}
+    ${figure('Operations, 24 hours', `${recent.length}${more}`, waiting === 1 ? 'one waits for its phone' : `${waiting} wait for their phones`, undefined, link(call, '/operations'))}
     ${figure('Approved', decided.length === 0 ? '–' : `${Math.round((approved / decided.length) * 100)} %`, `of ${decided.length} that ended`)}
     ${figure('Failed', String(failures), 'too many wrong codes', failures > 0 ? 'bad' : undefined, link(call, '/operations', { status: 'FAILED' }))}
     ${figure('Webhook queue', String(queue), dead > 0 ? `${dead} given up` : 'none given up', dead > 0 ? 'bad' : undefined, link(call, '/webhooks'))}
-    ${figure('Next certificate', firstEnd === undefined ? '–' : sayDistance(firstEnd - call.now), firstEnd === undefined ? 'none is pinned' : 'until a pin ends', isSoon ? 'wait' : undefined, link(call, '/certificates'))}
+    ${figure('Next certificate', firstEnd === undefined ? '–' : sayDistance(firstEnd - call.now), firstEnd === undefined ? 'none is pinned' : 'until a pin ends', endTone === 'good' ? undefined : endTone, link(call, '/certificates'))}
   </div>`
 }
 
@@ -107,9 +98,10 @@ function figure(name: string, value: string, note: string, tone?: Tone, href?: s
 }
 
 function renderOperations(call: PageCall, operations: readonly ListedOperation[]): Markup {
-  const oldest = operations.at(-1)?.timestampCreated ?? call.now
-  // Of a busy application the search does not reach back a day, and a new one has none: then the plot begins where they begin.
-  const from = Math.max(call.now - DAY_MS, Math.min(oldest, call.now - HOUR_MS))
+  const dayAgo = call.now - DAY_MS
+  // Of a busy application the search does not reach back a day: then the plot begins where its answer does, and says so.
+  const isCut = operations.length === OPERATIONS_MAX
+  const from = isCut ? Math.max(dayAgo, operations.at(-1)?.timestampCreated ?? dayAgo) : dayAgo
   const recent = operations.filter(({ timestampCreated }) => timestampCreated >= from)
   if (recent.length === 0) {
     return empty(
@@ -120,45 +112,11 @@ function renderOperations(call: PageCall, operations: readonly ListedOperation[]
   }
   const marks = recent.map(({ timestampCreated, status }) => ({ time: timestampCreated, kind: KINDS[status] ?? 'rest' }) as const)
   const label = `${recent.length} operations since ${sayDistance(from - call.now)}`
-  return html`${plot(marks, { from, to: call.now, label, ends: [sayDistance(from - call.now), 'now'] })}
+  return html`${plot(marks, { from, to: call.now, label })}${from > dayAgo && html`<p class="hint">Only the newest ${OPERATIONS_MAX} are counted here.</p>`}
     <p class="legend"><span class="good">approved</span><span class="bad">rejected or failed</span><span>waiting, expired, canceled</span></p>`
 }
 
 const KINDS: Readonly<Record<string, Mark['kind']>> = { APPROVED: 'good', REJECTED: 'bad', FAILED: 'bad' }
-
-/** What somebody should do something about. */
-function renderTasks(call: PageCall, { pending, webhooks, domains }: State): Markup {
-  const tasks: Value[] = [
-    ...pending.map(
-      ({ userId, activationId }) =>
-        html`${badge('wait', 'Commit')} <a href="${link(call, `/registrations/${encodeURIComponent(activationId)}`)}">${userId}</a> waits for the commit of a phone.`,
-    ),
-    ...webhooks.flatMap((webhook) => {
-      const href = link(call, `/webhooks/${encodeURIComponent(webhook.id)}`)
-      if (!webhook.isEnabled) return [html`${badge('off', 'Off')} Webhook <a href="${href}">${webhook.name}</a> is switched off.`]
-      const { failuresInRow, dead } = webhook
-      return [
-        failuresInRow > 0 &&
-          html`${badge('bad', 'Fails')} <a href="${href}">${webhook.name}</a> took none of the last ${failuresInRow} attempts: send it a test message.`,
-        dead > 0 && html`${badge('bad', 'Given up')} <a href="${href}">${webhook.name}</a>: ${dead} can be sent again.`,
-      ].filter((task) => task !== false)
-    }),
-    ...domains.flatMap(({ name, certificates, live: seen }) => {
-      const place = html`<a href="${link(call, '/certificates')}">${name}</a>`
-      const valid = certificates.filter(({ isExpired }) => !isExpired)
-      const soon = valid.every(({ expires }) => expires * 1000 < call.now + EXPIRES_SOON_DAYS * DAY_MS)
-      if (seen !== undefined && !seen.isPinned)
-        return [html`${badge('bad', 'Not pinned')} ${place} shows a certificate that is not pinned.`]
-      return soon ? [html`${badge('wait', 'Ends soon')} ${place} needs a new pin.`] : []
-    }),
-  ]
-  return card(
-    'Needs attention',
-    tasks.length === 0
-      ? html`<p class="soft">Nothing: no phone waits for a commit, all webhooks get through, and no pin ends soon.</p>`
-      : html`<ul class="steps">${tasks.map((task) => html`<li>${task}</li>`)}</ul>`,
-  )
-}
 
 function renderQueues(call: PageCall, webhooks: readonly Webhook[]): Markup {
   if (webhooks.length === 0)
@@ -185,7 +143,7 @@ const renderChanges = (call: PageCall, changes: readonly AdminEvent[]): Markup =
       ? html`<p class="soft">No administrator has changed anything yet.</p>`
       : html`<ul class="steps">${changes.map(
           ({ username, action, target, timestamp }) =>
-            html`<li><strong>${username}</strong> ${target}<br><small>${action} · ${ago(call.now, timestamp)}</small></li>`,
+            html`<li>${sayAction(action)} ${target}<br><small>${username} · ${ago(call.now, timestamp)}</small></li>`,
         )}</ul>`,
     html`<a href="${link(call, '/audit')}">All</a>`,
   )

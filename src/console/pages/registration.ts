@@ -15,18 +15,25 @@ import {
   live,
   pageHead,
   qr,
-  sayState,
+  reason,
   stateBadge,
-  table,
+  type Step,
+  timeline,
+  type Tone,
 } from '../elements.ts'
-import { type DeviceEvent, eventBadge, eventData as renderData } from '../device-events.ts'
+import { table } from '../table.ts'
+import { sayState } from '../words.ts'
+import { readDeliverySteps } from '../delivery-steps.ts'
+import { type DeviceEvent, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
 import { html, type Markup, nothing } from '../markup.ts'
+import { readVerifications, verificationsCard } from '../verifications.ts'
 import { type Done, done, link, type Page, type PageCall } from '../page.ts'
 
 interface Detail extends ListedRegistration {
   readonly blockReason?: string
   readonly timestampBlockExpire?: number
   readonly flags: readonly string[]
+  readonly highestProtocolVersion?: string
   readonly isConfirmationPending?: boolean
   readonly isBiometryEnabled?: boolean
   readonly isUpgradePending?: boolean
@@ -78,12 +85,20 @@ export const registration: Page = {
     const detail = await read(call)
     const { userId, state } = detail
     const isAwaited = state === 'CREATED'
-    const events = call.isActing
-      ? await unlessRefused(call.api.get<{ items: readonly DeviceEvent[] }>('/audit/log', { userId, limit: 50 }))
-      : undefined
+    const [events, told, verified] = await Promise.all([
+      unlessRefused(readDeviceEvents(call, userId, { limit: EVENTS_SHOWN })),
+      call.query['before'] === undefined ? readDeliverySteps(call, 'ACTIVATION', detail.activationId) : [],
+      readVerifications(call, detail, VERIFICATIONS_SHOWN),
+    ])
+    // The way back stands where it is said that the phone was blocked.
+    const undo =
+      call.query['done'] === 'blocked' &&
+      state === 'BLOCKED' &&
+      call.isActing &&
+      actionForm(call, 'unblock', 'Undo', { tone: 'plain' })
     return {
       title: `Registration of ${userId}`,
-      body: html`${pageHead(userId, { lead: html`${stateBadge(state)} registration in ${call.application}`, back: backTo(link(call, '/registrations'), 'Registrations'), actions: renderLinks(call, userId) })}
+      body: html`${undo}${pageHead(userId, { lead: html`${stateBadge(state)} registration in ${call.application}`, back: backTo(link(call, '/registrations'), 'Registrations'), actions: renderLinks(call, userId) })}
         ${live(
           'registration',
           call.here,
@@ -92,9 +107,10 @@ export const registration: Page = {
           ${state === 'CREATED' && (await renderScan(call, detail))}
           ${state === 'PENDING_COMMIT' && renderCommit(call, detail)}
           ${renderPhone(call, detail)}</div>
-          <div>${renderHistory(call, detail)}</div></div>`,
+          <div>${renderHistory(call, detail, told)}</div></div>`,
         )}
         ${call.isActing && state !== 'REMOVED' && renderActions(call, detail)}
+        ${verificationsCard(call, detail.activationId, verified)}
         ${events !== undefined && events.items.length > 0 && renderEvents(call, userId, events.items)}`,
     }
   },
@@ -170,36 +186,36 @@ function renderPhone(call: PageCall, detail: Detail): Markup {
     'Phone',
     facts([
       ['Name', name ?? html`<span class="soft">no phone yet</span>`],
-      platform !== undefined && ['Device', [platform, deviceInfo].filter(Boolean).join(' · ')],
+      platform !== undefined && ['Device', html`${platform}${deviceInfo !== undefined && html` · ${deviceInfo}`}`],
       protocolVersion !== undefined && [
         'Protocol',
-        html`${protocolVersion} ${algorithm !== undefined && html`<small>${algorithm}</small>`}`,
+        html`${detail.highestProtocolVersion ?? protocolVersion} ${algorithm !== undefined && html`<small>${algorithm}</small>`}`,
       ],
       detail.activationFingerprint !== undefined && ['Fingerprint', html`<code>${detail.activationFingerprint}</code>`],
       blockReason !== undefined && [
         'Blocked because',
-        html`${blockReason}${until !== undefined && html` <small>until ${exactTime(until)}</small>`}`,
+        html`${reason(blockReason)}${until !== undefined && html` <small>until ${exactTime(until)}</small>`}`,
       ],
       [
         'Wrong codes in a row',
-        html`${failedAttempts} of ${maxFailedAttempts} ${failedAttempts > 0 && badge('wait', 'counting')}`,
+        html`${failedAttempts} of ${maxFailedAttempts}${failedAttempts > 0 && html` ${badge('wait', `${maxFailedAttempts - failedAttempts} left`)}`}`,
       ],
       detail.isBiometryEnabled !== undefined && ['Biometry', detail.isBiometryEnabled ? 'set up' : 'not set up'],
       detail.isConfirmationPending === true && ['Confirmation', 'the phone has not confirmed yet'],
       detail.isUpgradePending === true && ['Upgrade', 'to protocol 4 has begun'],
       flags.length > 0 && ['Flags', flags.join(', ')],
-      detail.extras !== undefined && ['Extras', detail.extras],
+      detail.extras !== undefined && detail.extras !== '' && ['Extras', detail.extras],
       detail.externalId !== undefined && ['External id', detail.externalId],
       ['Created', exactTime(detail.timestampCreated)],
       detail.timestampLastUsed !== undefined && ['Last used', ago(call.now, detail.timestampLastUsed)],
-      ['Activation', code(detail.activationId)],
+      ['Activation', code(detail.activationId, 'the id of the activation')],
     ]),
   )
 }
 
 const renderActions = (call: PageCall, { state, userId, flags }: Detail): Markup =>
   card(
-    'Change',
+    'Actions',
     html`<div class="actions">
       ${state === 'ACTIVE' && guardedForm(call, 'block', 'Block', { question: `The phone of ${userId} can sign nothing until it is unblocked.`, fields: field(call, 'blockReason', 'Reason', { hint: 'For the history; the phone may show it.' }) })}
       ${state === 'BLOCKED' && actionForm(call, 'unblock', 'Unblock', { tone: 'plain' })}
@@ -208,33 +224,45 @@ const renderActions = (call: PageCall, { state, userId, flags }: Detail): Markup
     </div>`,
   )
 
-const renderHistory = (call: PageCall, { history, next, activationId }: Detail): Markup =>
-  card(
-    'History',
-    html`<ul class="steps">${history.map(
-      ({ from, to, reason, externalUserId, timestamp }) =>
-        html`<li>${from === undefined ? sayState(to) : html`${sayState(from)} → ${sayState(to)}`}<br><small>${ago(call.now, timestamp)}${
-          reason !== undefined && html` · ${reason}`
-        }${externalUserId !== undefined && html` · by ${externalUserId}`}</small></li>`,
-    )}</ul>${
+const TONES: Readonly<Record<string, Tone>> = { ACTIVE: 'good', BLOCKED: 'bad', REMOVED: 'off', CREATED: 'info' }
+
+/** Newest first; what webhooks were told stands among it on the first page. */
+function renderHistory(call: PageCall, { history, next, activationId }: Detail, told: readonly Step[]): Markup {
+  const changes = history.map(
+    ({ from, to, reason: why, externalUserId, timestamp }): Step => ({
+      title: from === undefined ? sayState(to) : html`${sayState(from)} → ${sayState(to)}`,
+      at: timestamp,
+      tone: TONES[to] ?? 'wait',
+      note:
+        (why !== undefined || externalUserId !== undefined) &&
+        html`${why !== undefined && reason(why)}${why !== undefined && externalUserId !== undefined && ' · '}${externalUserId !== undefined && html`by ${externalUserId}`}`,
+    }),
+  )
+  const steps = [...told, ...changes].toSorted((a, b) => (b.at ?? 0) - (a.at ?? 0))
+  return card(
+    'Timeline',
+    html`${timeline(call.now, steps)}${
       next !== undefined &&
       html`<p class="pager"><a href="${link(call, `/registrations/${activationId}`)}">Newest</a><a href="${link(call, `/registrations/${activationId}`, { before: next })}">Older →</a></p>`
     }`,
   )
+}
 
+/** Of all phones of the user, and what the bank did with them. */
 const renderEvents = (call: PageCall, userId: string, items: readonly DeviceEvent[]): Markup =>
   card(
-    'What the phones of this user did',
+    'Latest events of this user',
     table(
       'Audit log of the user',
-      ['Event', 'Data', 'When'],
-      items
-        .slice(0, 20)
-        .map(({ eventType, eventData, timestamp }) => [
-          eventBadge(eventType),
-          renderData(call, eventData),
-          ago(call.now, timestamp),
-        ]),
+      ['Event', ['Data', 'wide'], 'When'],
+      items.map(({ eventType, eventData, timestamp, verifiedBy }) => [
+        eventBadge(eventType, verifiedBy),
+        renderData(call, eventData),
+        ago(call.now, timestamp),
+      ]),
     ),
-    html`<a href="${link(call, '/audit/devices', { userId })}">Audit</a>`,
+    html`<a href="${link(call, '/audit/devices', { userId })}">All</a>`,
   )
+
+const VERIFICATIONS_SHOWN = 8
+const EVENTS_SHOWN = 10

@@ -1,37 +1,20 @@
 // Registrations of an application: the search, and the beginning of a new one.
 import type { ListedRegistration } from '../answers.ts'
 import { at } from '../api.ts'
-import {
-  actionForm,
-  ago,
-  card,
-  type Choice,
-  empty,
-  field,
-  pageHead,
-  sayState,
-  searchForm,
-  select,
-  stateBadge,
-  table,
-} from '../elements.ts'
+import { actionForm, ago, backTo, card, chips, empty, field, pageHead, select, stateBadge } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
+import { type Column, table } from '../table.ts'
+import { userFilter, userForm, userQuery } from '../user-search.ts'
+import { sayState } from '../words.ts'
 
 interface Answer {
   readonly registrations: readonly ListedRegistration[]
   readonly nextCursor?: string
 }
 
-const STATES: readonly Choice[] = [
-  ['', 'Any state'],
-  ...['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'].map((state): Choice => [state, sayState(state)]),
-]
-const PROTOCOLS: readonly Choice[] = [
-  ['', 'Any protocol'],
-  ['3', '3'],
-  ['4', '4'],
-]
+const STATES = ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED']
+const COLUMNS: readonly Column[] = ['User', ['State', 'side'], 'Phone', ['Protocol', 'away'], 'Last used']
 
 export const registrations: Page = {
   path: '/registrations',
@@ -39,19 +22,28 @@ export const registrations: Page = {
   async render(call) {
     const { application, query } = call
     if (application === undefined) return { title: 'Registrations', body: needsApplication(call, 'Registrations') }
-    const { userId, state, protocolVersion, cursor } = query
-    const answer = await call.api.get<Answer>(at`/admin/applications/${application}/registrations`, {
-      userId,
-      state,
-      protocolVersion,
-      cursor,
-      limit: 25,
-    })
+    const { state, protocolVersion, cursor } = query
+    const search = { ...userQuery(call), state, protocolVersion, cursor, limit: 25 }
+    const answer = await call.api.get<Answer>(at`/admin/applications/${application}/registrations`, search)
+    const create =
+      call.isActing && html`<a class="button is-primary" href="${link(call, '/registrations/new')}">Register a user</a>`
     return {
       title: 'Registrations',
-      body: html`${pageHead('Registrations', { lead: 'A registration binds one phone to one user.' })}
-        <div class="columns"><div>${card('Phones', html`${renderSearch(call, application)}${renderList(call, answer)}`)}</div>
-        <div>${call.isActing && card('Register a user', renderCreate(call))}</div></div>`,
+      body: html`${pageHead('Registrations', { lead: 'A registration binds one phone to one user.', actions: create })}
+        ${card('Phones', html`${renderSearch(call)}${renderList(call, answer)}`)}`,
+    }
+  },
+}
+
+export const registrationNew: Page = {
+  path: '/registrations/new',
+  section: 'registrations',
+  async render(call) {
+    const back = backTo(link(call, '/registrations'), 'Registrations')
+    return {
+      title: 'Register a user',
+      body: html`${pageHead('Register a user', { back, lead: 'The next page shows the QR code that the app scans.' })}
+        ${call.isActing ? card('User', renderCreate(call)) : empty('Not for this credential', 'Registrations are created by back ends, and by administrators who may act for an application.')}`,
     }
   },
   actions: {
@@ -79,25 +71,28 @@ export const needsApplication = (call: PageCall, title: string): Markup =>
     call.isAdmin && html`<a class="button is-primary" href="${link(call, '/applications')}">Create the first one</a>`,
   )}`
 
-const renderSearch = (call: PageCall, app: string): Markup => {
-  const { userId, state, protocolVersion } = call.query
-  return searchForm(
-    call,
-    '/registrations',
-    html`<div class="field"><label for="userId">User</label><input id="userId" name="userId" type="search" value="${userId ?? ''}" placeholder="Exact name" autocomplete="off"></div>
-    ${select('state', 'State', STATES, state)}${select('protocolVersion', 'Protocol', PROTOCOLS, protocolVersion)}`,
-    { app },
-  )
+function renderSearch(call: PageCall): Markup {
+  const { state, protocolVersion } = call.query
+  const filter = { ...userFilter(call), state, protocolVersion }
+  const choice = (name: 'state' | 'protocolVersion', label: string, value: string | undefined) => ({
+    label,
+    href: link(call, '/registrations', { ...filter, [name]: value }),
+    isChosen: (call.query[name] || undefined) === value,
+  })
+  return html`${userForm(call, '/registrations', { state, protocolVersion })}
+    ${chips('State', [choice('state', 'All', undefined), ...STATES.map((one) => choice('state', sayState(one), one))])}
+    ${chips('Protocol', [choice('protocolVersion', 'Any protocol', undefined), choice('protocolVersion', 'Protocol 3', '3'), choice('protocolVersion', 'Protocol 4', '4')])}`
 }
 
 function renderList(call: PageCall, { registrations: found, nextCursor }: Answer): Markup {
-  const { userId, state, protocolVersion } = call.query
+  const { state, protocolVersion } = call.query
+  const filter = { ...userFilter(call), state, protocolVersion }
   if (found.length === 0) {
-    const isFiltered = [userId, state, protocolVersion].some((value) => value !== undefined && value !== '')
+    const isFiltered = Object.values(filter).some((value) => value !== undefined && value !== '')
     return isFiltered
       ? empty(
           'Nothing matches',
-          'User names are compared as they are, capitals included.',
+          'No registration is in that state, or no name begins so. Capitals do not matter.',
           html`<a class="button is-plain" href="${link(call, '/registrations')}">Show all</a>`,
         )
       : empty('No phone yet', 'Register a user, and let the app scan the QR code that the next page shows.')
@@ -105,13 +100,15 @@ function renderList(call: PageCall, { registrations: found, nextCursor }: Answer
   const rows = found.map((one) => [
     html`<a href="${link(call, `/registrations/${encodeURIComponent(one.activationId)}`)}">${one.userId}</a>`,
     stateBadge(one.state),
-    html`${one.name ?? '–'}<br><small>${[one.platform, one.deviceInfo].filter(Boolean).join(' · ')}</small>`,
-    one.protocolVersion === undefined ? '–' : html`${one.protocolVersion}<br><small>${one.algorithm}</small>`,
-    one.timestampLastUsed === undefined ? html`<span class="soft">never</span>` : ago(call.now, one.timestampLastUsed),
+    one.name === undefined
+      ? html`<span class="soft">no phone yet</span>`
+      : html`${one.name}<br><small>${one.platform}${one.deviceInfo !== undefined && html` · ${one.deviceInfo}`}</small>`,
+    one.protocolVersion !== undefined && html`<span title="${one.algorithm ?? ''}">${one.protocolVersion}</span>`,
+    one.timestampLastUsed === undefined ? html`<span class="nowrap">never used</span>` : ago(call.now, one.timestampLastUsed),
   ])
-  return html`${table('Registrations', ['User', 'State', 'Phone', 'Protocol', 'Last used'], rows)}${
+  return html`${table('Registrations', COLUMNS, rows)}${
     nextCursor !== undefined &&
-    html`<p class="pager"><a href="${link(call, '/registrations')}">Newest</a><a href="${link(call, '/registrations', { userId, state, protocolVersion, cursor: nextCursor })}">Older →</a></p>`
+    html`<p class="pager"><a href="${link(call, '/registrations', filter)}">Newest</a><a href="${link(call, '/registrations', { ...filter, cursor: nextCursor })}">Older →</a></p>`
   }`
 }
 

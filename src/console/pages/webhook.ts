@@ -1,12 +1,13 @@
 // One webhook: its deliveries, sending them again, and its set-up.
 import type { Webhook } from '../answers.ts'
 import { at } from '../api.ts'
+import { type Delivery, deliveryBadge, sayDelivery } from '../deliveries.ts'
 import {
   actionForm,
   ago,
   backTo,
   card,
-  type Choice,
+  chips,
   code,
   empty,
   exactTime,
@@ -16,27 +17,12 @@ import {
   live,
   pageHead,
   sayDistance,
-  sayState,
-  searchForm,
-  select,
-  stateBadge,
-  table,
 } from '../elements.ts'
+import { type Column, table } from '../table.ts'
+import { sayState } from '../words.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, type View } from '../page.ts'
 import { readWebhook, renderSecret, webhookFields, webhookState } from './webhooks.ts'
-
-interface Delivery {
-  readonly id: string
-  readonly objectId: string
-  readonly objectStatus: string
-  readonly status: string
-  readonly attempts: number
-  readonly nextAttemptAt?: number
-  readonly lastError?: string
-  readonly createdAt: number
-  readonly finishedAt?: number
-}
 
 interface Deliveries {
   readonly deliveries: readonly Delivery[]
@@ -52,12 +38,11 @@ interface Trial {
   readonly durationMs: number
 }
 
-const STATUSES: readonly Choice[] = [
-  ['', 'Any status'],
+const STATUSES = [
   ['WAITING', 'Waiting'],
   ['DELIVERED', 'Delivered'],
   ['DEAD', 'Given up'],
-]
+] as const
 
 const pathOf = ({ params }: PageCall): string => at`/admin/webhooks/${params['id'] ?? ''}`
 const home = ({ params }: PageCall): string => `/webhooks/${encodeURIComponent(params['id'] ?? '')}`
@@ -75,7 +60,7 @@ async function render(call: PageCall, trial?: Trial): Promise<View> {
   return {
     title: one.name,
     body: html`${pageHead(one.name, { back: backTo(link(call, '/webhooks'), 'Webhooks'), lead: html`${webhookState(one)} tells ${one.url}` })}
-        <div class="columns"><div>${card('Deliveries', html`${searchForm(call, home(call), select('status', 'Status', STATUSES, status), { app: call.application })}${live('deliveries', link(call, home(call), call.query), 5, renderDeliveries(call, found))}`, renderReplay(call, one))}</div>
+        <div class="columns"><div>${card('Deliveries', html`${renderStatuses(call)}${live('deliveries', link(call, home(call), call.query), 5, renderDeliveries(call, one, found))}`, renderReplay(call, one))}</div>
         <div>${call.isAdmin && renderTest(call, trial)}${card('How it is doing', renderFigures(one))}${call.isAdmin && renderSetUp(call, one)}</div></div>`,
   }
 }
@@ -121,7 +106,7 @@ const renderTrial = ({ id, isDelivered, status, error, durationMs }: Trial): Mar
       ['Answer', status === undefined ? 'none' : html`HTTP ${status}`],
       error !== undefined && ['Problem', html`${error}${status !== undefined && html`<br><small>${adviceOn(status)}</small>`}`],
       ['Took', `${durationMs} ms`],
-      ['Message', code(id)],
+      ['Message', code(id, 'the id of the message')],
     ])}`
 
 /** What a status of the receiver most often comes from. */
@@ -133,24 +118,37 @@ function adviceOn(status: number): string {
   return status >= 500 ? 'The receiver failed: its log says why.' : 'The receiver refuses the message.'
 }
 
-function renderDeliveries(call: PageCall, { deliveries, next }: Deliveries): Markup {
+const renderStatuses = (call: PageCall): Markup => {
+  const chosen = call.query['status'] || undefined
+  const choice = (label: string, value: string | undefined) => ({
+    label,
+    href: link(call, home(call), { status: value }),
+    isChosen: chosen === value,
+  })
+  return chips('Status', [choice('All', undefined), ...STATUSES.map(([value, label]) => choice(label, value))])
+}
+
+const COLUMNS: readonly Column[] = ['Message', ['Delivery', 'side'], 'What comes next', 'Made', ['', 'away']]
+
+function renderDeliveries(call: PageCall, webhook: Webhook, { deliveries, next }: Deliveries): Markup {
   if (deliveries.length === 0)
     return empty(
       'No delivery',
       'Each change of an operation or a registration makes one. Create an operation, and it is here within a second.',
     )
+  const about = webhook.kind === 'OPERATION' ? 'operations' : 'registrations'
   const rows = deliveries.map((one) => [
-    html`${sayState(one.objectStatus)}<br><small>${one.objectId}</small>`,
-    html`${stateBadge(one.status)}${one.lastError !== undefined && html`<br><small>${one.lastError}</small>`}`,
-    html`${one.attempts}${one.nextAttemptAt !== undefined && html`<br><small>next ${ago(call.now, Math.max(one.nextAttemptAt, call.now))}</small>`}`,
+    html`${call.isAdmin ? html`<a href="${link(call, `${home(call)}/deliveries/${encodeURIComponent(one.id)}`)}">${sayState(one.objectStatus)}</a>` : sayState(one.objectStatus)}<br><small><a class="quiet" href="${link(call, `/${about}/${encodeURIComponent(one.objectId)}`)}" title="${one.objectId}">${about === 'operations' ? 'operation' : 'registration'} ${one.objectId.slice(0, 8)}</a></small>`,
+    deliveryBadge(one),
+    html`<small>${sayDelivery(one, call.now, webhook.isEnabled).says}</small>`,
     ago(call.now, one.createdAt),
     call.isAdmin &&
-      actionForm({ ...call, here: link(call, home(call)) }, 'replay', 'Send again', {
+      actionForm({ ...call, here: link(call, home(call)) }, 'replay', one.status === 'WAITING' ? 'Try now' : 'Send again', {
         tone: 'plain',
         hidden: { deliveryId: one.id },
       }),
   ])
-  return html`${table('Deliveries', ['Message', 'Delivery', 'Attempts', 'Made', ''], rows)}${
+  return html`${table('Deliveries', COLUMNS, rows)}${
     next !== undefined &&
     html`<p class="pager"><a href="${link(call, home(call))}">Newest</a><a href="${link(call, home(call), { status: call.query['status'], before: next })}">Older →</a></p>`
   }`
@@ -177,7 +175,7 @@ const renderFigures = ({
     basicUsername !== undefined && ['HTTP Basic as', basicUsername],
     previousSecretExpiresAt !== undefined && ['Previous secret until', exactTime(previousSecretExpiresAt)],
     ['Created', exactTime(createdAt)],
-    ['Webhook', code(id)],
+    ['Webhook', code(id, 'the id of the webhook')],
   ])
 
 const renderSetUp = (call: PageCall, one: Webhook): Markup =>

@@ -1,6 +1,7 @@
 // Webhooks of an application: how they are doing, and a new one.
 import type { Webhook } from '../answers.ts'
-import { actionForm, badge, card, type Choice, code, empty, field, pageHead, sayDistance, select, table } from '../elements.ts'
+import { actionForm, badge, card, type Choice, code, empty, field, pageHead, sayDistance, select } from '../elements.ts'
+import { table } from '../table.ts'
 import { html, type Markup } from '../markup.ts'
 import { link, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'
@@ -28,7 +29,7 @@ export const webhooks: Page = {
             ? empty('None yet', 'Without one a back end has to ask what became of an operation.')
             : table(
                 'Webhooks',
-                ['Webhook', 'Tells of', 'State', 'Waiting', 'Delivered', 'Given up'],
+                ['Webhook', 'Tells of', ['State', 'side'], 'Waiting', ['Delivered', 'away'], ['Given up', 'away']],
                 found.map((one) => renderRow(call, one)),
               ),
         )}</div>
@@ -66,7 +67,7 @@ export const readWebhook = ({ form }: PageCall) => {
 export const renderSecret = (call: PageCall, id: string, secret: string, title: string): Markup =>
   html`${pageHead(title)}${card(
     'Its secret',
-    html`<p>The receiver checks signatures with it. It is shown this once.</p><p>${code(secret)}</p>
+    html`<p>The receiver checks signatures with it. It is shown this once.</p><p>${code(secret, 'the secret')}</p>
     <p><a class="button is-primary" href="${link(call, `/webhooks/${encodeURIComponent(id)}`)}">I have noted it</a></p>`,
   )}`
 

@@ -1,0 +1,52 @@
+// Deliveries of webhooks in words: what became of each, what comes next, and why.
+import { ago, badge, type Tone } from './elements.ts'
+import { html, type Markup } from './markup.ts'
+
+export interface Delivery {
+  readonly id: string
+  readonly objectId: string
+  readonly objectStatus: string
+  readonly status: string
+  readonly attempts: number
+  readonly isBehindEarlier?: boolean
+  readonly nextAttemptAt?: number
+  readonly lastError?: string
+  readonly createdAt: number
+  readonly finishedAt?: number
+}
+
+export interface SaidDelivery {
+  readonly tone: Tone
+  readonly says: Markup
+}
+
+/** A badge for a list. */
+export const deliveryBadge = ({ status, attempts }: Delivery): Markup =>
+  status === 'DELIVERED'
+    ? badge('good', 'Delivered')
+    : status === 'DEAD'
+      ? badge('bad', 'Given up')
+      : attempts > 0
+        ? badge('bad', 'Fails')
+        : badge('wait', 'Waiting')
+
+/** What became of it, or when it is tried next and why. `isEnabled`: the webhook is switched on. */
+export function sayDelivery(delivery: Delivery, now: number, isEnabled: boolean): SaidDelivery {
+  const { status, attempts, isBehindEarlier, nextAttemptAt = 0, lastError, finishedAt } = delivery
+  const tried = attempts === 1 ? 'one attempt' : `${attempts} attempts`
+  if (status === 'DELIVERED')
+    return {
+      tone: 'good',
+      says: html`taken${attempts > 1 && html` at attempt ${attempts}`}${finishedAt !== undefined && html`, ${ago(now, finishedAt)}`}`,
+    }
+  const why = lastError !== undefined && html`: ${lastError}`
+  if (status === 'DEAD') return { tone: 'bad', says: html`given up after ${tried}${why}` }
+  if (!isEnabled) return { tone: 'off', says: html`waits, because the webhook is switched off` }
+  if (isBehindEarlier === true) return { tone: 'wait', says: html`waits for the message before it about the same` }
+  if (attempts === 0 && lastError === undefined) return { tone: 'wait', says: html`is sent at once` }
+  const next = nextAttemptAt <= now ? html`now` : ago(now, nextAttemptAt)
+  return {
+    tone: 'bad',
+    says: html`${attempts === 0 ? 'sent again' : html`failed ${attempts === 1 ? 'once' : attempts === 2 ? 'twice' : `${attempts} times`}`}, next attempt ${next}${why}`,
+  }
+}

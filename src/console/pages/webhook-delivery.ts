@@ -1,0 +1,74 @@
+// One delivery of a webhook: what is sent, what the receiver answered, and what comes next.
+import type { Webhook } from '../answers.ts'
+import { at } from '../api.ts'
+import { type Delivery, deliveryBadge, sayDelivery } from '../deliveries.ts'
+import { actionForm, backTo, card, code, exactTime, facts, live, pageHead, type Step, timeline } from '../elements.ts'
+import { html, type Markup } from '../markup.ts'
+import { done, link, type Page, type PageCall } from '../page.ts'
+import { sayState } from '../words.ts'
+
+interface Detail extends Delivery {
+  readonly body: string
+}
+
+const webhookOf = ({ params }: PageCall): string => at`/admin/webhooks/${params['id'] ?? ''}`
+
+export const webhookDelivery: Page = {
+  path: '/webhooks/:id/deliveries/:deliveryId',
+  section: 'webhooks',
+  async render(call) {
+    const [webhook, one] = await Promise.all([
+      call.api.get<Webhook>(webhookOf(call)),
+      call.api.get<Detail>(`${webhookOf(call)}${at`/deliveries/${call.params['deliveryId'] ?? ''}`}`),
+    ])
+    const back = backTo(link(call, `/webhooks/${encodeURIComponent(webhook.id)}`), webhook.name)
+    const isWaiting = one.status === 'WAITING'
+    return {
+      title: `Delivery to ${webhook.name}`,
+      body: html`${pageHead(html`Message “${sayState(one.objectStatus)}”`, { back, lead: html`to ${webhook.url}` })}
+        <div class="columns"><div>${card('What is sent', html`<pre>${pretty(one.body)}</pre><p class="hint">${isWaiting ? 'As the next attempt sends it.' : 'With the attributes that the webhook asks for now.'} In one line on the wire, signed.</p>`)}</div>
+        <div>${live('delivery', link(call, home(call)), isWaiting ? 5 : undefined, html`<div class="stack">${card('Delivery', renderFacts(call, webhook, one))}${card('Timeline', timeline(call.now, stepsOf(call, webhook, one)))}</div>`)}
+        ${call.isAdmin && card('Actions', actionForm(call, 'replay', one.status === 'WAITING' ? 'Try it now' : 'Send again', { tone: 'plain' }))}</div></div>`,
+    }
+  },
+  actions: {
+    replay: async (call) => {
+      await call.api.send('POST', `${webhookOf(call)}/deliveries`, { deliveryId: call.params['deliveryId'] ?? '' })
+      return done(call, home(call), 'replayed')
+    },
+  },
+}
+
+const home = ({ params }: PageCall): string =>
+  `/webhooks/${encodeURIComponent(params['id'] ?? '')}/deliveries/${encodeURIComponent(params['deliveryId'] ?? '')}`
+
+const pretty = (body: string): string => JSON.stringify(JSON.parse(body), undefined, 2)
+
+function renderFacts(call: PageCall, { kind }: Webhook, one: Delivery): Markup {
+  const { id, objectId, attempts, lastError, createdAt, finishedAt } = one
+  const isOperation = kind === 'OPERATION'
+  const href = link(call, `/${isOperation ? 'operations' : 'registrations'}/${encodeURIComponent(objectId)}`)
+  return facts([
+    ['State', deliveryBadge(one)],
+    ['About', html`<a href="${href}">${isOperation ? 'the operation' : 'the registration'}</a> <small>${objectId}</small>`],
+    ['Attempts', attempts],
+    lastError !== undefined && ['Last answer', lastError],
+    ['Made', exactTime(createdAt)],
+    finishedAt !== undefined && ['Ended', exactTime(finishedAt)],
+    ['Message', code(id, 'the id of the message')],
+  ])
+}
+
+function stepsOf(call: PageCall, { isEnabled }: Webhook, one: Delivery): readonly Step[] {
+  const { tone, says } = sayDelivery(one, call.now, isEnabled)
+  const { status, createdAt, finishedAt } = one
+  return [
+    { title: 'The message was made', at: createdAt, tone: 'info' },
+    {
+      title: status === 'DELIVERED' ? 'The receiver took it' : status === 'DEAD' ? 'It was given up' : 'It waits',
+      at: finishedAt,
+      tone,
+      note: says,
+    },
+  ]
+}

@@ -1,0 +1,33 @@
+// Tests what machines write in words: nothing of the contract gets another name, and what people wrote stays as it is.
+import { expect, test } from 'vitest'
+import { sayAction, sayEvent, sayReason, sayState } from './words.ts'
+
+test.each([
+  ['UNEXPECTED_OPERATION', 'Unexpected operation'],
+  ['MISTAKE', 'Mistake'],
+  ['MAX_FAILED_ATTEMPTS', 'Too many wrong codes'],
+  ['signature_does_not_match', 'Wrong code'],
+  ['not_known_yet', 'Not known yet'],
+  ['Lost on the train', 'Lost on the train'],
+  ['mistake', 'mistake'],
+  ['A', 'A'],
+  ['<b>BAD_REASON</b>', '<b>BAD_REASON</b>'],
+  ['constructor', 'constructor'],
+])('the reason %s is said as %s', (reason, said) => expect(sayReason(reason)).toBe(said))
+
+test('states and events are words', () => {
+  expect(sayState('PENDING_COMMIT')).toBe('Pending commit')
+  expect(sayEvent('operation_approved')).toBe('Operation approved')
+  expect(sayEvent('signature_ok')).toBe('Right code')
+})
+
+test.each([
+  ['PUT /admin/applications/{id}/config/{key}', 'Set'],
+  ['POST /admin/users', 'Created'],
+  ['DELETE /admin/webhooks/{id}', 'Removed'],
+  ['PATCH /admin/applications/{id}', 'Changed'],
+  ['POST /admin/users/{name}/password', 'New password of'],
+  ['console sign-in', 'Signed in:'],
+  ['user erase', 'User erase'],
+  ['toString', 'Tostring'],
+])('the action %s is said as %s, before its target', (action, said) => expect(sayAction(action)).toBe(said))
