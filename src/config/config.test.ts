@@ -29,6 +29,7 @@ describe('defaults', () => {
       host: '127.0.0.1',
       port: 8080,
       processes: 1,
+      referenceApi: false,
       internalHost: '127.0.0.1',
       trustedProxies: [],
       console: true,

@@ -34,10 +34,11 @@ function write(socket: Socket, text: string, name: string): Promise<void> {
     })
     socket.write(text, () => {
       // Its own kernel has them, nobody else need have. Who gives up does so now; who reads goes on until it is told the end.
-      setTimeout(() => {
+      // What has arrived is read first: the process may have been busy.
+      setTimeout(setImmediate, QUIET_MS, () => {
         isOurs = !socket.destroyed
         socket.end()
-      }, QUIET_MS)
+      })
     })
   })
 }

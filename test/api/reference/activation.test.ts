@@ -138,6 +138,9 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
     )
     await refused('activation/init', { ...other, flags: ['lower'] }, 'ERR0024')
     await refused('activation/init', { ...other, userId: ' ' }, 'ERR0024')
+    await refused('activation/init', { ...other, additionalData: { a: 1 } }, 'ERR0024')
+    await refused('activation/init', { ...other, parentActivationId: anId, transferType: 'MOVE' }, 'ERR0024')
+    await refused('activation/init', { ...other, protocol: 'fido2' }, 'ERR0024')
     expect(await ask('activation/list', { userId: other.userId, applicationId: null })).toEqual({
       userId: other.userId,
       activations: [],

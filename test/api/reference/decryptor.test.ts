@@ -180,6 +180,21 @@ test('keys are of the generic labels: those of pawl’s own endpoints stay close
   expect(openWith(keys, { sent, envelope, asked, version, applicationKey: app.applicationKey } as never)).toBeUndefined()
 })
 
+test('the audit log says who was given keys, and neither it nor the log has them', async () => {
+  const { phone, userId } = await v4.world.activePhone('3.3')
+  const { asked } = await sealed(phone, 'x')
+  const keys = await askReference(bank, 'v3', PATH, asked)
+  const { db } = v4.server.context
+  const rows = await db.selectFrom('audit_trail').selectAll().where('user_id', '=', userId).orderBy('sequence').execute()
+  expect(rows.at(-1)).toMatchObject({
+    event_type: 'envelope_keys_derived',
+    event_data: '/pa/generic/activation',
+    activation_id: phone.state.activationId,
+    verified_by: 'derives',
+  })
+  for (const key of Object.values(keys)) expect(v4.server.log() + JSON.stringify(rows)).not.toContain(String(key))
+})
+
 test('a version that is switched off has no keys', async () => {
   const { phone } = await v4.world.activePhone(PHONE_VERSIONS.at(-1) ?? '3.3')
   const { asked } = await sealed(phone, 'x')

@@ -83,6 +83,12 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
       applicationRoles: [],
       activationFlags: [],
     })
+    const rows = await world.db.selectFrom('audit_trail').selectAll().where('user_id', '=', userId).orderBy('sequence').execute()
+    expect(rows.at(-1)).toMatchObject({
+      event_type: 'offline_code_ok',
+      event_data: expect.stringMatching(/^POST\n\/operation\/authorize\/offline\n17\n[0-9a-f]{64}$/),
+      verified_by: 'spring',
+    })
     const again = await askReference(bank, dialect, path, asked)
     expect(again).toMatchObject({ ...wrong, remainingAttempts: 5, activationStatus: 'ACTIVE' })
     expect(again).not.toHaveProperty(factors)

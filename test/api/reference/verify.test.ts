@@ -46,6 +46,16 @@ describe.each(DIALECTS)('a code in the words of %s', (dialect) => {
       activationFlags: [],
     })
     expect(await verifyAt(bank, dialect, request)).toMatchObject({ ...wrong, remainingAttempts: 5, activationStatus: 'ACTIVE' })
+    const { db } = v4.server.context
+    const rows = await db.selectFrom('audit_trail').selectAll().where('user_id', '=', userId).orderBy('sequence').execute()
+    expect(rows.slice(-2)).toMatchObject([
+      {
+        event_type: 'signature_ok',
+        event_data: expect.stringMatching(/^POST\n\/transfer\n13\n[0-9a-f]{64}$/),
+        verified_by: 'spring',
+      },
+      { event_type: 'signature_does_not_match', verified_by: 'spring' },
+    ])
   })
 
   test.each(PHONE_ALGORITHMS)('of 4.0 with %s is right once', async (algorithm) => {

@@ -1,7 +1,7 @@
 // activation/init: creates a registration with an activation code (cloud §15.2).
 import { type Static, Type } from '@sinclair/typebox'
 import { createRegistration, type RegistrationRules } from '../../../domain/activation/registration.ts'
-import { OptionalOrNull } from '../../../http/types.ts'
+import { AnyMembers, OptionalOrNull } from '../../../http/types.ts'
 import { setActivationFlags } from '../../../storage/activation/flags.ts'
 import { inTransaction } from '../../../storage/database/database.ts'
 import type { CommitPhase } from '../../../storage/database/schema.ts'
@@ -27,6 +27,9 @@ const NewActivation = Type.Object({
   commitPhase: OptionalOrNull(Phase),
   activationOtp: Optional,
   flags: OptionalOrNull(Flags),
+  additionalData: OptionalOrNull(AnyMembers),
+  parentActivationId: Optional,
+  transferType: Optional,
 })
 
 export const initActivation = (dialect: Dialect) =>
@@ -34,7 +37,8 @@ export const initActivation = (dialect: Dialect) =>
     path: 'activation/init',
     operationId: 'referenceInitActivation',
     summary: 'Creates an activation with an activation code',
-    description: 'A user has at most one live activation in an application: `ERR0040` while there is one.',
+    description:
+      'A user has at most one live activation in an application: `ERR0040` while there is one. `additionalData` and transfers are not offered.',
     errors: ['REGISTRATION_EXISTS'],
     roles: BANK_ROLES,
     request: NewActivation,
@@ -49,6 +53,7 @@ export const initActivation = (dialect: Dialect) =>
       const { request, parts, applicationId } = call
       const { userId, flags } = request
       requireOwn(call, request.applicationId)
+      refuseMore(request)
       const rules = await readRules(parts, request)
       const created = await inTransaction(parts.db, async (tx) => {
         const registration = await createRegistration({ ...parts, db: tx }, { applicationId, userId }, rules)
@@ -62,6 +67,12 @@ export const initActivation = (dialect: Dialect) =>
       return { activationId, activationCode, activationSignature, userId, applicationId }
     },
   })
+
+/** What pawl would not keep is not taken. */
+function refuseMore({ additionalData, parentActivationId, transferType }: Static<typeof NewActivation>): void {
+  if (Object.keys(additionalData ?? {}).length > 0) throw refuse('additionalData', 'is not offered')
+  if (parentActivationId || transferType) throw refuse('parentActivationId', 'is not offered')
+}
 
 /** The older member for the OTP decides where it is committed, too (v3 §8.5). */
 async function readRules(parts: DoorParts, request: Static<typeof NewActivation>): Promise<RegistrationRules> {

@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../../http/types.ts'
 import { listRegistrationDetails } from '../../../storage/activation/search.ts'
+import { refuse } from '../../door/members.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, foreignApplication, referenceEndpoint } from '../endpoint.ts'
 import { ACTIVATION, NamesGiven, toTime, StateName, TimeGiven, toActivation } from '../members.ts'
@@ -11,7 +12,7 @@ export const lookupActivations = (dialect: Dialect) =>
     path: 'activation/lookup',
     operationId: 'referenceLookupActivations',
     summary: 'The activations of several users, newest first',
-    description: `At most ${ROWS_MAX}.`,
+    description: `\`ERR0024\` where there are more than ${ROWS_MAX}.`,
     errors: [],
     roles: BANK_ROLES,
     request: Type.Object({
@@ -35,9 +36,11 @@ export const lookupActivations = (dialect: Dialect) =>
         usedBefore: toTime(request.timestampLastUsedBefore),
         usedAfter: toTime(request.timestampLastUsedAfter),
         at: new Date(parts.platform.now()),
-        limit: ROWS_MAX,
+        limit: ROWS_MAX + 1,
         offset: 0,
       })
+      // A list that is cut without a word would be taken for the whole.
+      if (rows.length > ROWS_MAX) throw refuse('userIds', `must be of users with at most ${ROWS_MAX} activations`)
       return { activations: rows.map((row) => toActivation(row, applicationId)) }
     },
   })

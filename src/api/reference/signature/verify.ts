@@ -61,6 +61,7 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
   const given = call.request as Readonly<Record<string, string>>
   const factors = given[dialect.factors] as Factors
   const answer = await judge(dialect, call, given, factors)
+  call.parts.events.doorAnswered({ door: 'code', verdict: answer.reason?.toLowerCase() ?? 'valid' })
   return {
     [dialect.isValid]: answer.isValid,
     activationId: given['activationId'] ?? '',

@@ -47,6 +47,7 @@ export const validateToken = (dialect: Dialect) =>
       const asked = { token, factors: [...FACTORS], refusedFlags: [], client: { address: source } }
       const answer = await judgeTokenOf({ request: asked, applicationId, username, rights, asker: undefined, parts })
       const { isValid, activationId, factors } = answer
+      parts.events.doorAnswered({ door: 'token', verdict: answer.reason?.toLowerCase() ?? 'valid' })
       return {
         tokenValid: isValid,
         ...(activationId !== undefined && { activationId }),
