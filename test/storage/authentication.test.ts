@@ -120,7 +120,7 @@ test('an outcome that blocks and one that settles a factor key are stored among 
   expect(after[0]).toMatchObject({ state: 'BLOCKED', blockExpiresAt: until, masterSecret: before[0]?.masterSecret })
   expect(after[1]).toMatchObject({ state: 'ACTIVE', blockExpiresAt: null, masterSecret: secret })
   expect(after[2]).toMatchObject({ state: 'ACTIVE', blockExpiresAt: null, masterSecret: before[2]?.masterSecret })
-  const histories = await Promise.all(ids.map(async (id) => (await listActivationHistory(db, id, 1))[0]?.reason))
+  const histories = await Promise.all(ids.map(async (id) => (await listActivationHistory(db, id, { limit: 1 }))[0]?.reason))
   expect(histories.map((reason) => reason === 'MAX_FAILED_ATTEMPTS')).toEqual([true, false, false])
 })
 

@@ -440,8 +440,9 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       ),
   },
   'activation/history': {
-    listActivationHistory: (db) => activationHistory.listActivationHistory(db, 'x', 100),
-    'listActivationHistory before another': (db) => activationHistory.listActivationHistory(db, 'x', 100, '7'),
+    listActivationHistory: (db) => activationHistory.listActivationHistory(db, 'x', { limit: 100 }),
+    'listActivationHistory before another': (db) => activationHistory.listActivationHistory(db, 'x', { limit: 100, before: '7' }),
+    'listActivationHistory of a time': (db) => activationHistory.listActivationHistory(db, 'x', { limit: 100, from: at, to: at }),
   },
   'application/config-items': {
     listConfigItems: (db) => configItems.listConfigItems(db, { applicationId: 'a', activationId: null }),

@@ -1,6 +1,7 @@
 // An endpoint of administration that changes something: views, change and record are one transaction (cloud §7).
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { holdChanges } from '../../log/held-events.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
 import type { AnyCloudEndpoint, CloudCall, CloudDeclaration } from './endpoint.ts'
@@ -49,12 +50,15 @@ export const auditedEndpoint = <
   async serve(given) {
     const call = given as CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>
     const prepared = (await endpoint.prepare?.(call)) as P
-    const { db, ...parts } = call.parts
+    const { db, ...rest } = call.parts
+    const { events, tell } = holdChanges(rest.events)
+    const parts = { ...rest, events }
     const followUps: ((db: Pool) => unknown)[] = []
     const outcome = await inTransaction(db, async (tx) => {
       const within = { ...call, parts, tx, afterCommit: (work: (db: Pool) => unknown) => followUps.push(work) }
       return changeAndRecord(endpoint, within, prepared)
     })
+    tell()
     if ('refusal' in outcome) throw outcome.refusal
     for (const followUp of followUps) await followUp(db)
     return outcome.answer

@@ -32,12 +32,22 @@ export interface HistoryRow {
   readonly occurredAt: Date
 }
 
-/** What happened to an activation, newest first; `before`: only what is older than this sequence. */
+/** Which rows of an activation are listed. */
+export interface HistorySearch {
+  readonly limit: number
+  /** Only what is older than this sequence. */
+  readonly before?: string | null
+  /** Only what happened then or later. */
+  readonly from?: Date | null
+  /** Only what happened then or earlier. */
+  readonly to?: Date | null
+}
+
+/** What happened to an activation, newest first. */
 export async function listActivationHistory(
   db: Db,
   activationId: string,
-  limit: number,
-  before: string | null = null,
+  { limit, before = null, from = null, to = null }: HistorySearch,
 ): Promise<HistoryRow[]> {
   return db
     .selectFrom('activation_history')
@@ -51,6 +61,8 @@ export async function listActivationHistory(
     ])
     .where('activation_id', '=', activationId)
     .$if(before !== null, (query) => query.where('activation_history_id', '<', before))
+    .$if(from !== null, (query) => query.where('occurred_at', '>=', from))
+    .$if(to !== null, (query) => query.where('occurred_at', '<=', to))
     .orderBy('activation_history_id', 'desc')
     .limit(limit)
     .execute()

@@ -226,7 +226,7 @@ export const registrationDetail = cloudEndpoint({
   async handle({ params: { id, activationId }, query: { limit = HISTORY_ROWS, before = null }, parts }) {
     const row = await findRegistrationDetail(parts.db, id, activationId, new Date(parts.platform.now()))
     if (row === undefined) throw notFound(`activation ${activationId} in ${id}`)
-    const { page, last } = cutPage(await listActivationHistory(parts.db, activationId, limit + 1, before), limit)
+    const { page, last } = cutPage(await listActivationHistory(parts.db, activationId, { limit: limit + 1, before }), limit)
     return { ...toDetail(row, page), ...(last && { next: last.sequence }) }
   },
 })

@@ -11,7 +11,7 @@ export const activationHistory = (dialect: Dialect) =>
     path: 'activation/history',
     operationId: 'referenceActivationHistory',
     summary: 'What became of an activation, and when',
-    description: `The newest ${ROWS_MAX} entries, oldest first.`,
+    description: `The newest ${ROWS_MAX} entries of the time that is asked for, oldest first.`,
     errors: ['REGISTRATION_NOT_FOUND'],
     roles: BANK_ROLES,
     request: Type.Object({ activationId: ActivationId, timestampFrom: TimeGiven, timestampTo: TimeGiven }),
@@ -30,12 +30,10 @@ export const activationHistory = (dialect: Dialect) =>
     async handle(call) {
       const { activationId, timestampFrom, timestampTo } = call.request
       await findOwn(call, activationId)
-      const from = toTime(timestampFrom)?.getTime() ?? -Infinity
-      const to = toTime(timestampTo)?.getTime() ?? Infinity
-      const rows = await listActivationHistory(call.parts.db, activationId, ROWS_MAX)
-      const within = rows.filter(({ occurredAt }) => occurredAt.getTime() >= from && occurredAt.getTime() <= to).toReversed()
+      const range = { from: toTime(timestampFrom), to: toTime(timestampTo) }
+      const rows = await listActivationHistory(call.parts.db, activationId, { limit: ROWS_MAX, ...range })
       return {
-        items: within.map(({ sequence, toState, reason, externalUserId, occurredAt }) => ({
+        items: rows.toReversed().map(({ sequence, toState, reason, externalUserId, occurredAt }) => ({
           id: Number(sequence),
           activationId,
           activationStatus: toState,

@@ -2,15 +2,16 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { createRegistration, type RegistrationRules } from '../../../domain/activation/registration.ts'
 import { AnyMembers, OptionalOrNull } from '../../../http/types.ts'
+import { holdChanges } from '../../../log/held-events.ts'
 import { setActivationFlags } from '../../../storage/activation/flags.ts'
 import { inTransaction } from '../../../storage/database/database.ts'
 import type { CommitPhase } from '../../../storage/database/schema.ts'
-import { UserId } from '../../cloud/fields.ts'
+import { Identifier, UserId } from '../../cloud/fields.ts'
 import { refuse } from '../../door/members.ts'
 import type { DoorParts } from '../../door/parts.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, foreignApplication, referenceEndpoint, requireOwn } from '../endpoint.ts'
-import { Given, Optional, toTime, TimeGiven } from '../members.ts'
+import { Given, toTime, TimeGiven } from '../members.ts'
 import { Flags } from './flags.ts'
 
 const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
@@ -25,7 +26,7 @@ const NewActivation = Type.Object({
     Type.Unsafe<CommitPhase | 'NONE'>(Type.String({ enum: ['NONE', 'ON_COMMIT', 'ON_KEY_EXCHANGE'] })),
   ),
   commitPhase: OptionalOrNull(Phase),
-  activationOtp: Optional,
+  activationOtp: OptionalOrNull(Identifier),
   flags: OptionalOrNull(Flags),
   additionalData: OptionalOrNull(AnyMembers),
   parentActivationId: Optional,
@@ -55,12 +56,14 @@ export const initActivation = (dialect: Dialect) =>
       requireOwn(call, request.applicationId)
       refuseMore(request)
       const rules = await readRules(parts, request)
+      const { events, tell } = holdChanges(parts.events)
       const created = await inTransaction(parts.db, async (tx) => {
-        const registration = await createRegistration({ ...parts, db: tx }, { applicationId, userId }, rules)
+        const registration = await createRegistration({ ...parts, events, db: tx }, { applicationId, userId }, rules)
         if (registration !== undefined && flags && flags.length > 0)
           await setActivationFlags(tx, registration.activationId, [...new Set(flags)], new Date(parts.platform.now()))
         return registration
       })
+      tell()
       if (created === undefined) throw foreignApplication()
       const { activationId, activationQrCodeData } = created
       const [activationCode = '', activationSignature = ''] = activationQrCodeData.split('#')
@@ -80,6 +83,9 @@ async function readRules(parts: DoorParts, request: Static<typeof NewActivation>
   const older = activationOtpValidation === 'NONE' ? undefined : (activationOtpValidation ?? undefined)
   if (older !== undefined && typeof activationOtp !== 'string')
     throw refuse('activationOtp', 'must be there with activationOtpValidation')
+  // It would be demanded, though nobody is to have one.
+  if (activationOtpValidation === 'NONE' && typeof activationOtp === 'string')
+    throw refuse('activationOtp', 'must not be there with NONE of activationOtpValidation')
   if (older !== undefined && commitPhase && commitPhase !== older)
     throw refuse('commitPhase', 'must be the phase of activationOtpValidation')
   const expiresAt = toTime(request.timestampActivationExpire)

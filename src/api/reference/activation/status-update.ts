@@ -1,11 +1,11 @@
 // activation/status/update: several activations become the same, all or none (cloud §15.2).
 import { Type } from '@sinclair/typebox'
+import { holdChanges } from '../../../log/held-events.ts'
 import { inTransaction } from '../../../storage/database/database.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
 import { ActivationId } from '../members.ts'
-import { changeTo, requireChangeable, type Target } from './change.ts'
-import { findOwn } from './own.ts'
+import { changeTo, type Target } from './change.ts'
 
 export const updateStatuses = (dialect: Dialect) =>
   referenceEndpoint(dialect, {
@@ -21,12 +21,13 @@ export const updateStatuses = (dialect: Dialect) =>
     response: Type.Object({ updated: Type.Boolean() }),
     async handle(call) {
       const { activationIds, activationStatus: to } = call.request
+      const { events, tell } = holdChanges(call.parts.events)
+      const within = { ...call, parts: { ...call.parts, events } }
       await inTransaction(call.parts.db, async (tx) => {
-        // In one order, so that two requests do not wait for each other; looked at first, so that the log tells of no change that is rolled back.
-        const ids = [...new Set(activationIds)].toSorted()
-        for (const activationId of ids) requireChangeable(await findOwn(call, activationId, tx), to)
-        for (const activationId of ids) await changeTo(call, activationId, { to }, tx)
+        // In one order, so that two requests do not wait for each other.
+        for (const activationId of [...new Set(activationIds)].toSorted()) await changeTo(within, activationId, { to }, tx)
       })
+      tell()
       return { updated: true }
     },
   })

@@ -107,8 +107,7 @@ async function describe({ parts, applicationId }: ReferenceCall, activationId: s
 /** A code for an operation of pawl would be taken out of circulation without its effect. */
 async function refuseOperation({ parts, applicationId }: ReferenceCall, { resourceId, body }: Covered): Promise<void> {
   if (resourceId !== OFFLINE_RESOURCE_ID) return
-  const end = body.indexOf(AMPERSAND)
-  const [id] = end === ID_LENGTH ? [toText(body.subarray(0, end))] : []
+  const id = ID_AT_START.exec(toText(body.subarray(0, ID_LENGTH + 1)) ?? '')?.[1]
   if (id !== undefined && (await findOperation(parts.db, applicationId, id)) !== undefined)
     throw refuse('data', 'is of an operation of pawl: POST /operations/offline/otp approves it')
 }
@@ -121,5 +120,6 @@ function toText(bytes: Uint8Array): string | undefined {
   }
 }
 
-const AMPERSAND = 0x26
 const ID_LENGTH = 36
+/** Other bytes are no text that the database may be asked for: what is decoded from Base64 may have U+0000. */
+const ID_AT_START = /^([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})&$/

@@ -5,6 +5,7 @@ import { AnyMembers, OptionalOrNull } from '../../../http/types.ts'
 import { OperationId, StatusReason } from '../../cloud/fields.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
+import { requireNoData } from './create.ts'
 import { OperationView, viewOperation } from './view.ts'
 
 export const operationCancel = (dialect: Dialect) =>
@@ -23,6 +24,7 @@ export const operationCancel = (dialect: Dialect) =>
     async handle(call) {
       const { parts, applicationId, request } = call
       const operationId = request.operationId.toLowerCase()
+      requireNoData(request.additionalData)
       await cancelOperation(parts, applicationId, operationId, request.statusReason ?? null)
       return await viewOperation(dialect, call, await readOperation(parts, applicationId, operationId))
     },

@@ -45,12 +45,17 @@ export const operationCreate = (dialect: Dialect) =>
         const given = request[member]
         if (given !== null && given !== undefined) throw refuse(member, 'is not offered: the template decides it')
       }
-      if (Object.keys(request.additionalData ?? {}).length > 0) throw refuse('additionalData', 'is not offered')
+      requireNoData(request.additionalData)
       const wanted = { template, language: 'en', externalId, parameters: parameters ?? {} }
       const operation = await createOperation(parts, { applicationId, userId }, wanted)
       if (operation === undefined) throw foreignApplication()
       return await viewOperation(dialect, call, operation)
     },
   })
+
+/** Throws REQUEST_INVALID for data that nothing would keep. */
+export function requireNoData(additionalData: object | null | undefined): void {
+  if (Object.keys(additionalData ?? {}).length > 0) throw refuse('additionalData', 'is not offered')
+}
 
 const NOT_OFFERED = ['activationFlag', 'timestampExpires', 'proximityCheckEnabled', 'activationId'] as const

@@ -1,6 +1,7 @@
 // operation/list, operation/list/pending: the operations of a user (cloud §15.2).
 import { Type } from '@sinclair/typebox'
 import { searchOperations } from '../../../storage/operation/operations.ts'
+import { refuse } from '../../door/members.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, foreignApplication, type ReferenceEndpoint, referenceEndpoint } from '../endpoint.ts'
 import { Given, NamesGiven, Optional, PAGE, placeOf } from '../members.ts'
@@ -24,6 +25,7 @@ const listOf =
       response: Type.Array(OperationView(dialect)),
       async handle(call) {
         const { request, parts, applicationId } = call
+        if (typeof request.activationId === 'string') throw refuse('activationId', 'is not offered: operations are of a user')
         if (!request.applications.includes(applicationId)) throw foreignApplication()
         const { limit, offset } = placeOf(request)
         const search = { userId: request.userId, ...(status && { status }), limit, offset }
