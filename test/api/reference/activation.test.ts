@@ -23,6 +23,24 @@ const anId = '3f2504e0-4f89-41d3-9a0c-0305e82c3301'
 let users = 0
 const newUser = (): string => `reference-${++users}`
 
+const LATER = Date.parse('2100-01-01T00:00:00Z')
+
+/** Entries 1 to `count`, a millisecond after one another from LATER on. */
+const insertHistory = (activationId: string, count: number) =>
+  v4.server.context.db
+    .insertInto('activation_history')
+    .values(
+      Array.from({ length: count }, (_, i) => ({
+        activation_id: activationId,
+        from_state: 'ACTIVE' as const,
+        to_state: 'ACTIVE' as const,
+        reason: String(i + 1),
+        external_user_id: null,
+        occurred_at: new Date(LATER + i + 1),
+      })),
+    )
+    .execute()
+
 describe.each(DIALECTS)('in the words of %s', (dialect) => {
   const ask = (path: string, request: object, caller = bank) => askReference(caller, dialect, path, request)
   const refused = async (path: string, request: object, code: string, caller = bank) =>
@@ -136,6 +154,10 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
       { ...other, activationOtpValidation: 'ON_COMMIT', commitPhase: 'ON_KEY_EXCHANGE', activationOtp: '1' },
       'ERR0024',
     )
+    for (const activationOtp of ['', ' ', 'x'.repeat(256), '1\n'])
+      for (const activationOtpValidation of ['ON_COMMIT', null])
+        await refused('activation/init', { ...other, activationOtpValidation, activationOtp }, 'ERR0024')
+    await refused('activation/init', { ...other, activationOtpValidation: 'NONE', activationOtp: '123456' }, 'ERR0024')
     await refused('activation/init', { ...other, flags: ['lower'] }, 'ERR0024')
     await refused('activation/init', { ...other, userId: ' ' }, 'ERR0024')
     await refused('activation/init', { ...other, additionalData: { a: 1 } }, 'ERR0024')
@@ -162,7 +184,7 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
     expect(await ask('activation/otp/update', { activationId, activationOtp: '3333' })).toMatchObject({ updated: true })
     expect(await ask('activation/commit', { activationId, activationOtp: '3333' })).toMatchObject({ activated: true })
     await refused('activation/otp/update', { activationId, activationOtp: '4444' }, 'ERR0008')
-    const direct = await init({ commitPhase: 'ON_KEY_EXCHANGE', activationOtp: '5555' })
+    const direct = await init({ activationOtpValidation: null, commitPhase: 'ON_KEY_EXCHANGE', activationOtp: '5555' })
     await refused('activation/otp/update', { activationId: direct['activationId'], activationOtp: '4444' }, 'ERR0008')
     await activate(direct['activationCode'], '5555')
     expect(await statusOf(String(direct['activationId']))).toBe('ACTIVE')
@@ -275,6 +297,71 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
     expect(await ask('activation/status/update', update([one, one], 'ACTIVE'))).toEqual({ updated: true })
     expect(await statusOf(one)).toBe('ACTIVE')
     await refused('activation/status/update', update([one], 'CREATED'), 'ERR0024')
+  })
+
+  test.each(['block', 'unblock', 'remove'] as const)('ten at once that %s are one change', async (word) => {
+    const { activationId } = (await v4.world.activePhone('3.3')).phone.state
+    if (word === 'unblock') await ask('activation/block', { activationId })
+    const answers = await Promise.all(Array.from({ length: 10 }, () => ask(`activation/${word}`, { activationId })))
+    expect(answers).toEqual(answers.map(() => answers[0]))
+    const became = { block: 'BLOCKED', unblock: 'ACTIVE', remove: 'REMOVED' }[word]
+    expect(await statusOf(activationId)).toBe(became)
+    const { items } = (await ask('activation/history', { activationId })) as { items: { activationStatus: string }[] }
+    const changes = word === 'unblock' ? ['BLOCKED', 'ACTIVE'] : [became]
+    expect(items.map(({ activationStatus }) => activationStatus).slice(-changes.length - 1)).toEqual(['ACTIVE', ...changes])
+  })
+
+  test('a change that is rolled back is not told of, and one that is committed is', async () => {
+    const phones = await Promise.all([1, 2].map(() => v4.world.activePhone('3.3')))
+    const [first = '', last = ''] = phones.map(({ phone }) => phone.state.activationId).toSorted()
+    const told = (id: string) =>
+      v4.server
+        .log()
+        .split('\n')
+        .filter((line) => line.includes('registration changed') && line.includes(id) && line.includes('BLOCKED'))
+    const created = (await init())['activationId']
+    const update = (...activationIds: unknown[]) => ({ activationIds, activationStatus: 'BLOCKED' })
+    await refused('activation/status/update', update(first, last, created), 'ERR0008')
+    await refused('activation/status/update', update(first, last, 'none'), 'ERR0009')
+    expect([await statusOf(first), await statusOf(last), ...told(first), ...told(last)]).toEqual(['ACTIVE', 'ACTIVE'])
+    expect(await ask('activation/status/update', update(first, last))).toEqual({ updated: true })
+    expect([told(first), told(last)]).toEqual([[expect.any(String)], [expect.any(String)]])
+  })
+
+  test('the history has an interval that is older than its newest thousand entries', async () => {
+    const { activationId } = (await v4.world.activePhone('3.3')).phone.state
+    const history = async (more: object) =>
+      (
+        (await ask('activation/history', { activationId, ...more })) as {
+          items: { eventReason?: string; timestampCreated: string }[]
+        }
+      ).items
+    const begun = await history({})
+    await insertHistory(activationId, 1001)
+    expect(await history({})).toHaveLength(1000)
+    const timestampTo = Date.parse(begun.at(-1)?.timestampCreated ?? '')
+    expect(await history({ timestampTo })).toEqual(begun)
+    const timestampFrom = LATER + 1000
+    expect((await history({ timestampFrom })).map(({ eventReason }) => eventReason)).toEqual(['1000', '1001'])
+    expect((await history({ timestampFrom, timestampTo: timestampFrom })).map(({ eventReason }) => eventReason)).toEqual(['1000'])
+  })
+
+  test('times are milliseconds up to the year 9999', async () => {
+    const { applicationId } = v4.world
+    const far = [-1, 253_402_300_800_000, 8.64e15, 1e300, 1.5, '+275760-09-13T00:00:00.000Z', '-000001-01-01T00:00:00Z']
+    for (const time of far) {
+      await refused('activation/lookup', { userIds: ['u'], timestampLastUsedBefore: time }, 'ERR0024')
+      await refused('activation/lookup', { userIds: ['u'], timestampLastUsedAfter: time }, 'ERR0024')
+      await refused('activation/history', { activationId: anId, timestampFrom: time }, 'ERR0024')
+      await refused('activation/history', { activationId: anId, timestampTo: time }, 'ERR0024')
+      await refused('activation/init', { userId: newUser(), applicationId, timestampActivationExpire: time }, 'ERR0024')
+    }
+    const last = 253_402_300_799_999
+    const lookedUp = { userIds: ['u'], timestampLastUsedBefore: last, timestampLastUsedAfter: 0 }
+    expect(await ask('activation/lookup', lookedUp)).toEqual({ activations: [] })
+    const userId = newUser()
+    await init({ userId, timestampActivationExpire: last })
+    expect(await ask('activation/list', { userId })).toMatchObject({ activations: [{ activationStatus: 'CREATED' }] })
   })
 
   test('an activation of another application, or of none, is not there', async () => {

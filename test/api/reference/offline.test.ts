@@ -175,6 +175,23 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
     expect(await askReference(foreign, dialect, path, asked)).toMatchObject(wrong)
   })
 
+  test('any bytes may be covered where an id of an operation would stand', async () => {
+    const { phone } = await world.activePhone('3.3')
+    const { activationId } = phone.state
+    const nonce = base64(random(16))
+    for (const id of ['\0'.repeat(36), `${anId.slice(1)}\0`, '\u00e9'.repeat(18), anId]) {
+      const asked = { activationId, data: dataOf(nonce, `${id}&A1*A10EUR`), [code]: '12345678-12345678' }
+      expect(await askReference(bank, dialect, path, asked)).toMatchObject({ ...wrong, activationStatus: 'ACTIVE' })
+    }
+    const operationId = '\0'.repeat(36)
+    const asked = {
+      activationId,
+      data: dataOf(nonce, `${operationId}&A1*A10EUR`),
+      [code]: phone.computeOtp(qrOf(nonce, { operationId })),
+    }
+    expect(await askReference(bank, dialect, path, asked)).toMatchObject(right)
+  })
+
   test('a text for all phones is signed by the master key', async () => {
     const { applicationId } = world
     const made = await askReference(bank, dialect, `${place}/offline/non-personalized/create`, {
