@@ -4,6 +4,7 @@ import { OptionalOrNull, withExample } from '../../http/types.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../protocol/protocol.ts'
 import type { RegistrationDetailRow } from '../../storage/activation/search.ts'
 import type { ActivationState, OperationStatus } from '../../storage/database/schema.ts'
+import { refuse } from '../door/members.ts'
 
 /** A short text that must be there; what is in it is checked where it is used. */
 export const Given = Type.String({ minLength: 1, maxLength: 1024, pattern: '^[^\\u0000-\\u001F\\u007F]*$' })
@@ -47,6 +48,11 @@ export const TimeGiven = OptionalOrNull(
 /** The time of a member, if it has one. */
 export const toTime = (given: Static<typeof TimeGiven> | undefined): Date | null =>
   given === null || given === undefined ? null : new Date(given)
+
+/** Throws REQUEST_INVALID for data that nothing would keep. */
+export function requireNoData(additionalData: object | null | undefined): void {
+  if (Object.keys(additionalData ?? {}).length > 0) throw refuse('additionalData', 'is not offered')
+}
 
 /** A time in an answer: ISO 8601. */
 export const Iso = Type.String({ examples: ['2026-01-01T00:00:00.000Z'] })

@@ -59,7 +59,9 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
       commitPhase: 'ON_COMMIT',
       activationOtp: null,
       flags: [],
-      additionalData: null,
+      additionalData: {},
+      parentActivationId: null,
+      transferType: null,
       ...more,
     })
 
@@ -159,6 +161,8 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
         await refused('activation/init', { ...other, activationOtpValidation, activationOtp }, 'ERR0024')
     await refused('activation/init', { ...other, activationOtpValidation: 'NONE', activationOtp: '123456' }, 'ERR0024')
     await refused('activation/init', { ...other, flags: ['lower'] }, 'ERR0024')
+    for (const more of [{ additionalData: { a: 1 } }, { parentActivationId: anId }, { transferType: 'SIGNATURE' }])
+      await refused('activation/init', { ...other, ...more }, 'ERR0024')
     await refused('activation/init', { ...other, userId: ' ' }, 'ERR0024')
     await refused('activation/init', { ...other, additionalData: { a: 1 } }, 'ERR0024')
     await refused('activation/init', { ...other, parentActivationId: anId, transferType: 'MOVE' }, 'ERR0024')

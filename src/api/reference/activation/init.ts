@@ -11,7 +11,7 @@ import { refuse } from '../../door/members.ts'
 import type { DoorParts } from '../../door/parts.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, foreignApplication, referenceEndpoint, requireOwn } from '../endpoint.ts'
-import { Given, toTime, TimeGiven } from '../members.ts'
+import { Given, Optional, requireNoData, toTime, TimeGiven } from '../members.ts'
 import { Flags } from './flags.ts'
 
 const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
@@ -54,7 +54,9 @@ export const initActivation = (dialect: Dialect) =>
       const { request, parts, applicationId } = call
       const { userId, flags } = request
       requireOwn(call, request.applicationId)
-      refuseMore(request)
+      requireNoData(request.additionalData)
+      for (const member of ['parentActivationId', 'transferType'] as const)
+        if (typeof request[member] === 'string') throw refuse(member, 'is not offered: no activation is made from another one')
       const rules = await readRules(parts, request)
       const { events, tell } = holdChanges(parts.events)
       const created = await inTransaction(parts.db, async (tx) => {
@@ -70,12 +72,6 @@ export const initActivation = (dialect: Dialect) =>
       return { activationId, activationCode, activationSignature, userId, applicationId }
     },
   })
-
-/** What pawl would not keep is not taken. */
-function refuseMore({ additionalData, parentActivationId, transferType }: Static<typeof NewActivation>): void {
-  if (Object.keys(additionalData ?? {}).length > 0) throw refuse('additionalData', 'is not offered')
-  if (parentActivationId || transferType) throw refuse('parentActivationId', 'is not offered')
-}
 
 /** The older member for the OTP decides where it is committed, too (v3 §8.5). */
 async function readRules(parts: DoorParts, request: Static<typeof NewActivation>): Promise<RegistrationRules> {

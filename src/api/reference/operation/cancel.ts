@@ -5,7 +5,7 @@ import { AnyMembers, OptionalOrNull } from '../../../http/types.ts'
 import { OperationId, StatusReason } from '../../cloud/fields.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
-import { requireNoData } from './create.ts'
+import { requireNoData } from '../members.ts'
 import { OperationView, viewOperation } from './view.ts'
 
 export const operationCancel = (dialect: Dialect) =>

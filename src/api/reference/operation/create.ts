@@ -6,7 +6,7 @@ import { Identifier, UserId } from '../../cloud/fields.ts'
 import { refuse } from '../../door/members.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, foreignApplication, referenceEndpoint } from '../endpoint.ts'
-import { NamesGiven, Optional, TimeGiven } from '../members.ts'
+import { NamesGiven, Optional, requireNoData, TimeGiven } from '../members.ts'
 import { OperationView, viewOperation } from './view.ts'
 
 export const operationCreate = (dialect: Dialect) =>
@@ -52,10 +52,5 @@ export const operationCreate = (dialect: Dialect) =>
       return await viewOperation(dialect, call, operation)
     },
   })
-
-/** Throws REQUEST_INVALID for data that nothing would keep. */
-export function requireNoData(additionalData: object | null | undefined): void {
-  if (Object.keys(additionalData ?? {}).length > 0) throw refuse('additionalData', 'is not offered')
-}
 
 const NOT_OFFERED = ['activationFlag', 'timestampExpires', 'proximityCheckEnabled', 'activationId'] as const

@@ -8,7 +8,7 @@ import type { Dialect } from '../dialect.ts'
 import { referenceEndpoint } from '../endpoint.ts'
 import { ActivationId } from '../members.ts'
 
-const Format = Type.Unsafe<'DER' | 'JOSE'>(Type.String({ enum: ['DER', 'JOSE'] }))
+const Format = Type.Unsafe<'DER' | 'JOSE'>(Type.String({ enum: ['DER', 'JOSE'], description: 'of ECDSA alone, DER by default' }))
 
 const SIGNED = {
   activationId: ActivationId,
@@ -84,7 +84,9 @@ export const verifyJwt = (dialect: Dialect) =>
       activationId: ActivationId,
       signedData: Type.String({ description: 'the JWS: compact, or JSON as text' }),
       signatureFormat: OptionalOrNull(
-        Type.Unsafe<'JWS_COMPACT' | 'JWS_JSON'>(Type.String({ enum: ['JWS_COMPACT', 'JWS_JSON'] })),
+        Type.Unsafe<'JWS_COMPACT' | 'JWS_JSON'>(
+          Type.String({ enum: ['JWS_COMPACT', 'JWS_JSON'], description: 'says nothing: the text shows its form' }),
+        ),
       ),
     }),
     ({ activationId, signedData }) => ({ activationId, jws: signedData }),
