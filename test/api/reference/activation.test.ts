@@ -301,6 +301,15 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
     expect(await ask('activation/status/update', update([one, one], 'ACTIVE'))).toEqual({ updated: true })
     expect(await statusOf(one)).toBe('ACTIVE')
     await refused('activation/status/update', update([one], 'CREATED'), 'ERR0024')
+    const three = (await v4.world.activePhone('3.3')).phone.state.activationId
+    for (const state of ['BLOCKED', 'ACTIVE', 'REMOVED']) {
+      const ids = (i: number) => (i % 2 === 0 ? [one, three] : [three, one])
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, (_, i) => ask('activation/status/update', update(ids(i), state))),
+      )
+      expect(answers).toEqual(answers.map(() => ({ updated: true })))
+      expect([await statusOf(one), await statusOf(three)]).toEqual([state, state])
+    }
   })
 
   test.each(['block', 'unblock', 'remove'] as const)('ten at once that %s are one change', async (word) => {
