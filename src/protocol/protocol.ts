@@ -92,6 +92,11 @@ export interface Envelope<Keys extends ActivationKeys = ActivationKeys, Key exte
    */
   readonly uniqueValue: Uint8Array | undefined
   /**
+   * What its keys depend on beside those of pawl: the ephemeral key. Undefined without replay protection, and in v4, where the unique value is
+   * all of it.
+   */
+  readonly keyValue: Uint8Array | undefined
+  /**
    * What no other envelope has: key id or ephemeral key, nonce, and MAC or tag, each with its length in front. Unlike the unique value every
    * version has it.
    */

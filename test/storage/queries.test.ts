@@ -364,13 +364,13 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       ]),
     recordOpening: (db) =>
       doorEnvelopes.recordOpening(db, {
-        use: { valueHash: bytes, expiresAt: at },
+        uses: [{ valueHash: bytes, expiresAt: at }],
         kept: doorVerdict,
         audit: { ...auditEvent, verifiedBy: 'n' },
       }),
     'recordOpening of an application': (db) =>
       doorEnvelopes.recordOpening(db, {
-        use: undefined,
+        uses: [],
         kept: undefined,
         audit: { ...auditEvent, activationId: '', verifiedBy: 'n' },
       }),

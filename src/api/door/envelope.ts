@@ -1,13 +1,14 @@
 // The envelope of a phone, as a bank hands it to `/encryption/open`: read, and opened by the stages of pawl's own endpoints (cloud §13.1).
 import { findContext } from '../../channel/stages/envelope.ts'
 import { type Opened, openOfActivation, openOfApplication } from '../../channel/stages/open.ts'
-import { envelopeValue } from '../../channel/replay.ts'
+import { envelopeKeyValue, envelopeValue } from '../../channel/replay.ts'
 import { type DeviceRequest, type Received, receive } from '../../channel/stages/receive.ts'
 import { parseJson } from '../../http/raw-body.ts'
 import { isJsonObject } from '../../lib/json.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader, EncryptionHeader, Envelope, EnvelopeContext, Protocol } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
+import type { VersionRow } from '../../storage/application/version.ts'
 import type { DoorEnvelope } from '../../storage/request/door-envelopes.ts'
 import type { DoorParts } from './parts.ts'
 
@@ -79,15 +80,30 @@ export async function findSealed(
 }
 
 /**
- * Opens an envelope with what it names. Nothing is used up. `isRepeated`: it was opened before under the same key. Refuses (ENCRYPTION_FAILED)
- * everything that is wrong with it alike.
+ * Opens an envelope with what it names. Nothing is used up yet: that is what pawl's own endpoints use up as well, and the keys themselves, so that
+ * `/encryption/open` and the decryptor open it once between them. `isRepeated`: it was opened before under the same key. Refuses
+ * (ENCRYPTION_FAILED) everything that is wrong with it alike.
  */
 export async function openSealed(
+  parts: DoorParts,
+  sealed: SealedRequest,
+  seen: DoorEnvelope,
+  isRepeated: boolean,
+): Promise<OpenedRequest> {
+  const { context, envelope } = sealed
+  const { version, ...opened } = await openInScope(parts, sealed, seen, isRepeated)
+  const owner = context.activationId ?? version.applicationId
+  const terms = { now: parts.platform.now(), windowSeconds: parts.settings.requestWindowSeconds }
+  const keys = envelopeKeyValue(envelope, context.scope, owner, terms)
+  return { ...opened, uniqueValues: [...opened.uniqueValues, ...(keys === undefined ? [] : [keys])] }
+}
+
+async function openInScope(
   parts: DoorParts,
   { received: { protocol }, context, envelope }: SealedRequest,
   { parties, temporaryKey, isEnvelopeUsed }: DoorEnvelope,
   isRepeated: boolean,
-): Promise<OpenedRequest> {
+): Promise<OpenedRequest & { readonly version: VersionRow }> {
   const toOpen = { context, envelope, parties, temporaryKey, isUsed: isEnvelopeUsed && !isRepeated }
   const within = isRepeated ? withLongerWindow(parts) : parts
   if (context.scope === 'ACTIVATION_SCOPE') return await openOfActivation(within, protocol, toOpen, 'ACTIVE', CODE)

@@ -210,7 +210,7 @@ function record({ call, sealed, repeats }: Opening, opened: OpenedRequest, isFir
   const { parts, username, applicationId } = call
   const { context } = sealed
   return recordOpening(parts.db, {
-    use: isFirst ? opened.uniqueValues[0] : undefined,
+    uses: isFirst ? opened.uniqueValues : [],
     kept: isFirst ? repeats?.keep(opened.activation ?? NOBODY, {}) : undefined,
     audit: {
       applicationId,

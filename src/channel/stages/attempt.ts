@@ -18,7 +18,9 @@ export interface CodeAttempt {
   readonly bodies: readonly Uint8Array[]
   readonly audited: AuditedBody
   /** What is used up with the acceptance, and how a request is refused whose right code comes with what was used meanwhile. */
-  readonly use?: { readonly value: UniqueValue; readonly refusal: ErrorCode } | undefined
+  readonly use?:
+    | { readonly value: UniqueValue; readonly second?: UniqueValue | undefined; readonly refusal: ErrorCode }
+    | undefined
   /** Id of an operation that is decided in the transaction of the code: the trip that stores the code locks it. */
   readonly decides?: string | undefined
   /** ACTIVE when absent. */
@@ -37,7 +39,7 @@ export interface AtDoor {
   readonly keep: (judged: JudgedAtDoor) => DoorVerdict | undefined
   /** User name of the credential, for the audit row. */
   readonly verifiedBy: string
-  /** The bank cannot say where the phone is: all phones have one source, and only guesses take a place of the budget. */
+  /** The bank cannot say where the phone is: all phones have one source, and guesses alone take a place of the budget of codes that count. */
   readonly isSourceUnknown?: boolean
 }
 
@@ -55,8 +57,8 @@ export interface JudgedAtDoor {
 export type CodePolicy = 'ACTIVE' | 'CONFIRMING' | 'UPGRADING'
 
 /** What an opened envelope uses up with the code of its request. */
-export function useOf({ uniqueValues: [value] }: Pick<Opened, 'uniqueValues'>, refusal: ErrorCode): CodeAttempt['use'] {
-  return value && { value, refusal }
+export function useOf({ uniqueValues: [value, second] }: Pick<Opened, 'uniqueValues'>, refusal: ErrorCode): CodeAttempt['use'] {
+  return value && { value, second, refusal }
 }
 
 /** What a code may cover, in the order to try: the body, or the readings of the query (v3 §10.4, v4 §7.1). */

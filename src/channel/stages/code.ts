@@ -171,6 +171,7 @@ async function decideCode(
     madeUnder: header,
     strangersNetwork: activation === undefined ? networkOf(received.client.ip) : undefined,
     use: attempt.use?.value,
+    secondUse: attempt.use?.second,
   })
   if (decision === undefined) return undefined
   const write = decision.write && atDoor ? withVerdict(decision.write, atDoor, decision.verdict, version) : decision.write

@@ -71,7 +71,7 @@ export interface CodeDecision {
 /**
  * Composes what is to be stored of a judged attempt. Undefined when the activation is no longer the one that was read, because its temporary
  * block was over and its end had to be stored first: the caller reads and judges again. `madeUnder`: null for an offline password;
- * `strangersNetwork`: as in CodeDecision; `use`: what an acceptance uses up.
+ * `strangersNetwork`: as in CodeDecision; `use`, `secondUse`: what an acceptance uses up.
  */
 export async function composeDecision(
   parts: ChannelParts,
@@ -82,10 +82,12 @@ export async function composeDecision(
     madeUnder,
     strangersNetwork,
     use,
+    secondUse,
   }: {
     readonly madeUnder: MadeUnder | null
     readonly strangersNetwork: string | undefined
     readonly use?: UniqueValue | undefined
+    readonly secondUse?: UniqueValue | undefined
   },
 ): Promise<CodeDecision | undefined> {
   if (!activation?.ctrData || !judged.outcome || !changesAnything(activation, judged.outcome))
@@ -112,6 +114,7 @@ export async function composeDecision(
       acceptedFor: accepted?.applicationKey ?? null,
       highestVersion: accepted?.version ?? null,
       use: judged.isRight ? use : undefined,
+      secondUse: judged.isRight ? secondUse : undefined,
       at,
     },
     audit,
@@ -164,7 +167,7 @@ export async function storeDecisionAlone(
     if (write.kept !== undefined && isUniqueViolation(error, write.use && 'door_verdict_pkey')) return undefined
     if (write.use === undefined || !isUniqueViolation(error)) throw error
     // The code was right all the same, and is not good again. Nothing is kept: it would say that it was accepted.
-    const unused = { ...write, use: undefined, kept: undefined }
+    const unused = { ...write, use: undefined, secondUse: undefined, kept: undefined }
     return (await authenticationStore.store(unused, audit)) ? 'USED_MEANWHILE' : undefined
   }
 }

@@ -13,10 +13,12 @@ import type { Received } from './receive.ts'
 export async function withinFailureBudget<T extends { readonly verdict: CodeVerdict }>(
   parts: ChannelParts,
   { client }: Received,
-  { header: { activationId, version, factors }, resourceId, atDoor }: CodeAttempt,
+  attempt: CodeAttempt,
   check: () => Promise<T>,
 ): Promise<T> {
-  const place = parts.codeFailures.takeIfLeft(`${sourceOf(client.ip)} ${activationId}`, parts.platform.monotonic())
+  const { header, resourceId, atDoor } = attempt
+  const { activationId, version, factors } = header
+  const place = parts.codeFailures.takeIfLeft(keyOf(attempt, client.ip), parts.platform.monotonic())
   if (place === undefined) {
     parts.events.authenticationChecked({ version, type: factors.toLowerCase(), result: 'too_many_failures' })
     parts.events.authenticationFailed({ activationId, resourceId, reason: 'too_many_failures' })
@@ -26,7 +28,7 @@ export async function withinFailureBudget<T extends { readonly verdict: CodeVerd
   try {
     const checked = await check()
     const { verdict } = checked
-    isWrong = !verdict.isRight && (atDoor?.isSourceUnknown !== true || verdict.isGuess)
+    isWrong = !verdict.isRight && (atDoor?.isSourceUnknown !== true || verdict.isGuess || factors === UNCOUNTED)
     return checked
   } finally {
     // A failure of our own tells nothing about the code.
@@ -34,3 +36,17 @@ export async function withinFailureBudget<T extends { readonly verdict: CodeVerd
     else place.giveBack()
   }
 }
+
+/**
+ * Whose budget it is. At a door that of the credential's application, so that no other one is held up. Where the source is unknown, codes that
+ * never count have one of their own: a stranger who guesses at them holds up nobody's codes of two factors.
+ */
+function keyOf({ header: { activationId, factors }, atDoor }: CodeAttempt, ip: string): string {
+  if (atDoor === undefined) return `${sourceOf(ip)} ${activationId}`
+  const { applicationId, isSourceUnknown } = atDoor
+  const source = isSourceUnknown === true ? `anywhere ${factors === UNCOUNTED ? factors : ''}` : sourceOf(ip)
+  return `door ${applicationId} ${source} ${activationId}`
+}
+
+/** A wrong code of possession alone is never a guess that counts (v3 §10.5). */
+const UNCOUNTED = 'POSSESSION'

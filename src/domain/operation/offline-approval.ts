@@ -69,7 +69,8 @@ export async function approveOffline(
   const activation = await findApprover(parts, operation)
   refuseUnlessPending(operation.status)
   const at = new Date(parts.platform.now())
-  parts.otpAttempts.take(activation.activationId, parts.platform.monotonic())
+  // The key that the offline codes of a bank's own texts have: the bound is one.
+  parts.otpAttempts.take(`${operation.applicationId} ${activation.activationId}`, parts.platform.monotonic())
   if (!(await hasOperationNonce(parts.db, operationId, nonce))) {
     await countFailure(parts.db, parts, operation, activation, at)
     throw new PawlError('OTP_INVALID', { detail: 'the nonce was not issued for the operation' })

@@ -53,6 +53,7 @@ export function parseEnvelope(
     temporaryKeyId,
     timestamp,
     uniqueValue: timestamp !== undefined && nonce ? concat(ephemeralPublicKey, nonce) : undefined,
+    keyValue: timestamp === undefined ? undefined : ephemeralPublicKey,
     identity: concatWithSizes(ephemeralPublicKey, nonce, members.mac),
     open: ({ applicationSecret, envelopeKey: privateKey, activationKeys }) => {
       const envelopeKey = deriveEnvelopeKey(privateKey, deriveSharedInfo1(context), ephemeralPublicKey)
@@ -75,6 +76,7 @@ export function parseKeyRequest(context: EnvelopeContext, json: unknown): Return
     temporaryKeyId,
     timestamp,
     uniqueValue: timestamp !== undefined && nonce ? concat(ephemeralPublicKey, nonce) : undefined,
+    keyValue: timestamp === undefined ? undefined : ephemeralPublicKey,
     identity: concatWithSizes(ephemeralPublicKey, nonce),
     open: ({ applicationSecret, envelopeKey: privateKey, activationKeys }) => {
       const envelopeKey = deriveEnvelopeKey(privateKey, deriveSharedInfo1(context), ephemeralPublicKey)

@@ -41,6 +41,7 @@ export function parseEnvelope(
     temporaryKeyId,
     timestamp,
     uniqueValue: concat(utf8(temporaryKeyId), nonce),
+    keyValue: undefined,
     identity: concatWithSizes(utf8(temporaryKeyId), nonce, members.encryptedData.subarray(AEAD_NONCE_LENGTH, AEAD_LENGTH_MIN)),
     open: ({ envelopeKey, ...secrets }) => {
       const keys = deriveAeadKeys(envelopeKey, deriveKeyContext(context, nonce))

@@ -4,7 +4,7 @@ import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { defineSharedWrite } from '../database/batched-statement.ts'
-import { insertValuesFrom, type UniqueValue } from './unique-values.ts'
+import { insertTwoValuesFrom, insertValuesFrom, type UniqueValue } from './unique-values.ts'
 import { DEVICE_COLUMNS, EXCHANGED_COLUMNS, givenColumns, setColumns, type Written } from './columns.ts'
 import { insertHistoryFrom } from './history.ts'
 
@@ -144,10 +144,7 @@ const EXCHANGE = EXCHANGES.define(
   ), history as (
     ${insertHistoryFrom(sql`moved`, { from: sql`'CREATED'`, to: sql`"to"`, at: sql`at` })}
   ), used as (
-    insert into unique_value (value_hash, expires_at)
-    select v.value_hash, v.expires_at
-    from moved cross join lateral (values (value, "valueExpiresAt"), ("secondValue", "secondValueExpiresAt")) as v (value_hash, expires_at)
-    where v.value_hash is not null order by v.value_hash
+    ${insertTwoValuesFrom(sql`moved`)}
   )
   ${insertAuditFrom(
     sql`moved cross join lateral (values (1, "eventType", "eventData"), (2, "secondType", "secondData")) as e (position, type, data)

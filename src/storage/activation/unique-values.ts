@@ -49,6 +49,14 @@ export const insertValuesFrom = (
 ): RawBuilder<unknown> => sql`insert into unique_value (value_hash, expires_at)
     select value, "valueExpiresAt" from ${rows} where value is not null order by value`
 
+/** The same for up to two values of a row; columns "secondValue" and "secondValueExpiresAt" as well. */
+export const insertTwoValuesFrom = (
+  rows: RawBuilder<unknown>,
+): RawBuilder<unknown> => sql`insert into unique_value (value_hash, expires_at)
+    select v.value_hash, v.expires_at
+    from ${rows} cross join lateral (values (value, "valueExpiresAt"), ("secondValue", "secondValueExpiresAt")) as v (value_hash, expires_at)
+    where v.value_hash is not null order by v.value_hash`
+
 /** Deletes up to `limit` values whose window has passed. */
 export async function deleteExpiredUniqueValues(db: Db, at: Date, limit: number): Promise<number> {
   const { rows } = await sql`

@@ -25,7 +25,7 @@ import { type DoorEnvelope, type DoorEnvelopeNames, findDoorEnvelopes } from './
 import { type DoorNames, type DoorParties, findDoorParties } from './door-parties.ts'
 import { type DoorVerdict, insertVerdictsFrom, toVerdictColumns, VERDICT_COLUMNS } from './door-verdicts.ts'
 import { findStatusProofs, type StatusProofs } from './upgrade.ts'
-import { insertValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
+import { insertTwoValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
 import { isTaken } from '../application/version.ts'
 
 /** What a checked code changes. */
@@ -59,6 +59,8 @@ export interface AuthenticationOutcome {
   readonly told?: ToldAtDoor | undefined
   /** What an acceptance uses up: a value that was used before makes the statement a unique violation, and nothing is stored. */
   readonly use?: UniqueValue | undefined
+  /** The same, only beside `use`. */
+  readonly secondUse?: UniqueValue | undefined
   /** What a door answers, kept with it: a key that has a verdict makes the statement a unique violation, and nothing is stored. */
   readonly kept?: DoorVerdict | undefined
   readonly at: Date
@@ -226,6 +228,8 @@ const toMove = ({ outcome, audit: { applicationId, userId, eventType, eventData,
   ...toVerdictColumns(outcome.kept),
   value: outcome.use?.valueHash ?? null,
   valueExpiresAt: outcome.use?.expiresAt ?? null,
+  secondValue: outcome.secondUse?.valueHash ?? null,
+  secondValueExpiresAt: outcome.secondUse?.expiresAt ?? null,
 })
 
 /** The one that does enough for all of them and costs the least. */
@@ -280,11 +284,15 @@ const ANY_COLUMNS = {
   blockExpiresAt: 'timestamptz',
   value: 'bytea',
   valueExpiresAt: 'timestamptz',
+  secondValue: 'bytea',
+  secondValueExpiresAt: 'timestamptz',
 } as const
 type AnyMove = KeepingMove &
   Pick<AuthenticationOutcome, 'masterSecret' | 'state' | 'blockedReason' | 'blockExpiresAt'> & {
     readonly value: Uint8Array | null
     readonly valueExpiresAt: Date | null
+    readonly secondValue: Uint8Array | null
+    readonly secondValueExpiresAt: Date | null
   }
 
 type Changed = Readonly<Record<'set' | 'returned' | 'beside', RawBuilder<unknown>>>
@@ -307,11 +315,11 @@ const KEEPING: Changed = {
 const ANY: Changed = {
   set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), state = i.state, blocked_reason = i."blockedReason",
       block_expires_at = i."blockExpiresAt"`,
-  returned: sql`${KEEPING.returned}, i.state, i."blockedReason", i.value, i."valueExpiresAt"`,
+  returned: sql`${KEEPING.returned}, i.state, i."blockedReason", i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"`,
   beside: sql`, history as (
     ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
   ), used as (
-    ${insertValuesFrom(sql`moved`)}
+    ${insertTwoValuesFrom(sql`moved`)}
   )${KEPT_OF_MOVED}`,
 }
 

@@ -1,7 +1,7 @@
 // Envelopes that were opened for the bank, and the answers that were sealed for it: the tables sealed_answer and ticket_fence (cloud §13). Times are
 // those of the database, whichever process asks.
 import { sql } from 'kysely'
-import type { UniqueValue } from '../activation/unique-values.ts'
+import { insertTwoValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
 import { type AuditEvent, heldActivation, insertAuditFrom } from '../audit/audit.ts'
 import { type Db, isUniqueViolation } from '../database/database.ts'
 import {
@@ -54,8 +54,8 @@ const FIND = defineGivenRows<DoorEnvelopeNames & { readonly position: number }>(
 
 /** What is stored of an opened envelope. */
 export interface Opening {
-  /** What it uses up, where that was not done already and its version has such a value. */
-  readonly use: UniqueValue | undefined
+  /** What it uses up, where that was not done already and its version has such values: at most two. */
+  readonly uses: readonly UniqueValue[]
   /** What a request is answered that comes again. */
   readonly kept: DoorVerdict | undefined
   /** Its `activationId` is empty for an envelope of an application. */
@@ -63,8 +63,9 @@ export interface Opening {
 }
 
 /** Stores all of it in one statement. Gives the time; undefined, and nothing is stored, where the value was used or the key has an answer. */
-export async function recordOpening(db: Db, { use, kept, audit }: Opening): Promise<Date | undefined> {
+export async function recordOpening(db: Db, { uses, kept, audit }: Opening): Promise<Date | undefined> {
   const { applicationId, userId, activationId, eventType, eventData, occurredAt, verifiedBy } = audit
+  const [use, second] = uses
   const audited = insertAuditFrom(activationId === '' ? sql`(select) as once` : heldActivation(activationId), {
     applicationId: sql`${applicationId}::text`,
     userId: sql`${userId}::text`,
@@ -77,9 +78,10 @@ export async function recordOpening(db: Db, { use, kept, audit }: Opening): Prom
   try {
     const { rows } = await sql<{ at: Date }>`
       with used as (
-        insert into unique_value (value_hash, expires_at)
-        select value, ends from (select ${use?.valueHash ?? null}::bytea as value, ${use?.expiresAt ?? null}::timestamptz as ends) as given
-        where value is not null
+        ${insertTwoValuesFrom(sql`(
+          select ${use?.valueHash ?? null}::bytea as value, ${use?.expiresAt ?? null}::timestamptz as "valueExpiresAt",
+            ${second?.valueHash ?? null}::bytea as "secondValue", ${second?.expiresAt ?? null}::timestamptz as "secondValueExpiresAt"
+        ) as given`)}
       ), kept as (
         insert into door_verdict (key_hash, activation_id, answer, expires_at, mac)
         select key, ${activationId}::text, ${kept?.answer ?? null}::text, ${kept?.expiresAt ?? null}::timestamptz, ${kept?.mac ?? null}::bytea

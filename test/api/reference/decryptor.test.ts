@@ -6,7 +6,7 @@ import type { PhoneVersion } from '../../../phone/v3/crypto.ts'
 import type { EnvelopeOptions } from '../../../phone/v3/state.ts'
 import type { Bank } from '../../helpers/bank.ts'
 import { createCaller } from '../../helpers/door.ts'
-import { openAt, sealForBank, sealUnderLabel, textOf } from '../../helpers/door-envelope.ts'
+import { openAt, sealForBank, sealUnderLabel, signForBank, textOf } from '../../helpers/door-envelope.ts'
 import { expectError, MINUTE } from '../../helpers/expectations.ts'
 import { PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
 import { askReference, callReference } from '../../helpers/reference.ts'
@@ -113,6 +113,46 @@ describe.each(ALL)('keys of an envelope of %s', (version) => {
     expect(textOf(await openAt(bank, second.sent))).toBe('y')
     if (hasTimestamp(version)) expectError(await callReference(bank, 'v3', PATH, second.asked), 400, 'ERR0018')
   })
+})
+
+test.each(['3.2', '3.3'] as const)(
+  'keys of an envelope of %s are given once, whatever the caller says of nonce and time',
+  async (version) => {
+    const { phone } = await v4.world.activePhone(version)
+    const { asked } = await sealed(phone, 'x')
+    const otherwise = () => ({ ...asked, nonce: Buffer.from(random(16)).toString('base64'), timestamp: Date.now() + MINUTE })
+    await askReference(bank, 'v3', PATH, otherwise())
+    for (const more of [asked, otherwise(), { ...asked, timestamp: Date.now() - MINUTE }])
+      expectError(await callReference(bank, 'v3', PATH, more), 400, 'ERR0018')
+  },
+)
+
+test('an envelope that was opened, alone or with its code, or whose keys were given, is done with at the other way', async () => {
+  const { phone } = await v4.world.activePhone('3.3')
+  const nonce = () => ({ nonce: Buffer.from(random(16)).toString('base64') })
+  for (const scope of ['activation', 'application'] as const) {
+    const opened = await sealed(phone, 'x', scope)
+    expect(textOf(await openAt(both, opened.sent))).toBe('x')
+    expectError(await callReference(both, 'v3', PATH, { ...opened.asked, ...nonce() }), 400, 'ERR0018')
+    const given = await sealed(phone, 'x', scope)
+    await askReference(both, 'v3', PATH, { ...given.asked, ...nonce() })
+    expect(await openAt(both, given.sent)).toMatchObject({ isOpened: false })
+  }
+})
+
+test.each(['3.2', '3.3'] as const)('an envelope of %s that was opened with its code has no keys to give', async (version) => {
+  const { phone } = await v4.world.activePhone(version)
+  const sent = await signForBank(phone, 'x')
+  expect(textOf(await openAt(bank, sent))).toBe('x')
+  const { temporaryKeyId = null, ephemeralPublicKey, timestamp } = sent.body['envelope'] as Members
+  const named = {
+    activationId: phone.state.activationId,
+    applicationKey: phone.options.app.applicationKey,
+    protocolVersion: version,
+  }
+  const nonce = Buffer.from(random(16)).toString('base64')
+  const asked = { ...named, temporaryKeyId, ephemeralPublicKey, nonce, timestamp }
+  expectError(await callReference(bank, 'v3', PATH, asked), 400, 'ERR0018')
 })
 
 test('keys of one envelope open none of a thousand others of the same phone and temporary key', async () => {

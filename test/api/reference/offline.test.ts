@@ -192,6 +192,39 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
     expect(await askReference(bank, dialect, path, asked)).toMatchObject(right)
   })
 
+  test('a text for one phone is not that of an operation of pawl: it would show another title', async () => {
+    const holder = await world.holder()
+    const template = await world.template()
+    const { operationId } = expectOk(await world.bank.createOperation({ userId: holder.userId, template, parameters: PAYMENT }))
+      .json as { operationId: string }
+    const create = (data: string) =>
+      callReference(bank, dialect, `${place}/offline/personalized/create`, {
+        activationId: holder.phone.state.activationId,
+        data,
+        nonce: base64(random(16)),
+      })
+    expectError(await create(`${operationId}\nLottery\nYou win\nA1*A10EUR\n`), 400, 'ERR0024')
+    expectError(await create(operationId), 400, 'ERR0024')
+    expectOk(await create(`${anId}\nPay\nTen euro\nA1*A10EUR\n`))
+  })
+
+  test('a credential of another application takes no place of the activation, whose places are one number over both ways', async () => {
+    const { phone, userId } = await world.holder()
+    const { activationId } = phone.state
+    const garbage = { activationId, data: dataOf(base64(random(16))), [code]: '12345678-12345678' }
+    for (let i = 0; i < 20; i += 1) expectOk(await callReference(foreign, dialect, path, garbage))
+    expectError(await callReference(foreign, dialect, path, garbage), 429, 'HTTP_429')
+    expectOk(await callReference(bank, dialect, path, garbage))
+    const template = await world.template()
+    const { operationId } = expectOk(await world.bank.createOperation({ userId, template, parameters: PAYMENT })).json as {
+      operationId: string
+    }
+    const approve = () => world.bank.offlineOtp(operationId, '12345678-12345678', base64(random(16)))
+    expect((await approve()).status).toBe(400)
+    for (let i = 2; i < 20; i += 1) await callReference(bank, dialect, path, garbage)
+    expectError(await approve(), 429, 'HTTP_429')
+  })
+
   test('a text for all phones is signed by the master key', async () => {
     const { applicationId } = world
     const made = await askReference(bank, dialect, `${place}/offline/non-personalized/create`, {

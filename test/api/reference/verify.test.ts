@@ -26,6 +26,12 @@ const at = { path: '/bank/transfer', resourceId: RESOURCE }
 const wrongPin = { wrongKeys: { knowledge: random(32) } }
 const anId = '3f2504e0-4f89-41d3-9a0c-0305e82c3301'
 
+async function countAudited(userId: string): Promise<number> {
+  const path = `/admin/applications/${v4.world.applicationId}/audit?userId=${userId}&limit=500`
+  const { items } = expectOk(await v4.world.bank.call('GET', path)).json as { items: readonly unknown[] }
+  return items.length
+}
+
 describe.each(DIALECTS)('a code in the words of %s', (dialect) => {
   const { place, isValid, factors, code, version: versionWord } = WORDS[dialect]
   const right = { [isValid]: true }
@@ -113,6 +119,42 @@ describe.each(DIALECTS)('a code in the words of %s', (dialect) => {
     const garbage = { [code]: '00000000-00000000' }
     for (let i = 0; i < 70; i += 1) expect(await verifyAt(bank, dialect, request, garbage)).toMatchObject(wrong)
     expect(await verifyAt(bank, dialect, request)).toMatchObject(right)
+  })
+
+  test('codes of possession are looked at sixty times a minute, and then neither judged nor audited; those of two factors go on', async () => {
+    const { phone, userId } = await v4.world.activePhone('3.0')
+    const request = phone.prepareSigned({ ...at, body: 'x', factors: 'possession' })
+    const guess = () => verifyAt(bank, dialect, request, { [code]: '00000000' })
+    for (let i = 0; i < 60; i += 1) expect(await guess()).toMatchObject({ ...wrong, activationStatus: 'ACTIVE' })
+    const audited = await countAudited(userId)
+    for (let i = 0; i < 40; i += 1) expect(await guess()).not.toHaveProperty('activationStatus')
+    expect(await verifyAt(bank, dialect, request)).toMatchObject(wrong)
+    expect(await countAudited(userId)).toBe(audited)
+    expect(await readCounters(phone)).toMatchObject({ failedAttempts: 0 })
+    expect(await verifyAt(bank, dialect, phone.prepareSigned({ ...at, body: 'x' }))).toMatchObject({
+      ...right,
+      activationStatus: 'ACTIVE',
+    })
+  })
+
+  test('a credential of another application takes no place of the activation, at doors as well', async () => {
+    const { phone } = await v4.world.activePhone('3.3')
+    const request = phone.prepareSigned({ ...at, body: 'x' })
+    for (let i = 0; i < 61; i += 1) {
+      await verdictOf(foreign, request, { client: { address: '127.0.0.1' } })
+      await verifyAt(foreign, dialect, request)
+    }
+    expect(await verifyAt(bank, dialect, request)).toMatchObject(right)
+    const next = phone.prepareSigned({ ...at, body: 'x' })
+    expect(await verdictOf(bank, next, { client: { address: '127.0.0.1' } })).toMatchObject({ isValid: true })
+  })
+
+  test('a tier that says which address a phone has does not hold up the one that cannot', async () => {
+    const { phone } = await v4.world.activePhone('3.3')
+    const client = { client: { address: '127.0.0.1' } }
+    const elsewhere = phone.prepareSigned({ ...at, resourceId: '/elsewhere', body: 'x' })
+    for (let i = 0; i < 61; i += 1) await verdictOf(bank, elsewhere, client)
+    expect(await verifyAt(bank, dialect, phone.prepareSigned({ ...at, body: 'x' }))).toMatchObject(right)
   })
 
   test('of an unknown activation, an unknown key or another application tells nothing', async () => {

@@ -71,7 +71,7 @@ async function deriveKeys({ request, parts, caller, applicationId, source }: Ref
   const seen = await findSealed(parts, applicationId, sealed, null)
   const opened = await openSealed(parts, sealed, seen, false)
   const at = await recordOpening(parts.db, {
-    use: opened.uniqueValues[0],
+    uses: opened.uniqueValues,
     kept: undefined,
     audit: {
       applicationId,

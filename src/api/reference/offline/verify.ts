@@ -73,7 +73,8 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
   if (covered?.method !== 'POST' || !new RegExp(`^\\d{${componentLength}}-\\d{${componentLength}}$`).test(otp))
     return { [dialect.isValid]: false, activationId, applicationRoles: [], activationFlags: [] }
   await refuseOperation(call, covered)
-  parts.otpAttempts.take(activationId, parts.platform.monotonic())
+  // Who asks about an activation of another application must not hold up those whose it is.
+  parts.otpAttempts.take(`${applicationId} ${activationId}`, parts.platform.monotonic())
   const { resourceId, nonce, body } = covered
   const eventData = `POST\n${resourceId}\n${describeCovered(body, undefined)}`
   const protocols = [parts.protocols.v3, parts.protocols.v4]
