@@ -300,6 +300,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     'changeState for several at once': (db) =>
       Promise.all(['x', 'y'].map((activationId) => activationChange.changeState(db, { ...change, activationId }, auditEvent))),
     renameActivation: (db) => activationChange.renameActivation(db, 'x', 'n', at),
+    'renameActivation by a back end': (db) =>
+      activationChange.renameActivation(db, 'x', 'n', at, { username: 'n', externalUserId: 'e' }),
   },
   'activation/keys': {
     storeKeyExchange: (db) => activationKeys.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, [auditEvent]),
@@ -431,7 +433,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findRegistrationToCommit: (db) => activationCommit.findRegistrationToCommit(db, { applicationId: 'a', userId: 'u' }),
     'findRegistrationToCommit for several at once': (db) =>
       Promise.all(OWNERS.map((owner) => activationCommit.findRegistrationToCommit(db, owner))),
-    setCommitOtp: (db) => activationCommit.setCommitOtp(db, 'x', bytes, at),
+    setCommitOtp: (db) => activationCommit.setCommitOtp(db, 'x', bytes, at, { username: 'n', externalUserId: 'e' }),
     storeOtpFailure: (db) =>
       activationCommit.storeOtpFailure(
         db,

@@ -146,7 +146,7 @@ export async function prepareCommit(parts: ActivationParts, owner: Owner, otp: s
 export async function commitRegistration(
   parts: ActivationParts,
   { activationId, ...named }: NamedOwner & Pick<OwnedRegistration, 'activationId'>,
-  { otp, externalUserId }: { readonly otp: string | null; readonly externalUserId: string | null },
+  { otp, externalUserId, verifiedBy }: { readonly otp: string | null } & OnWord,
   judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
 ): Promise<'COMMITTED' | 'NO_APPLICATION'> {
   return untilSettled('registration', async () => {
@@ -161,9 +161,17 @@ export async function commitRegistration(
     if (isRefused && (verdict !== 'WRONG' || (await countWrongOtp(parts, row))))
       throw new PawlError('OTP_INVALID', { detail: `the OTP is ${verdict.toLowerCase()}` })
     if (isRefused) return undefined
-    const isChanged = await change(parts, row, row, { to: 'ACTIVE', event: COMMITTED, externalUserId })
+    const isChanged = await change(parts, row, row, { to: 'ACTIVE', event: COMMITTED, externalUserId, verifiedBy })
     return isChanged ? 'COMMITTED' : undefined
   })
+}
+
+/** On whose word a registration changes. */
+interface OnWord {
+  /** The person, in words of the bank. */
+  readonly externalUserId: string | null
+  /** User name of the credential, for the audit row. */
+  readonly verifiedBy?: string | undefined
 }
 
 export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
@@ -176,7 +184,7 @@ export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
 export async function changeRegistration(
   parts: ActivationParts,
   owner: OwnedRegistration,
-  wanted: { change: RegistrationChange; reason: string | null; externalUserId: string | null },
+  wanted: { readonly change: RegistrationChange; readonly reason: string | null } & OnWord,
 ): Promise<void> {
   const { from, to, event } = CHANGES[wanted.change]
   const reason = wanted.change === 'BLOCK' ? (wanted.reason ?? 'NOT_SPECIFIED') : null
@@ -187,7 +195,8 @@ export async function changeRegistration(
     const isAllowed = from.includes(row.state) || (wanted.change === 'BLOCK' && row.blockExpiresAt !== null)
     if (!isAllowed) throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
     if (await endBlockIfOver(parts, row)) return undefined
-    const isChanged = await change(parts, owner, row, { to, event, reason, externalUserId: wanted.externalUserId })
+    const { externalUserId, verifiedBy } = wanted
+    const isChanged = await change(parts, owner, row, { to, event, reason, externalUserId, verifiedBy })
     return isChanged ? 'CHANGED' : undefined
   })
 }
@@ -211,14 +220,20 @@ async function change(
   parts: Pick<ActivationParts, 'db' | 'platform' | 'events'>,
   { applicationId, userId }: Owner,
   row: Pick<RegistrationRow, 'activationId' | 'rowVersion' | 'state'>,
-  next: { to: ActivationState; event: string; reason?: string | null; externalUserId?: string | null },
+  next: { to: ActivationState; event: string; reason?: string | null } & Partial<OnWord>,
 ): Promise<boolean> {
   const at = new Date(parts.platform.now())
-  const { to, event, reason = null, externalUserId = null } = next
+  const { to, event, reason = null, externalUserId = null, verifiedBy } = next
+  const audit = createAuditEvent(
+    { applicationId, userId, activationId: row.activationId },
+    event,
+    { reason, externalUserId },
+    at.getTime(),
+  )
   const isStored = await changeState(
     parts.db,
     { activationId: row.activationId, rowVersion: row.rowVersion, from: row.state, to, reason, externalUserId, at },
-    createAuditEvent({ applicationId, userId, activationId: row.activationId }, event, { reason, externalUserId }, at.getTime()),
+    { ...audit, verifiedBy },
   )
   if (isStored) parts.events.registrationChanged({ activationId: row.activationId, from: row.state, to, reason })
   return isStored

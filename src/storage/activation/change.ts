@@ -27,24 +27,48 @@ export interface StateChange {
 export const changeState = (db: Db, change: StateChange, audit: AuditEvent): Promise<boolean> =>
   (change.to === 'REMOVED' ? remove : move)(db, { change, audit })
 
-/** Renames an activation whose code was accepted; a block since then does not prevent it. False when it was removed. */
-export async function renameActivation(db: Db, activationId: string, name: string, at: Date): Promise<boolean> {
+/** On whose word a back end changes something. */
+export interface ChangedBy {
+  /** User name of the credential. */
+  readonly username: string
+  /** The person, in words of the bank. */
+  readonly externalUserId: string | null
+}
+
+/**
+ * Renames an activation whose code was accepted; a block since then does not prevent it. False when it was removed. `by`: absent for what the phone
+ * itself asks for; else there is an audit row, without the name.
+ */
+export async function renameActivation(db: Db, activationId: string, name: string, at: Date, by?: ChangedBy): Promise<boolean> {
+  const audited = sql`, audited as (
+      ${insertAuditFrom(sql`renamed`, {
+        applicationId: sql`application_id`,
+        userId: sql`user_id`,
+        eventType: sql`'registration_renamed'`,
+        eventData: sql`'{}'`,
+        occurredAt: sql`${at}::timestamptz`,
+        verifiedBy: sql`${by?.username}::text`,
+      })}
+    )`
   const { rows } = await sql`
     with renamed as (
       update activation set name = ${name} where activation_id = ${activationId} and state in ('ACTIVE', 'BLOCKED')
-      returning activation_id, state
-    )
+      returning activation_id, application_id, user_id, state
+    )${by === undefined ? sql`` : audited}
     ${insertHistoryFrom(sql`renamed`, {
       from: sql`state`,
       to: sql`state`,
       reason: sql`'ACTIVATION_NAME_UPDATED'`,
+      ...(by && { externalUserId: sql`${by.externalUserId}::text` }),
       at: sql`${at}::timestamptz`,
     })}
     returning activation_id`.execute(db)
   return rows.length === 1
 }
 
-const CHANGES = defineGivenRows<StateChange & Pick<AuditEvent, 'applicationId' | 'userId' | 'eventType' | 'eventData'>>({
+type OfAudit = Pick<AuditEvent, 'applicationId' | 'userId' | 'eventType' | 'eventData'> & { readonly verifiedBy: string | null }
+
+const CHANGES = defineGivenRows<StateChange & OfAudit>({
   activationId: 'text',
   rowVersion: 'int',
   from: 'text',
@@ -56,6 +80,7 @@ const CHANGES = defineGivenRows<StateChange & Pick<AuditEvent, 'applicationId' |
   userId: 'text',
   eventType: 'text',
   eventData: 'text',
+  verifiedBy: 'text',
 })
 
 /**
@@ -72,7 +97,7 @@ const composeChanges = (changes: RawBuilder<unknown>, andForget: RawBuilder<unkn
     from ${changes} as i
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
     returning a.activation_id, i."applicationId", i."userId", i."eventType", i."eventData", i."from", i."to", i.reason,
-      i."externalUserId", i.at
+      i."externalUserId", i."verifiedBy", i.at
   ), history as (
     ${insertHistoryFrom(sql`moved`, {
       from: sql`"from"`,
@@ -88,6 +113,7 @@ const composeChanges = (changes: RawBuilder<unknown>, andForget: RawBuilder<unkn
     eventType: sql`"eventType"`,
     eventData: sql`"eventData"`,
     occurredAt: sql`at`,
+    verifiedBy: sql`"verifiedBy"`,
   })}
   returning activation_id`
 
@@ -99,12 +125,13 @@ interface AuditedChange {
 const defineSharedChange = (andForget?: RawBuilder<unknown>) =>
   defineSharedWrite({
     statement: CHANGES.define((changes) => composeChanges(changes, andForget)),
-    toRow: ({ change, audit: { applicationId, userId, eventType, eventData } }: AuditedChange) => ({
+    toRow: ({ change, audit: { applicationId, userId, eventType, eventData, verifiedBy } }: AuditedChange) => ({
       ...change,
       applicationId,
       userId,
       eventType,
       eventData,
+      verifiedBy: verifiedBy ?? null,
     }),
     idOf: ({ change }) => change.activationId,
     column: 'activation_id',

@@ -6,6 +6,7 @@ import type { ActivationState } from '../database/schema.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
 import { COMMIT_COLUMNS, type Read, selectColumns } from './columns.ts'
 import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
+import type { ChangedBy } from './change.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** A live activation as its commit needs it. */
@@ -70,7 +71,13 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
 }
 
 /** Sets the OTP that the commit of an activation demands; false unless it waits for one. */
-export async function setCommitOtp(db: Db, activationId: string, otpHash: Uint8Array, at: Date): Promise<boolean> {
+export async function setCommitOtp(
+  db: Db,
+  activationId: string,
+  otpHash: Uint8Array,
+  at: Date,
+  { username, externalUserId }: ChangedBy,
+): Promise<boolean> {
   const { rows } = await sql`
     with changed as (
       update activation set otp_hash = ${otpHash}, row_version = row_version + 1
@@ -81,6 +88,7 @@ export async function setCommitOtp(db: Db, activationId: string, otpHash: Uint8A
         from: sql`state`,
         to: sql`state`,
         reason: sql`'OTP_VALUE_UPDATED'`,
+        externalUserId: sql`${externalUserId}::text`,
         at: sql`${at}::timestamptz`,
       })}
     )
@@ -90,6 +98,7 @@ export async function setCommitOtp(db: Db, activationId: string, otpHash: Uint8A
       eventType: sql`'registration_otp_changed'`,
       eventData: sql`'{}'`,
       occurredAt: sql`${at}::timestamptz`,
+      verifiedBy: sql`${username}::text`,
     })}
     returning activation_id`.execute(db)
   return rows.length === 1

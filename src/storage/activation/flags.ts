@@ -23,8 +23,17 @@ export async function lockActivationFlags(tx: Tx, activationId: string): Promise
   return toList(row?.flags ?? '')
 }
 
-/** Sets the flags of a live activation with history and audit row; false when there is none. */
-export async function setActivationFlags(db: Db, activationId: string, list: readonly string[], at: Date): Promise<boolean> {
+/**
+ * Sets the flags of a live activation with history and audit row; false when there is none. `username`: of the credential, where no audit row of
+ * administrators names it.
+ */
+export async function setActivationFlags(
+  db: Db,
+  activationId: string,
+  list: readonly string[],
+  at: Date,
+  username?: string,
+): Promise<boolean> {
   const flags = list.join(',')
   const eventData = JSON.stringify({ flags })
   const { rows } = await sql`
@@ -46,6 +55,7 @@ export async function setActivationFlags(db: Db, activationId: string, list: rea
       eventType: sql`'registration_flags_changed'`,
       eventData: sql`${eventData}::text`,
       occurredAt: sql`${at}::timestamptz`,
+      verifiedBy: sql`${username ?? null}::text`,
     })}
     returning activation_id`.execute(db)
   return rows.length === 1

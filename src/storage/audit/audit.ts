@@ -10,7 +10,7 @@ export interface AuditEvent {
   readonly activationId: string
   readonly eventType: string
   readonly eventData: string
-  /** User name of the credential for which a code was checked; absent for what a phone sent to pawl itself. */
+  /** User name of the credential for which a code was checked or a change was made; absent for what a phone sent to pawl itself. */
   readonly verifiedBy?: string | undefined
   readonly occurredAt: Date
 }

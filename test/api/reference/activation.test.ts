@@ -287,6 +287,42 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
     await refused('activation/name/update', named, 'ERR0008')
   })
 
+  test('each change has the credential in the audit log, and the person that it names in the history', async () => {
+    const userId = newUser()
+    const { activationId, activationCode } = await init({
+      userId,
+      activationOtpValidation: 'ON_COMMIT',
+      activationOtp: '1111',
+      flags: ['VIP'],
+    })
+    await ask('activation/otp/update', { activationId, activationOtp: '2222', externalUserId: 'operator-1' })
+    await activate(activationCode)
+    await ask('activation/commit', { activationId, activationOtp: '2222', externalUserId: 'operator-2' })
+    await ask('activation/name/update', { activationId, activationName: 'other', externalUserId: 'operator-3' })
+    await ask('activation/flags/create', { activationId, activationFlags: ['SEEN'] })
+    await ask('activation/block', { activationId, externalUserId: 'operator-4' })
+    await ask('activation/unblock', { activationId, externalUserId: null })
+    await ask('activation/status/update', { activationIds: [activationId], activationStatus: 'REMOVED' })
+    const { items } = await ask('activation/history', { activationId })
+    const persons = (items as readonly { readonly externalUserId?: string }[]).flatMap((item) => item.externalUserId ?? [])
+    expect(persons).toEqual(['operator-1', 'operator-2', 'operator-3', 'operator-4'])
+    const path = `/admin/applications/${v4.world.applicationId}/audit?userId=${userId}`
+    const audit = expectOk(await v4.world.bank.call('GET', path)).json as {
+      readonly items: readonly { readonly eventType: string; readonly verifiedBy?: string }[]
+    }
+    const changes = audit.items.filter(({ verifiedBy }) => verifiedBy === 'spring').map(({ eventType }) => eventType)
+    expect(changes.toReversed()).toEqual([
+      'registration_flags_changed',
+      'registration_otp_changed',
+      'registration_committed',
+      'registration_renamed',
+      'registration_flags_changed',
+      'registration_blocked',
+      'registration_unblocked',
+      'registration_removed',
+    ])
+  })
+
   test('several become the same, all or none', async () => {
     const phones = await Promise.all([1, 2].map(() => v4.world.activePhone('3.3')))
     const [one = '', two = ''] = phones.map(({ phone }) => phone.state.activationId)

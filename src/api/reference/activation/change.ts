@@ -25,13 +25,18 @@ export async function changeTo(
   { to, reason = null, externalUserId = null }: Wanted,
   db: Pool | Tx = call.parts.db,
 ): Promise<RegistrationDetailRow> {
-  const { parts, applicationId } = call
+  const { parts, applicationId, caller } = call
   const row = await findOwn(call, activationId, db)
   if (isSoAlready(row, to)) return row
   requireChangeable(row, to)
   const owner = { applicationId, userId: row.userId, activationId }
   try {
-    await changeRegistration({ ...parts, db }, owner, { change: CHANGE[to], reason, externalUserId })
+    await changeRegistration({ ...parts, db }, owner, {
+      change: CHANGE[to],
+      reason,
+      externalUserId,
+      verifiedBy: caller.username,
+    })
   } catch (error) {
     if (!(error instanceof PawlError && REFUSALS.has(error.code))) throw error
     // The same change by another request, since the look above, is no error either.

@@ -16,11 +16,15 @@ export const commitActivation = (dialect: Dialect) =>
     request: Type.Object({ activationId: ActivationId, externalUserId: Optional, activationOtp: Optional }),
     response: Type.Object({ activationId: Type.String(), activated: Type.Boolean() }),
     async handle(call) {
-      const { request, parts, applicationId } = call
+      const { request, parts, applicationId, caller } = call
       const { activationId, externalUserId = null, activationOtp: otp = null } = request
       const { userId, state } = await findOwn(call, activationId)
       if (state !== 'PENDING_COMMIT') refuseState(state)
-      await commitRegistration(parts, { applicationId, userId, activationId }, { otp, externalUserId })
+      await commitRegistration(
+        parts,
+        { applicationId, userId, activationId },
+        { otp, externalUserId, verifiedBy: caller.username },
+      )
       return { activationId, activated: true }
     },
   })

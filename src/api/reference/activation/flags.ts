@@ -59,13 +59,13 @@ async function change(
   call: ReferenceCall<{ activationId: string; activationFlags: string[] }>,
   combine: Combine,
 ): Promise<{ activationId: string; activationFlags: string[] }> {
-  const { parts, request } = call
+  const { parts, request, caller } = call
   const { activationId, activationFlags } = request
   const { state } = await findOwn(call, activationId)
   return await inTransaction(parts.db, async (tx) => {
     const flags = [...new Set(combine(await lockActivationFlags(tx, activationId), activationFlags))]
     if (flags.length > FLAGS_MAX) throw refuse('activationFlags', `must not become more than ${FLAGS_MAX}`)
-    const isStored = await setActivationFlags(tx, activationId, flags, new Date(parts.platform.now()))
+    const isStored = await setActivationFlags(tx, activationId, flags, new Date(parts.platform.now()), caller.username)
     if (!isStored) refuseState(state)
     return { activationId, activationFlags: flags }
   })

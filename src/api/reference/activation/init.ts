@@ -51,7 +51,7 @@ export const initActivation = (dialect: Dialect) =>
       applicationId: Type.String(),
     }),
     async handle(call) {
-      const { request, parts, applicationId } = call
+      const { request, parts, applicationId, caller } = call
       const { userId, flags } = request
       requireOwn(call, request.applicationId)
       requireNoData(request.additionalData)
@@ -62,7 +62,13 @@ export const initActivation = (dialect: Dialect) =>
       const created = await inTransaction(parts.db, async (tx) => {
         const registration = await createRegistration({ ...parts, events, db: tx }, { applicationId, userId }, rules)
         if (registration !== undefined && flags && flags.length > 0)
-          await setActivationFlags(tx, registration.activationId, [...new Set(flags)], new Date(parts.platform.now()))
+          await setActivationFlags(
+            tx,
+            registration.activationId,
+            [...new Set(flags)],
+            new Date(parts.platform.now()),
+            caller.username,
+          )
         return registration
       })
       tell()

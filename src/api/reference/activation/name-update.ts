@@ -17,10 +17,11 @@ export const updateName = (dialect: Dialect) =>
     request: Type.Object({ activationId: ActivationId, activationName: NotBlank(255), externalUserId: Optional }),
     response: Type.Object({ activationId: Type.String(), activationName: Type.String(), activationStatus: StateName }),
     async handle(call) {
-      const { parts, request } = call
-      const { activationId, activationName } = request
+      const { parts, request, caller } = call
+      const { activationId, activationName, externalUserId = null } = request
       const { state } = await findOwn(call, activationId)
-      const isRenamed = await renameActivation(parts.db, activationId, activationName, new Date(parts.platform.now()))
+      const by = { username: caller.username, externalUserId }
+      const isRenamed = await renameActivation(parts.db, activationId, activationName, new Date(parts.platform.now()), by)
       if (!isRenamed) refuseState(state)
       return { activationId, activationName, activationStatus: state }
     },

@@ -17,11 +17,12 @@ export const updateOtp = (dialect: Dialect) =>
     request: Type.Object({ activationId: ActivationId, externalUserId: Optional, activationOtp: Identifier }),
     response: Type.Object({ activationId: Type.String(), updated: Type.Boolean() }),
     async handle(call) {
-      const { parts, request } = call
-      const { activationId, activationOtp } = request
+      const { parts, request, caller } = call
+      const { activationId, activationOtp, externalUserId = null } = request
       const { state } = await findOwn(call, activationId)
       const otpHash = await parts.activationOtps.hash(activationOtp)
-      const isUpdated = await setCommitOtp(parts.db, activationId, otpHash, new Date(parts.platform.now()))
+      const by = { username: caller.username, externalUserId }
+      const isUpdated = await setCommitOtp(parts.db, activationId, otpHash, new Date(parts.platform.now()), by)
       if (!isUpdated) refuseState(state)
       return { activationId, updated: true }
     },
