@@ -908,6 +908,7 @@ const NOT_QUERIES = [
   'toTemporaryKey',
   'joinTemporaryKey',
   'toToken',
+  'insertTwoValuesFrom',
   'insertValuesFrom',
   'insertVerdictsFrom',
   'joinKnownVerdict',
