@@ -15,7 +15,10 @@ const onlyV4Files = ['aead.ts', 'factor-keys.ts', 'key-exchange.ts', 'key-pairs.
 
 const onlyOne: Readonly<Record<string, { readonly v3?: string; readonly v4?: string }>> = {
   'authentication-code.ts': { v4: 'settle' },
-  'envelope.ts': { v3: 'deriveEnvelopeKey deriveIv deriveSharedInfo1 deriveSharedInfo2Base', v4: 'deriveKeyContext' },
+  'envelope.ts': {
+    v3: 'deriveEnvelopeKey deriveIv deriveSharedInfo1 deriveSharedInfo2Base parseKeyRequest readRequestKeys',
+    v4: 'deriveKeyContext',
+  },
   'index.ts': { v3: 'v3', v4: 'v4' },
   'key-schedule.ts': {
     v3: 'activationKeyBytes agreeMasterSecret encryptVaultKey importSigningKeys kdfInternal reduce',
