@@ -6,7 +6,7 @@ import { cloudApi } from './api/cloud/index.ts'
 import { renderCloudError } from './api/cloud/error-renderer.ts'
 import { deviceApi } from './api/device/index.ts'
 import { renderDeviceError } from './api/device/error-renderer.ts'
-import { bindDoors } from './api/door/index.ts'
+import { doors } from './api/door/index.ts'
 import { docsApi } from './api/docs/index.ts'
 import { metricsApi } from './api/metrics/index.ts'
 import { mobileTokenApi } from './api/mobile-token/index.ts'
@@ -93,7 +93,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
     await app.register(utilityApi(context), { prefix: '/app' })
   }
   if (surface !== 'public') {
-    await app.register(cloudApi(context, bindDoors(context)))
+    await app.register(cloudApi(context, doors))
     if (context.settings.referenceApi) await app.register(referenceApi(context))
     await app.register(metricsApi(context))
     await app.register(docsApi(() => describeApis(context.settings)))

@@ -6,7 +6,6 @@ import type { Secrets } from './config/secrets.ts'
 import type { DeviceParts } from './api/device/parts.ts'
 import type { CloudParts } from './api/cloud/parts.ts'
 import type { MobileTokenParts } from './api/mobile-token/parts.ts'
-import { createOfflineChannel } from './channel/authenticate-offline.ts'
 import type { UtilityParts } from './api/utility/parts.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation/otp.ts'
@@ -259,7 +258,6 @@ function createParts(channel: ReturnType<typeof createChannel>, caches: Caches) 
     readStatus: createStatusReader(db),
     customObjects: createCustomObjectMemory(db, installationKeys.codeLookup),
     composeSdkConfiguration,
-    offline: createOfflineChannel(channel, [v3, v4]),
     templates: createTemplateReader(db, platform, caches),
     tokenReads: createTokenReads(db),
     mobileReads: createWindow({ perMinute: settings.mobileReadsPerMinute }),

@@ -4,7 +4,7 @@ import { describeCloudEndpoints } from './api/cloud/describe.ts'
 import { cloudEndpoints } from './api/cloud/endpoints.ts'
 import { webhookMessages } from './api/cloud/webhook-messages.ts'
 import { describeDeviceApi } from './api/device/describe.ts'
-import { doors, signatureDoors } from './api/door/index.ts'
+import { doors } from './api/door/index.ts'
 import { docsOperations } from './api/docs/index.ts'
 import { describeMetrics, type MetricsSettings } from './api/metrics/index.ts'
 import { describeMobileTokenApi } from './api/mobile-token/describe.ts'
@@ -29,7 +29,7 @@ export function describeApis(settings: DescriptionSettings): Record<string, unkn
   return renderOpenApi(
     { title: 'pawl', version: packageJson.version, description: DESCRIPTION },
     [
-      ...describeCloudEndpoints([...cloudEndpoints, ...doors, ...signatureDoors]),
+      ...describeCloudEndpoints([...cloudEndpoints, ...doors]),
       ...(settings.referenceApi === true ? describeReferenceApi() : []),
       ...publicOperations().map((operation) => ({ ...operation, ...server })),
       ...docsOperations,

@@ -1,12 +1,13 @@
 // Offline approvals on the channel's side: the personalised QR code, and the one-time password checked like a code (v3 §15).
 import { decideAuthentication } from '../domain/activation/authentication.ts'
-import type { OfflineChannel } from '../domain/operation/parts.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { networkOf } from '../lib/source.ts'
 import { untilSettled } from '../lib/until-settled.ts'
 import type { CodeMatch, Factors, OfflineMatch, Protocol } from '../protocol/protocol.ts'
 import { OFFLINE_RESOURCE_ID } from '../protocol/wire/offline.ts'
-import { type ActivationRow, findActivation } from '../storage/activation/find.ts'
+import { type ActivationRow, findActivation, type ReadActivationRow } from '../storage/activation/find.ts'
+import type { Tx } from '../storage/database/database.ts'
+import type { LockedOperation } from '../storage/operation/operations.ts'
 import type { ChannelParts } from './parts.ts'
 import { activationKeysOf, ctrDataOf, serverKeysOf } from './secrets.ts'
 import {
@@ -18,52 +19,86 @@ import {
   storeDecisionAlone,
 } from './stages/decision.ts'
 
-/** What offline approvals need of the channel. */
-export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Protocol[]): OfflineChannel => ({
-  createPayload: (activation, { data, totp, nonce }) => {
-    const protocol = protocolOf(protocols, activation)
-    const keys = protocol && activationKeysOf(parts.recordKeys, protocol, activation)
-    if (protocol === undefined || keys === undefined) return undefined
-    const payload = { data, nonceBase64: nonce, ...(totp !== undefined && { totp }) }
-    return protocol.createPersonalizedPayload(payload, {
-      keys,
-      openServerKeys: () => serverKeysOf(parts.recordKeys, protocol, activation),
-    })
-  },
+/** The channel, and both generations of the protocol. */
+export type OfflineParts = ChannelParts & { readonly protocols: { readonly v3: Protocol; readonly v4: Protocol } }
 
-  judgeOtp: async (activation, attempt) => {
-    const { operationId, operationData, ...given } = attempt
-    const body = utf8(`${operationId}&${operationData}`)
-    const protocol = protocolOf(protocols, activation) ?? firstOf(protocols)
-    const covered = { ...given, resourceId: OFFLINE_RESOURCE_ID, body, componentLength: 8 }
-    const found = findMatch(parts, protocol, activation, covered)
-    const judged = judge(activation, found)
-    const { applicationId, userId, activationId } = activation
-    const audit = {
-      applicationId,
-      userId,
-      activationId,
-      eventType: judged.isRight ? 'offline_otp_ok' : 'offline_otp_invalid',
-      eventData: JSON.stringify({ operationId, ...(judged.isRight && { factors: found.move?.factors }) }),
-      occurredAt: new Date(parts.platform.now()),
-    }
-    const decision = await composeDecision(parts, activation, judged, audit, { madeUnder: null, strangersNetwork: undefined })
-    if (decision === undefined) return undefined
-    return {
-      isRight: judged.isRight,
-      factors: found.move?.factors.toLowerCase(),
-      store: async (tx) => {
-        const stored = await storeDecision(tx, decision, operationId)
-        if (stored === undefined) return undefined
-        const { verdict, operation } = stored
-        noteBlock(parts, decision)
-        const result = verdict.isRight ? 'accepted' : verdict.reason
-        parts.events.authenticationChecked({ version: String(activation.protocolVersion), type: 'offline', result })
-        return { operation }
-      },
-    }
-  },
-})
+/** A one-time password that approves an operation, to check against the counter of an activation. */
+interface OtpAttempt {
+  readonly operationId: string
+  readonly operationData: string
+  /** Base64 of 16 bytes, as issued. */
+  readonly nonce: string
+  /** Two groups of eight digits. */
+  readonly otp: string
+  readonly isBiometryAllowed: boolean
+  readonly totps: readonly string[] | undefined
+}
+
+/** A password that was judged. */
+export interface OtpDecision {
+  readonly isRight: boolean
+  /** Those that made a right one. */
+  readonly factors: string | undefined
+  /**
+   * Moves the counter or counts the failure, and locks the operation; undefined when the activation was changed since it was read: it is to
+   * be judged again.
+   */
+  readonly store: (tx: Tx) => Promise<{ readonly operation: LockedOperation | undefined } | undefined>
+}
+
+/** The text of a QR code, signed for this activation; undefined while it has no keys. `nonce`: Base64 of 16 bytes. */
+export function signForActivation(
+  { recordKeys, protocols }: OfflineParts,
+  activation: ReadActivationRow,
+  { data, totp, nonce }: { readonly data: string; readonly totp: string | undefined; readonly nonce: string },
+): string | undefined {
+  const protocol = protocolOf(protocols, activation)
+  const keys = protocol && activationKeysOf(recordKeys, protocol, activation)
+  if (protocol === undefined || keys === undefined) return undefined
+  const payload = { data, nonceBase64: nonce, ...(totp !== undefined && { totp }) }
+  return protocol.createPersonalizedPayload(payload, {
+    keys,
+    openServerKeys: () => serverKeysOf(recordKeys, protocol, activation),
+  })
+}
+
+/** Judges a password by an ACTIVE activation; nothing is stored yet. Undefined when the activation must be read again. */
+export async function judgeOtp(
+  parts: OfflineParts,
+  activation: ActivationRow,
+  attempt: OtpAttempt,
+): Promise<OtpDecision | undefined> {
+  const { operationId, operationData, ...given } = attempt
+  const body = utf8(`${operationId}&${operationData}`)
+  const protocol = protocolOf(parts.protocols, activation) ?? parts.protocols.v3
+  const covered = { ...given, resourceId: OFFLINE_RESOURCE_ID, body, componentLength: 8 }
+  const found = findMatch(parts, protocol, activation, covered)
+  const judged = judge(activation, found)
+  const { applicationId, userId, activationId } = activation
+  const audit = {
+    applicationId,
+    userId,
+    activationId,
+    eventType: judged.isRight ? 'offline_otp_ok' : 'offline_otp_invalid',
+    eventData: JSON.stringify({ operationId, ...(judged.isRight && { factors: found.move?.factors }) }),
+    occurredAt: new Date(parts.platform.now()),
+  }
+  const decision = await composeDecision(parts, activation, judged, audit, { madeUnder: null, strangersNetwork: undefined })
+  if (decision === undefined) return undefined
+  return {
+    isRight: judged.isRight,
+    factors: found.move?.factors.toLowerCase(),
+    store: async (tx) => {
+      const stored = await storeDecision(tx, decision, operationId)
+      if (stored === undefined) return undefined
+      const { verdict, operation } = stored
+      noteBlock(parts, decision)
+      const result = verdict.isRight ? 'accepted' : verdict.reason
+      parts.events.authenticationChecked({ version: String(activation.protocolVersion), type: 'offline', result })
+      return { operation }
+    },
+  }
+}
 
 /** A one-time password for what a bank has shown in a QR code of its own (cloud §15.3). */
 export interface OfflineAttempt {
@@ -91,8 +126,7 @@ export interface OfflineQuestion {
 
 /** Checks such a password, and makes the outcome durable before it returns. `factors`: those that made a right one. */
 export async function verifyOfflineAtDoor(
-  parts: ChannelParts,
-  protocols: readonly Protocol[],
+  parts: OfflineParts,
   asked: OfflineQuestion,
   attempt: OfflineAttempt,
 ): Promise<{ readonly verdict: CodeVerdict; readonly factors: Factors | undefined }> {
@@ -100,7 +134,7 @@ export async function verifyOfflineAtDoor(
     const at = new Date(parts.platform.now())
     const row = await findActivation(parts.db, asked.activationId, at)
     const activation = row?.applicationId === asked.applicationId ? row : undefined
-    const protocol = (activation && protocolOf(protocols, activation)) ?? firstOf(protocols)
+    const protocol = (activation && protocolOf(parts.protocols, activation)) ?? parts.protocols.v3
     const found = findMatch(parts, protocol, activation, attempt)
     const judged = activation === undefined ? UNKNOWN : judge(activation, found)
     const audit = {
@@ -126,14 +160,9 @@ export async function verifyOfflineAtDoor(
 
 const UNKNOWN: Judged = { isRight: false, refusal: 'activation_unknown', isGuess: false, outcome: undefined }
 
-function firstOf([first]: readonly Protocol[]): Protocol {
-  if (first === undefined) throw new TypeError('no generation of the protocol')
-  return first
-}
-
 /** The generation an activation exchanged its keys with. */
-const protocolOf = (protocols: readonly Protocol[], { protocolVersion }: ActivationRow): Protocol | undefined =>
-  protocols.find(({ activationVersion }) => activationVersion === protocolVersion)
+const protocolOf = ({ v3, v4 }: OfflineParts['protocols'], { protocolVersion }: ActivationRow): Protocol | undefined =>
+  [v3, v4].find(({ activationVersion }) => activationVersion === protocolVersion)
 
 function findMatch(
   { recordKeys, settings, decoys }: ChannelParts,

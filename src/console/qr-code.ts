@@ -1,6 +1,6 @@
 // QR codes, with the least correction.
 import { encodeQR } from 'qr'
-import { QR_BYTES_MAX } from '../domain/operation/offline-approval.ts'
+import { QR_BYTES_MAX } from '../domain/operation/form.ts'
 import { utf8 } from '../lib/bytes.ts'
 
 /** Whether a QR code holds a text. */

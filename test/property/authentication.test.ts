@@ -1,7 +1,7 @@
 // Authentication codes, canonical queries, token digests and offline passwords (v3 §10, §11.2, §15).
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseOfflineOtp } from '../../src/domain/operation/offline-approval.ts'
+import { parseOfflineOtp } from '../../src/protocol/wire/offline.ts'
 import { computeTotpCandidates } from '../../src/domain/operation/proximity.ts'
 import { toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'

@@ -1,7 +1,7 @@
 // /operations: what the bank asks its users to approve, online or without connection (cloud §6, §8).
 import { type Static, Type } from '@sinclair/typebox'
 import { createOperation } from '../../domain/operation/create.ts'
-import { approveOffline, createOfflineQr } from '../../domain/operation/offline-approval.ts'
+import { approveOffline, createOfflineQr } from '../../channel/offline-approval.ts'
 import { cancelOperation, readOperation, STATE_REFUSALS } from '../../domain/operation/operation.ts'
 import { readProximityOtp } from '../../domain/operation/proximity.ts'
 import { named, Ok, withExample } from '../../http/types.ts'

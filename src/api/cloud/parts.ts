@@ -1,4 +1,7 @@
-// Names what the cloud API needs from the process; context.ts satisfies it.
+// Names what the APIs of the bank's back ends need from the process: the cloud API, the doors, and the reference's back-end API. context.ts
+// satisfies it.
+import type { KeyObject } from 'node:crypto'
+import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { AuditReport } from '../../domain/audit/verification.ts'
 import type { ComposeSdkConfiguration } from '../../domain/application/application.ts'
 import type { VerifyAccessToken } from '../../domain/credential/access-token.ts'
@@ -9,11 +12,14 @@ import type { FetchSettings } from '../../domain/pinning/certificate.ts'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
 import type { ActivationParts } from '../../domain/activation/parts.ts'
 import type { DeliveryParts } from '../../domain/webhook/webhook.ts'
+import type { Protocol } from '../../protocol/protocol.ts'
 import type { Pool } from '../../storage/database/database.ts'
 import type { PublicListener } from '../../http/listener-url.ts'
 
-export interface CloudParts extends ActivationParts, OperationParts, DeliveryParts {
+export interface CloudParts extends ChannelParts, ActivationParts, OperationParts, DeliveryParts {
   readonly db: Pool
+  readonly protocols: { readonly v3: Protocol; readonly v4: Protocol }
+  readonly installationKeys: ActivationParts['installationKeys'] & { readonly doorSeal: KeyObject }
   readonly composeSdkConfiguration: ComposeSdkConfiguration
   readonly credentials: Credentials
   /** Absent where no authorization server is configured. */
@@ -24,11 +30,16 @@ export interface CloudParts extends ActivationParts, OperationParts, DeliveryPar
   readonly publicListener: PublicListener
   /** Callers who ask while a verification runs share its report. */
   readonly verifyAudit: () => Promise<AuditReport>
-  readonly settings: ActivationParts['settings'] &
+  readonly settings: ChannelSettings &
+    ActivationParts['settings'] &
     DeliveryParts['settings'] &
     FetchSettings & {
       readonly adminActsOnDefaultApplication: boolean
       /** Base below which /pa/v3 hangs, without trailing slash; the public listener when absent. */
       readonly publicUrl?: string
+      readonly doorIdempotencySeconds: number
+      readonly sealTicketSeconds: number
+      readonly statusName: string
+      readonly statusVersion: string
     }
 }

@@ -1,11 +1,11 @@
 // What a door declares: an endpoint of the cloud API by which a bank has something checked that a phone sent to it (cloud §12).
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { applicationOf } from '../cloud/application-of.ts'
-import { type AnyCloudDeclaration, type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'
+import { type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'
 import { DOOR_ROLES } from './fields.ts'
 import { type Asker, KEY_HEADER, RepeatedRequest } from './repeat.ts'
 import type { Right } from '../../storage/database/schema.ts'
-import type { DoorParts } from './parts.ts'
+import type { CloudParts } from '../cloud/parts.ts'
 
 /** A request to a door, whose structure was checked. */
 export interface DoorCall<Request> {
@@ -17,7 +17,7 @@ export interface DoorCall<Request> {
   readonly rights: readonly Right[]
   /** Set where the request may come again. */
   readonly asker: Asker | undefined
-  readonly parts: DoorParts
+  readonly parts: CloudParts
 }
 
 /** Any other answer is good. */
@@ -40,19 +40,14 @@ interface DoorDeclaration<B extends TSchema, R extends TSchema> {
   readonly judge: (call: DoorCall<Static<B>>) => Promise<Static<R> & DoorAnswer>
 }
 
-/** A door: its declaration, and how it is served. */
-export interface Door extends AnyCloudDeclaration {
-  readonly bind: (parts: DoorParts) => AnyCloudEndpoint
-}
-
 /** Declares a door. What the phone did wrong is a verdict, what the bank did wrong is an error. */
 export function door<B extends TSchema, R extends TSchema>({
   name,
   place = 'verification',
   judge,
   ...declared
-}: DoorDeclaration<B, R>): Door {
-  const declaration = {
+}: DoorDeclaration<B, R>): AnyCloudEndpoint {
+  return cloudEndpoint({
     ...declared,
     method: 'POST',
     path: `/${place}/${name}`,
@@ -60,28 +55,21 @@ export function door<B extends TSchema, R extends TSchema>({
     roles: DOOR_ROLES,
     bodyBytesMax: BYTES_MAX,
     headers: KeyHeader,
-  } as const
-  return {
-    ...declaration,
-    bind: (parts) =>
-      cloudEndpoint({
-        ...declaration,
-        async handle({ caller, body: request, headers, parts: cloud }) {
-          const applicationId = await applicationOf({ parts: cloud, caller })
-          const { username, rights } = caller
-          const idempotencyKey = headers['idempotency-key']
-          const asker = idempotencyKey === undefined ? undefined : { username, applicationId, idempotencyKey }
-          const answer = await judge({ request, applicationId, username, rights, asker, parts }).catch((error: unknown) => {
-            if (!(error instanceof RepeatedRequest)) throw error
-            return { ...(error.answer as Static<R> & DoorAnswer), isRepeated: true }
-          })
-          const isGood = answer.isValid ?? answer.isOpened ?? true
-          const verdict = isGood ? 'valid' : String(answer.reason).toLowerCase()
-          parts.events.doorAnswered({ door: name, verdict: 'isRepeated' in answer ? 'repeated' : verdict })
-          return answer
-        },
-      }),
-  }
+    async handle({ caller, body: request, headers, parts }) {
+      const applicationId = await applicationOf({ parts, caller })
+      const { username, rights } = caller
+      const idempotencyKey = headers['idempotency-key']
+      const asker = idempotencyKey === undefined ? undefined : { username, applicationId, idempotencyKey }
+      const answer = await judge({ request, applicationId, username, rights, asker, parts }).catch((error: unknown) => {
+        if (!(error instanceof RepeatedRequest)) throw error
+        return { ...(error.answer as Static<R> & DoorAnswer), isRepeated: true }
+      })
+      const isGood = answer.isValid ?? answer.isOpened ?? true
+      const verdict = isGood ? 'valid' : String(answer.reason).toLowerCase()
+      parts.events.doorAnswered({ door: name, verdict: 'isRepeated' in answer ? 'repeated' : verdict })
+      return answer
+    },
+  })
 }
 
 const KeyHeader = Type.Object({

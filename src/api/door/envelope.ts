@@ -10,7 +10,7 @@ import type { AuthorizationHeader, EncryptionHeader, Envelope, EnvelopeContext, 
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { VersionRow } from '../../storage/application/version.ts'
 import type { DoorEnvelope } from '../../storage/request/door-envelopes.ts'
-import type { DoorParts } from './parts.ts'
+import type { CloudParts } from '../cloud/parts.ts'
 
 export type ScopeName = 'APPLICATION' | 'ACTIVATION'
 
@@ -34,7 +34,7 @@ export interface OpenedRequest extends Opened {
  * the header says.
  */
 export function readSealed(
-  { protocols, events }: Pick<DoorParts, 'protocols' | 'events'>,
+  { protocols, events }: Pick<CloudParts, 'protocols' | 'events'>,
   scope: ScopeName,
   sent: DeviceRequest,
   parse: (protocol: Protocol, context: EnvelopeContext) => Envelope,
@@ -60,7 +60,7 @@ export function readSealed(
  * unknown application. `verdictKey`: 32 bytes, null without a key.
  */
 export async function findSealed(
-  { authenticationStore, platform, settings }: DoorParts,
+  { authenticationStore, platform, settings }: CloudParts,
   applicationId: string,
   { context, envelope }: SealedRequest,
   verdictKey: Uint8Array | null,
@@ -85,7 +85,7 @@ export async function findSealed(
  * (ENCRYPTION_FAILED) everything that is wrong with it alike.
  */
 export async function openSealed(
-  parts: DoorParts,
+  parts: CloudParts,
   sealed: SealedRequest,
   seen: DoorEnvelope,
   isRepeated: boolean,
@@ -99,7 +99,7 @@ export async function openSealed(
 }
 
 async function openInScope(
-  parts: DoorParts,
+  parts: CloudParts,
   { received: { protocol }, context, envelope }: SealedRequest,
   { parties, temporaryKey, isEnvelopeUsed }: DoorEnvelope,
   isRepeated: boolean,
@@ -115,7 +115,7 @@ async function openInScope(
 }
 
 /** It was in the window when it was opened first. */
-const withLongerWindow = (parts: DoorParts): DoorParts => ({
+const withLongerWindow = (parts: CloudParts): CloudParts => ({
   ...parts,
   settings: {
     ...parts.settings,

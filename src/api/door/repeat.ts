@@ -4,7 +4,7 @@ import { deleteExpiredVerdict, type DoorVerdict, type KnownVerdict } from '../..
 import { type DoorKey, hashDoorKey } from '../../domain/activation/door-key.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
 import { toBase64 } from '../../lib/base64.ts'
-import type { DoorParts } from './parts.ts'
+import type { CloudParts } from '../cloud/parts.ts'
 import { refuse } from './members.ts'
 
 /** The key of a request, and what is done with it. */
@@ -40,7 +40,7 @@ export interface Asker {
 }
 
 /** `request`: all that the answer depends on, in one order. */
-export function createRepeats(parts: DoorParts, asker: Asker, request: readonly (string | null)[]): Repeats {
+export function createRepeats(parts: CloudParts, asker: Asker, request: readonly (string | null)[]): Repeats {
   const hashes = hashDoorKey(parts.installationKeys.codeLookup, { ...asker, request })
   return {
     ...hashes,

@@ -5,9 +5,9 @@ import { OptionalOrNull, ok } from '../../http/types.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import { findApplicationOf } from '../cloud/application-of.ts'
-import { type AnyCloudDeclaration, type AnyCloudEndpoint, type CloudCall, cloudEndpoint } from '../cloud/endpoint.ts'
+import { type AnyCloudEndpoint, type CloudCall, cloudEndpoint } from '../cloud/endpoint.ts'
 import type { Dialect } from './dialect.ts'
-import type { ReferenceParts } from './parts.ts'
+import type { CloudParts } from '../cloud/parts.ts'
 
 /** A request whose structure was checked. */
 export interface ReferenceCall<Request = unknown> {
@@ -17,7 +17,7 @@ export interface ReferenceCall<Request = unknown> {
   readonly applicationId: string
   /** Address of the back end: that of the phone is not sent. */
   readonly source: string
-  readonly parts: ReferenceParts
+  readonly parts: CloudParts
   /** The same call, as an endpoint of the cloud API gets it. */
   readonly cloud: CloudCall
 }
@@ -35,18 +35,15 @@ interface ReferenceDeclaration<B extends TSchema, R extends TSchema> {
   readonly handle: (call: ReferenceCall<Static<B>>) => Promise<Static<R>>
 }
 
-/** An endpoint: its declaration, and how it is served. */
-export interface ReferenceEndpoint extends AnyCloudDeclaration {
-  readonly bind: (parts: ReferenceParts) => AnyCloudEndpoint
-}
-
 /** Declares an endpoint of a dialect. */
 export function referenceEndpoint<B extends TSchema, R extends TSchema>(
   dialect: Dialect,
   { path, operationId, summary, description, errors, roles, request, response, handle }: ReferenceDeclaration<B, R>,
-): ReferenceEndpoint {
+): AnyCloudEndpoint {
   const isEmpty = Object.keys((request['properties'] as object | undefined) ?? {}).length === 0
-  const declaration = {
+  const envelope: TSchema = Type.Object({ requestObject: isEmpty ? OptionalOrNull(request) : request })
+  const answer: TSchema = Type.Object({ status: Type.Literal('OK'), responseObject: response })
+  return cloudEndpoint({
     method: 'POST',
     path: `/rest/${dialect.name}/${path}`,
     operationId: `${operationId}${dialect.name.toUpperCase()}`,
@@ -55,23 +52,16 @@ export function referenceEndpoint<B extends TSchema, R extends TSchema>(
     errors: ['ADMINISTRATION_REFUSED', ...errors],
     roles,
     bodyBytesMax: BYTES_MAX,
-    body: Type.Object({ requestObject: isEmpty ? OptionalOrNull(request) : request }),
-    response: Type.Object({ status: Type.Literal('OK'), responseObject: response }),
-  } satisfies AnyCloudDeclaration as AnyCloudDeclaration
-  return {
-    ...declaration,
-    bind: (parts) =>
-      cloudEndpoint({
-        ...declaration,
-        async handle(call) {
-          const { caller, source, body } = call
-          const applicationId = await findApplicationOf({ parts, caller })
-          if (typeof applicationId !== 'string') throw foreignApplication()
-          const given = (body as { readonly requestObject?: Static<B> }).requestObject as Static<B>
-          return ok(await handle({ request: given, caller, applicationId, source, parts, cloud: call }))
-        },
-      }),
-  }
+    body: envelope,
+    response: answer,
+    async handle(call) {
+      const { caller, source, body, parts } = call
+      const applicationId = await findApplicationOf({ parts, caller })
+      if (typeof applicationId !== 'string') throw foreignApplication()
+      const given = (body as { readonly requestObject?: Static<B> }).requestObject as Static<B>
+      return ok(await handle({ request: given, caller, applicationId, source, parts, cloud: call }))
+    },
+  })
 }
 
 /** An application that is not the one of the credential, or none. */

@@ -20,7 +20,7 @@ import { updateStatuses } from './activation/status-update.ts'
 import { unblockActivation } from './activation/unblock.ts'
 import { type Dialect, V3, V4 } from './dialect.ts'
 import { eciesDecryptor } from './ecies/decryptor.ts'
-import type { ReferenceEndpoint } from './endpoint.ts'
+import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
 import { errorsOfReference, renderReferenceError } from './error-renderer.ts'
 import { generalText } from './offline/non-personalized.ts'
 import { personalizedText } from './offline/personalized.ts'
@@ -31,11 +31,11 @@ import { operationDetail } from './operation/detail.ts'
 import { operationList, operationListPending } from './operation/list.ts'
 import { verifyDsa, verifyEcdsa, verifyJwt } from './signature/device.ts'
 import { verifyCode } from './signature/verify.ts'
-import type { ReferenceParts } from './parts.ts'
+import type { CloudParts } from '../cloud/parts.ts'
 import { status } from './status.ts'
 import { validateToken } from './token/validate.ts'
 
-type Declared = (dialect: Dialect) => ReferenceEndpoint
+type Declared = (dialect: Dialect) => AnyCloudEndpoint
 
 const BOTH: readonly Declared[] = [
   status,
@@ -69,18 +69,14 @@ const BOTH: readonly Declared[] = [
   operationCancel,
 ]
 
-const referenceEndpoints: readonly ReferenceEndpoint[] = [
+const referenceEndpoints: readonly AnyCloudEndpoint[] = [
   ...[...BOTH, verifyEcdsa, eciesDecryptor].map((declared) => declared(V3)),
   ...[...BOTH, verifyDsa, verifyJwt].map((declared) => declared(V4)),
 ]
 
 /** Serves all of them. */
-export const referenceApi = (parts: ReferenceParts): ((app: FastifyInstance) => Promise<void>) =>
-  apiOfCallers(
-    parts,
-    referenceEndpoints.map((endpoint) => endpoint.bind(parts)),
-    renderReferenceError,
-  )
+export const referenceApi = (parts: CloudParts): ((app: FastifyInstance) => Promise<void>) =>
+  apiOfCallers(parts, referenceEndpoints, renderReferenceError)
 
 export const describeReferenceApi = (): Operation[] =>
   describeCloudEndpoints(referenceEndpoints, errorsOfReference, () => REFERENCE_TAG)

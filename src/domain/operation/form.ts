@@ -116,3 +116,6 @@ const FRAUD_WARNINGS: Readonly<Record<string, { readonly heading: string; readon
     message: 'Wenn jemand Sie auffordert, dies zu bestätigen, etwa am Telefon, lehnen Sie ab und rufen Sie Ihre Bank an.',
   },
 }
+
+/** Bytes that the largest QR code holds. */
+export const QR_BYTES_MAX = 2_953

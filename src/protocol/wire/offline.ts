@@ -78,3 +78,12 @@ export function findOfflineMatch<Candidate extends object>(
 
 /** Of the approval of an operation. */
 export const OFFLINE_RESOURCE_ID = '/operation/authorize/offline'
+
+/** Two groups of eight digits from what a user may type: 16 digits, 8-8, or 4-4-4-4; undefined for anything else (v3 §15.2). */
+export function parseOfflineOtp(text: string): string | undefined {
+  if (!OTP_FORMS.test(text)) return undefined
+  const digits = text.replaceAll('-', '')
+  return `${digits.slice(0, 8)}-${digits.slice(8)}`
+}
+
+const OTP_FORMS = /^(\d{16}|\d{8}-\d{8}|\d{4}-\d{4}-\d{4}-\d{4})$/

@@ -1,7 +1,7 @@
 // What a bank may call of the doors, and what it may call wrong (cloud §12.1): roles, structure, keys of requests that come again.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { doors, signatureDoors } from '../../../src/api/door/index.ts'
+import { doors } from '../../../src/api/door/index.ts'
 import { runHousekeeping } from '../../../src/domain/housekeeping.ts'
 import { member } from '../../../phone/http.ts'
 import { random } from '../../../phone/v3/crypto.ts'
@@ -25,22 +25,18 @@ const newKey = (): string => Buffer.from(random(16)).toString('hex')
 const activePhone = async () => (await v4.world.activePhone('3.3')).phone
 
 describe('roles', () => {
-  test.each([...doors, ...signatureDoors.filter(({ method }) => method === 'POST')].map(({ path }) => path))(
-    'who may call %s',
-    async (path) => {
-      const { applicationId } = v4.world
-      const allowed = { admin: undefined, integration: applicationId, verification: applicationId }
-      const forbidden = { internal: undefined, 'read-only': applicationId }
-      const nameOf = (role: string): string => `${path.slice(1).replaceAll('/', '-')}-${role}`
-      const callAs = async (role: string, application: string | undefined) =>
-        (await createCaller(v4.world.bank, nameOf(role), role, application)).call('POST', path, {})
-      for (const [role, application] of Object.entries(allowed))
-        expectError(await callAs(role, application), 400, 'ERROR_REQUEST')
-      for (const [role, application] of Object.entries(forbidden)) expectError(await callAs(role, application), 403, 'HTTP_403')
-      expectError(await bank.as(undefined).call('POST', path, {}), 401, 'HTTP_401')
-      expectError(await bank.as('web-tier:wrong').call('POST', path, {}), 401, 'HTTP_401')
-    },
-  )
+  test.each(doors.filter(({ method }) => method === 'POST').map(({ path }) => path))('who may call %s', async (path) => {
+    const { applicationId } = v4.world
+    const allowed = { admin: undefined, integration: applicationId, verification: applicationId }
+    const forbidden = { internal: undefined, 'read-only': applicationId }
+    const nameOf = (role: string): string => `${path.slice(1).replaceAll('/', '-')}-${role}`
+    const callAs = async (role: string, application: string | undefined) =>
+      (await createCaller(v4.world.bank, nameOf(role), role, application)).call('POST', path, {})
+    for (const [role, application] of Object.entries(allowed)) expectError(await callAs(role, application), 400, 'ERROR_REQUEST')
+    for (const [role, application] of Object.entries(forbidden)) expectError(await callAs(role, application), 403, 'HTTP_403')
+    expectError(await bank.as(undefined).call('POST', path, {}), 401, 'HTTP_401')
+    expectError(await bank.as('web-tier:wrong').call('POST', path, {}), 401, 'HTTP_401')
+  })
 
   test('the role verification may call the doors and nothing else', async () => {
     const paths = [

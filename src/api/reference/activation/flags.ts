@@ -1,9 +1,10 @@
 // activation/flags/list, create, update, remove: the flags of an activation (cloud §15.2).
+import type { AnyCloudEndpoint } from '../../cloud/endpoint.ts'
 import { Type } from '@sinclair/typebox'
 import { lockActivationFlags, setActivationFlags } from '../../../storage/activation/flags.ts'
 import { inTransaction } from '../../../storage/database/database.ts'
 import type { Dialect } from '../dialect.ts'
-import { BANK_ROLES, type ReferenceCall, type ReferenceEndpoint, referenceEndpoint } from '../endpoint.ts'
+import { BANK_ROLES, type ReferenceCall, referenceEndpoint } from '../endpoint.ts'
 import { ActivationId, Names } from '../members.ts'
 import { refuse } from '../../door/members.ts'
 import { findOwn, refuseState } from './own.ts'
@@ -43,7 +44,7 @@ type Combine = (has: readonly string[], named: readonly string[]) => readonly st
 
 const changeFlags =
   (word: 'create' | 'update' | 'remove', summary: string, combine: Combine) =>
-  (dialect: Dialect): ReferenceEndpoint =>
+  (dialect: Dialect): AnyCloudEndpoint =>
     referenceEndpoint(dialect, {
       path: `activation/flags/${word}`,
       operationId: `reference${word.slice(0, 1).toUpperCase()}${word.slice(1)}Flags`,

@@ -8,7 +8,7 @@ import { inTransaction } from '../../../storage/database/database.ts'
 import type { CommitPhase } from '../../../storage/database/schema.ts'
 import { Identifier, UserId } from '../../cloud/fields.ts'
 import { refuse } from '../../door/members.ts'
-import type { DoorParts } from '../../door/parts.ts'
+import type { CloudParts } from '../../cloud/parts.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, foreignApplication, referenceEndpoint, requireOwn } from '../endpoint.ts'
 import { Given, Optional, requireNoData, toTime, TimeGiven } from '../members.ts'
@@ -80,7 +80,7 @@ export const initActivation = (dialect: Dialect) =>
   })
 
 /** The older member for the OTP decides where it is committed, too (v3 §8.5). */
-async function readRules(parts: DoorParts, request: Static<typeof NewActivation>): Promise<RegistrationRules> {
+async function readRules(parts: CloudParts, request: Static<typeof NewActivation>): Promise<RegistrationRules> {
   const { activationOtpValidation, commitPhase, activationOtp, maxFailureCount } = request
   const older = activationOtpValidation === 'NONE' ? undefined : (activationOtpValidation ?? undefined)
   if (older !== undefined && typeof activationOtp !== 'string')

@@ -1,4 +1,5 @@
 // signature/offline/personalized/create, auth/offline/personalized/create: the text of a QR code for one phone (cloud §15.3).
+import { signForActivation } from '../../../channel/authenticate-offline.ts'
 import { Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
@@ -37,7 +38,7 @@ export const personalizedText = (dialect: Dialect) =>
       if (activation?.applicationId !== applicationId) throw new PawlError('REGISTRATION_NOT_FOUND')
       if (activation.state !== 'ACTIVE') refuseState(activation.state)
       const [totp] = (proximityCheck && listTotps(parts, { ...proximityCheck, stepCount: 0 })) ?? []
-      const offlineData = parts.offline.createPayload(activation, { data, totp, nonce })
+      const offlineData = signForActivation(parts, activation, { data, totp, nonce })
       if (offlineData === undefined) refuseState(activation.state)
       return { offlineData, nonce }
     },

@@ -77,10 +77,9 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
   parts.otpAttempts.take(`${applicationId} ${activationId}`, parts.platform.monotonic())
   const { resourceId, nonce, body } = covered
   const eventData = `POST\n${resourceId}\n${describeCovered(body, undefined)}`
-  const protocols = [parts.protocols.v3, parts.protocols.v4]
   const asked = { activationId, applicationId, verifiedBy: caller.username, source, eventData }
   const attempt = { resourceId, body, nonce, otp, componentLength, isBiometryAllowed: allowBiometry === true, totps }
-  const { verdict, factors } = await verifyOfflineAtDoor(parts, protocols, asked, attempt)
+  const { verdict, factors } = await verifyOfflineAtDoor(parts, asked, attempt)
   return {
     [dialect.isValid]: verdict.isRight,
     activationId,

@@ -1,15 +1,16 @@
 // operation/list, operation/list/pending: the operations of a user (cloud §15.2).
+import type { AnyCloudEndpoint } from '../../cloud/endpoint.ts'
 import { Type } from '@sinclair/typebox'
 import { searchOperations } from '../../../storage/operation/operations.ts'
 import { refuse } from '../../door/members.ts'
 import type { Dialect } from '../dialect.ts'
-import { BANK_ROLES, foreignApplication, type ReferenceEndpoint, referenceEndpoint } from '../endpoint.ts'
+import { BANK_ROLES, foreignApplication, referenceEndpoint } from '../endpoint.ts'
 import { Given, NamesGiven, Optional, PAGE, placeOf } from '../members.ts'
 import { OperationView, viewOperations } from './view.ts'
 
 const listOf =
   (path: string, operationId: string, summary: string, status: 'PENDING' | undefined) =>
-  (dialect: Dialect): ReferenceEndpoint =>
+  (dialect: Dialect): AnyCloudEndpoint =>
     referenceEndpoint(dialect, {
       path,
       operationId,

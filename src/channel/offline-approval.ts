@@ -1,32 +1,33 @@
 // Approval without a connection: the phone reads the operation from a QR code, its user types a one-time password (cloud §6.5, §6.6).
-import { toBase64 } from '../../lib/base64.ts'
-import { utf8 } from '../../lib/bytes.ts'
-import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { untilSettled } from '../../lib/until-settled.ts'
-import { type ActivationRow, findActivation, findRegistration, type ReadActivationRow } from '../../storage/activation/find.ts'
-import { inTransaction, type Tx } from '../../storage/database/database.ts'
+import { toBase64 } from '../lib/base64.ts'
+import { utf8 } from '../lib/bytes.ts'
+import { type ErrorCode, PawlError } from '../lib/errors.ts'
+import { untilSettled } from '../lib/until-settled.ts'
+import { type ActivationRow, findActivation, findRegistration, type ReadActivationRow } from '../storage/activation/find.ts'
+import { inTransaction, type Tx } from '../storage/database/database.ts'
 import {
   hasOperationNonce,
   insertOperationNonce,
   type LockedOperation,
   type OperationRow,
-} from '../../storage/operation/operations.ts'
-import { readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
-import { countFailure, endByDecision, flagRefusalOf } from './decision.ts'
-import { renderQrTexts } from './form.ts'
-import { listProximityOtps } from './proximity.ts'
-import { chooseTexts } from '../template/template.ts'
-import type { OperationParts, OtpDecision } from './parts.ts'
+} from '../storage/operation/operations.ts'
+import { readOperation, refusalOf, refuseUnlessPending, statusAt } from '../domain/operation/operation.ts'
+import { countFailure, endByDecision, flagRefusalOf } from '../domain/operation/decision.ts'
+import { QR_BYTES_MAX, renderQrTexts } from '../domain/operation/form.ts'
+import { listProximityOtps } from '../domain/operation/proximity.ts'
+import { chooseTexts } from '../domain/template/template.ts'
+import { parseOfflineOtp } from '../protocol/wire/offline.ts'
+import type { OperationParts } from '../domain/operation/parts.ts'
+import { judgeOtp, type OfflineParts, type OtpDecision, signForActivation } from './authenticate-offline.ts'
 
-/** Bytes that the largest QR code holds. */
-export const QR_BYTES_MAX = 2_953
+type ApprovalParts = OfflineParts & OperationParts
 
 /**
  * A QR code for one more attempt of approval, with its nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, REGISTRATION_NOT_FOUND
  * when the user has no ACTIVE registration, the code of the state, or REQUEST_INVALID when no QR code holds the operation.
  */
 export async function createOfflineQr(
-  parts: OperationParts,
+  parts: ApprovalParts,
   applicationId: string,
   operationId: string,
 ): Promise<{ readonly operationQrCodeData: string; readonly nonce: string }> {
@@ -41,7 +42,7 @@ export async function createOfflineQr(
   const flags = `${isBiometryAllowed(operation) ? 'B' : ''}${operation.riskFlags}`
   const data = [operationId, title, message, operation.data, flags].join('\n')
   const totp = listProximityOtps(parts, operation)?.[0]
-  const operationQrCodeData = parts.offline.createPayload(activation, { data, totp, nonce })
+  const operationQrCodeData = signForActivation(parts, activation, { data, totp, nonce })
   if (operationQrCodeData === undefined) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no keys to sign for' })
   const { length } = utf8(operationQrCodeData)
   if (length > QR_BYTES_MAX) {
@@ -57,7 +58,7 @@ export async function createOfflineQr(
  * a wrong form or with a foreign nonce, and where the flags of the activation forbid the approval; otherwise as createOfflineQr.
  */
 export async function approveOffline(
-  parts: OperationParts,
+  parts: ApprovalParts,
   applicationId: string,
   request: { readonly operationId: string; readonly otp: string; readonly nonce: string },
 ): Promise<void> {
@@ -88,7 +89,7 @@ export async function approveOffline(
       round === 0 ? activation : await findActivation(parts.db, activation.activationId, new Date(parts.platform.now()))
     if (current?.state !== 'ACTIVE')
       throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the registration is not active any more' })
-    const decision = await parts.offline.judgeOtp(current, attempt)
+    const decision = await judgeOtp(parts, current, attempt)
     if (decision === undefined) return undefined
     return inTransaction(parts.db, async (tx) => {
       const stored = await decision.store(tx)
@@ -121,13 +122,6 @@ async function decideOffline(
   return 'NONE'
 }
 
-/** Two groups of eight digits from what a user may type: 16 digits, 8-8, or 4-4-4-4; undefined for anything else (v3 §15.2). */
-export function parseOfflineOtp(text: string): string | undefined {
-  if (!OTP_FORMS.test(text)) return undefined
-  const digits = text.replaceAll('-', '')
-  return `${digits.slice(0, 8)}-${digits.slice(8)}`
-}
-
 /** The ACTIVE activation of an operation's user. */
 async function findApprover(
   { db, platform }: OperationParts,
@@ -142,6 +136,5 @@ async function findApprover(
 
 const isBiometryAllowed = ({ signatureTypes }: OperationRow): boolean => signatureTypes.includes('possession_biometry')
 
-const OTP_FORMS = /^(\d{16}|\d{8}-\d{8}|\d{4}-\d{4}-\d{4}-\d{4})$/
 const NONCE_BYTES = 16
 const LIVE_NONCES = 10
