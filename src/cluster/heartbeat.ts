@@ -5,6 +5,8 @@ export interface Heartbeat {
   readonly add: (worker: Worker) => void
   /** The worker has said anything. */
   readonly hear: (worker: Worker) => void
+  /** The worker serves from now on. */
+  readonly serve: (worker: Worker) => void
   readonly remove: (worker: Worker) => void
 }
 
@@ -26,6 +28,10 @@ export function createHeartbeat(onSilent: (worker: Worker, seconds: number) => v
   return {
     add: (worker) => void looks.set(worker, { missed: 0, max: START_LOOKS }),
     hear: (worker) => {
+      const look = looks.get(worker)
+      if (look) look.missed = 0
+    },
+    serve: (worker) => {
       if (looks.has(worker)) looks.set(worker, { missed: 0, max: LOOKS })
     },
     remove: (worker) => void looks.delete(worker),
@@ -36,5 +42,5 @@ export function createHeartbeat(onSilent: (worker: Worker, seconds: number) => v
 export const BEAT_MS = 1_000
 /** A busy worker answers late by a second or two. */
 const LOOKS = 7
-/** Until it is first heard of, a worker reads its code, which takes long on a machine that is busy with other things. */
+/** Until it serves, a worker reads its code and does not turn its event loop, which takes long on a machine that is busy with other things. */
 const START_LOOKS = 60

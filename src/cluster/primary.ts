@@ -59,6 +59,7 @@ export function startPrimary({ processes, nameOfNumber, stopMs, log, output }: P
       heartbeat.hear(worker)
       if (message.kind === 'alive') return
       if (message.kind !== 'ready') return collection.take(worker, message)
+      heartbeat.serve(worker)
       collection.add(worker)
       if (!hasStarted) {
         hasStarted = true
