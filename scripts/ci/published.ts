@@ -1,12 +1,13 @@
 // Phones of the published client libraries call the endpoints of the example bank, on Fastify and on Express, which ask a pawl of their own:
 // test/published is built in a copy and run: node scripts/ci/published.ts [version...]
 import { type ChildProcess, spawn } from 'node:child_process'
-import { cpSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fastify, { type FastifyInstance } from 'fastify'
 import { pawlGuard } from '../../clients/guard-node/src/fastify.ts'
 import { createBank as createExampleBank } from '../../examples/bank/bank.ts'
 import { createBank } from '../../test/helpers/bank.ts'
+import { createSearch, createSecrets, type Search } from '../../test/helpers/secret-search.ts'
 import { asksForHelp } from '../command-line.ts'
 import { type CheckedServer, copyProject, project, readLines, runToEnd, withServer } from './server.ts'
 
@@ -48,11 +49,37 @@ await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION, PAWL_REFERE
       SPRING_URL: spring,
       CLIENTS_URL: clients,
     })
+    searchData(join(server.folder, 'data'))
   } finally {
     onExpress.kill()
     for (const bank of [...banks, ...springBanks]) await bank.close()
   }
 })
+
+/** Throws where something that phones sent to a bank, or were answered, stands in what pawl stores. Where users stand shows that it would be found. */
+function searchData(folder: string): void {
+  const [sent, users] = [createSecrets(), createSecrets()]
+  for (const text of SENT) sent.addText(text, text)
+  users.addText('a user', 'published-')
+  const [searchSent, searchUsers] = [sent, users].map((one) => createSearch(one.list())) as [Search, Search]
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const contents = files.map(({ parentPath, name }) => [name, readFileSync(join(parentPath, name))] as const)
+  const found = contents.flatMap(([name, content]) => searchSent(name, content))
+  if (found.length > 0) throw new Error(`pawl stores what it was only to look at: ${found.join(', ')}`)
+  if (!contents.some(([name, content]) => searchUsers(name, content).length > 0)) throw new Error('the data of pawl has no user')
+  process.stdout.write(`published: nothing of the bank in ${files.length} files of pawl\n`)
+}
+
+/** Of bodies and answers, plain or encrypted on their way. */
+const SENT = [
+  'můj telefon',
+  'Dovolená',
+  'Máte hypotéky?',
+  '"month":"2026-11"',
+  '"text":"Salary"',
+  'Current account',
+  '"to":"Bob"',
+]
 
 /** Where the published clients of the reference find pawl, with a credential that has all rights. */
 async function takeReference(server: CheckedServer): Promise<NodeJS.ProcessEnv> {
