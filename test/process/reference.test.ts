@@ -43,11 +43,11 @@ describe.skipIf(serverUrl() === undefined)('over two processes and all ways', ()
 
   /** How many of fifty at once were told that it is good: the ways take turns, and each way goes to both processes. */
   async function countGood(ways: readonly ((bank: Bank, place: number) => Promise<boolean>)[]): Promise<number> {
-    const tries = Array.from({ length: TIMES }, (_, i) => {
+    const tries = Array.from({ length: TIMES }, async (_, i) => {
       const place = Math.floor(i / ways.length) % banks.length
       return ways[i % ways.length]?.(banks[place] as Bank, place)
     })
-    return (await Promise.all(tries)).filter((isGood) => isGood === true).length
+    return (await Promise.all(tries)).filter(Boolean).length
   }
 
   /** The signed request whose plaintext is in an envelope. */
@@ -120,7 +120,7 @@ describe.skipIf(serverUrl() === undefined)('over two processes and all ways', ()
         timestamp,
       }
       const good = await countGood([
-        async (bank) => (await openAt(bank, sent))['isOpened'] === true,
+        async (bank) => (await openAt(bank, sent)).isOpened,
         async (bank) => (await callReference(bank, 'v3', 'ecies/decryptor', asked)).status === 200,
       ])
       expect(good, `round ${round}`).toBe(1)
