@@ -1,4 +1,5 @@
 // The administration of webhooks (cloud §9, §10), and the internal callback (cloud §8).
+import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startTestServer, type TestServer } from '../../helpers/app.ts'
@@ -213,6 +214,7 @@ describe('a webhook', () => {
       ['DELETE', `/admin/webhooks/${id}`, undefined],
       ['POST', `/admin/webhooks/${id}/secret`, {}],
       ['GET', `/admin/webhooks/${id}/deliveries`, undefined],
+      ['GET', `/admin/webhooks/${id}/deliveries/${randomUUID()}`, undefined],
       ['POST', `/admin/webhooks/${id}/deliveries`, { status: 'DEAD' }],
     ] as const
     for (const [method, path, body] of calls) expectError(await bank.call(method, path, body), 400, 'ERROR_ADMIN')
@@ -272,7 +274,10 @@ describe('deliveries', () => {
       attempts: 0,
       nextAttemptAt: 0,
       createdAt: expect.any(Number) as unknown,
+      // The creation of the same operation is to be told before its end.
+      isBehindEarlier: true,
     })
+    expect(all.slice(1).filter((one) => 'isBehindEarlier' in one)).toEqual([])
     const pages: unknown[] = []
     for (let next: unknown = ''; next !== undefined; ) {
       const { json } = expectOk(await list(`?limit=4${next === '' ? '' : `&before=${String(next)}`}`))
