@@ -20,7 +20,7 @@ export const State = Type.Unsafe<ActivationState>(
   Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }),
 )
 
-/** In a search: the beginning of user ids, whatever their capitals. */
+/** In a search: the beginning of user ids, whatever their capitals of A to Z. */
 export const UserIdPrefix = Type.Optional(withExample(Identifier, 'ali'))
 
 /** Free text up to 255 UTF-16 code units; null counts as absent. */

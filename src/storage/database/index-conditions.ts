@@ -24,8 +24,9 @@ export const amongEnded = define('state', `'BLOCKED', 'REMOVED'`)
 /** Of a message for a webhook: it is WAITING, by webhook_delivery_due or webhook_delivery_object. */
 export const amongUndelivered = define('status', `'WAITING'`)
 
-/** Of an activation: its user id begins so, whatever the capitals, by activation_user_prefix. */
+/** Of an activation: its user id begins so, whatever the capitals of A to Z, by activation_user_prefix. */
 export const beginsWith = (table: string, prefix: string): RawBuilder<boolean> => {
-  const name = sql`lower(${sql.ref(`${table}.user_id`)}) collate "C"`
-  return sql<boolean>`${name} >= lower(${prefix}::text) and ${name} < lower(${prefix}::text) || chr(1114111)`
+  const name = sql`lower(${sql.ref(`${table}.user_id`)} collate "C")`
+  const beginning = sql`lower(${prefix}::text collate "C")`
+  return sql<boolean>`${name} >= ${beginning} and ${name} < ${beginning} || chr(1114111)`
 }
