@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export interface CheckedServer {
@@ -35,14 +35,15 @@ export function readLines(child: ChildProcess, count: number): Promise<string[]>
   })
 }
 
-/** Runs a command to its end; what it prints is shown. Throws when it ends badly. */
+/** Runs a command to its end, with the Node of the project for `npm`; what it prints is shown. Throws when it ends badly. */
 export async function runToEnd(
   command: string,
   args: readonly string[],
   cwd: string,
   env: NodeJS.ProcessEnv = {},
 ): Promise<void> {
-  const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'] })
+  const PATH = `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`
+  const child = spawn(command, args, { cwd, env: { ...process.env, PATH, ...env }, stdio: ['ignore', 'inherit', 'inherit'] })
   const code = await new Promise((resolve, reject) => child.once('error', reject).once('exit', resolve))
   if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${String(code)}`)
 }
