@@ -22,6 +22,17 @@ if (asksForHelp(process.argv.slice(2))) {
   process.exit(0)
 }
 
+/** Of bodies and answers, plain or encrypted on their way. */
+const SENT = [
+  'můj telefon',
+  'Dovolená',
+  'Máte hypotéky?',
+  '"month":"2026-11"',
+  '"text":"Salary"',
+  'Current account',
+  '"to":"Bob"',
+]
+
 await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION, PAWL_REFERENCE_API: 'true' }, async (server) => {
   const place = join(server.folder, 'published')
   copyProject('test/published', place)
@@ -69,17 +80,6 @@ function searchData(folder: string): void {
   if (!contents.some(([name, content]) => searchUsers(name, content).length > 0)) throw new Error('the data of pawl has no user')
   process.stdout.write(`published: nothing of the bank in ${files.length} files of pawl\n`)
 }
-
-/** Of bodies and answers, plain or encrypted on their way. */
-const SENT = [
-  'můj telefon',
-  'Dovolená',
-  'Máte hypotéky?',
-  '"month":"2026-11"',
-  '"text":"Salary"',
-  'Current account',
-  '"to":"Bob"',
-]
 
 /** Where the published clients of the reference find pawl, with a credential that has all rights. */
 async function takeReference(server: CheckedServer): Promise<NodeJS.ProcessEnv> {
