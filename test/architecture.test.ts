@@ -183,7 +183,7 @@ const layers: readonly Layer[] = [
   { path: 'cli/import', pawl: ['cli', 'src'], packages: ['kysely'] },
   { path: 'cli/doctor', pawl: ['cli', 'src'], packages: ['kysely', 'pg'] },
   // The set-up file: a client of the bank's API that judges templates as the server does.
-  { path: 'cli/setup', pawl: ['cli'], packages: ['@sinclair/typebox', 'yaml'] },
+  { path: 'cli/setup', pawl: ['cli', 'src/lib'], packages: ['@sinclair/typebox', 'yaml'] },
   { path: 'cli/setup/template.ts', pawl: ['cli', 'src/domain/template'], packages: [] },
   { path: 'cli/commands/version.ts', pawl: ['cli', 'package.json'], packages: [] },
   { path: 'cli/commands/serve.ts', pawl: ['cli', 'src/main.ts'], packages: [] },

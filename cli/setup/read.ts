@@ -1,4 +1,5 @@
 // Reads a set-up file: everything that can be said without the server, each fault as one line with place and remedy.
+import { findNearest } from '../../src/lib/nearest.ts'
 import type { TSchema } from '@sinclair/typebox'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
@@ -83,25 +84,11 @@ function explain({ type, path: pointer, value, schema }: ValueError, read: YamlT
 
 function explainUnknown(name: string, schema: TSchema): string {
   const known = Object.keys((schema['properties'] ?? {}) as object)
-  const nearest = known
-    .map((one) => ({ one, distance: distanceOf(name.toLowerCase(), one.toLowerCase()) }))
-    .toSorted((a, b) => a.distance - b.distance)[0]
-  const isNear = nearest !== undefined && nearest.distance <= Math.max(2, name.length / 3)
-  return isNear ? `there is no such member: ${nearest.one} is meant?` : `there is no such member: there are ${known.join(', ')}`
-}
-
-/** How many letters differ, are too many or missing (Levenshtein). */
-function distanceOf(one: string, other: string): number {
-  // A name of a thousand letters is near to none.
-  if (Math.abs(one.length - other.length) > 20) return Infinity
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (const [index, letter] of one.split('').entries()) {
-    const next = [index + 1]
-    for (const [at, wanted] of other.split('').entries())
-      next.push(Math.min((row[at] ?? 0) + (letter === wanted ? 0 : 1), (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1))
-    row = next
-  }
-  return row.at(-1) ?? 0
+  const byLower = new Map(known.map((one) => [one.toLowerCase(), one]))
+  const nearest = findNearest(name.toLowerCase(), [...byLower.keys()], Math.max(2, name.length / 3))
+  return nearest === undefined
+    ? `there is no such member: there are ${known.join(', ')}`
+    : `there is no such member: ${byLower.get(nearest)} is meant?`
 }
 
 /** `/applications/0/id` of TypeBox. */

@@ -1,4 +1,5 @@
 // Reads the environment by tables of settings: strict about names, and every problem at once.
+import { findNearest } from '../lib/nearest.ts'
 import { inspect } from 'node:util'
 import type { Parsed, SecretSetting, Setting } from './kinds.ts'
 
@@ -50,26 +51,8 @@ function findUnknownNames(tables: Tables, env: Environment): string[] {
 function suggestName({ settings, secretSettings }: Tables, name: string): string {
   const secrets = Object.values(secretSettings).flatMap((setting) => [setting.name, `${setting.name}_FILE`])
   const known = [...Object.values(settings).map((setting) => setting.name), ...secrets]
-  const [nearest] = known.map((one) => ({ one, distance: editDistance(name, one) })).toSorted((a, b) => a.distance - b.distance)
-  const isNear = nearest !== undefined && nearest.distance <= (name.length - 'PAWL_'.length) / 3
-  return isNear ? `${nearest.one} is the nearest; ` : ''
-}
-
-/** Characters to insert, delete, replace or swap with their neighbour until one text is the other. */
-function editDistance(from: string, to: string): number {
-  let last: number[] = []
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column)
-  for (let i = 1; i <= from.length; i += 1) {
-    const next = [i]
-    for (let j = 1; j <= to.length; j += 1) {
-      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1)
-      const isSwap = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
-      next[j] = Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, isSwap ? (last[j - 2] ?? 0) + 1 : replaced)
-    }
-    last = row
-    row = next
-  }
-  return row[to.length] ?? 0
+  const nearest = findNearest(name, known, (name.length - 'PAWL_'.length) / 3)
+  return nearest === undefined ? '' : `${nearest} is the nearest; `
 }
 
 function isKnownName({ settings, secretSettings, foreignNames }: Tables, name: string): boolean {

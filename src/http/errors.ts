@@ -27,6 +27,10 @@ export function sendError(reply: FastifyReply, error: PawlError, status: number,
   void reply.code(status).type('application/json').send(body)
 }
 
+/** Says with a refusal of 401 that HTTP Basic is asked for (RFC 7617). */
+export const askForBasic = (reply: FastifyReply): void =>
+  void reply.header('www-authenticate', 'Basic realm="pawl", charset="UTF-8"')
+
 /** Answers unknown paths, and known paths with another method, below a prefix. Once a prefix. */
 export function renderUnknownPathsWith(app: FastifyInstance, render: ErrorRenderer): void {
   app.setNotFoundHandler((request, reply) => render(new PawlError('PATH_UNKNOWN'), request, reply))

@@ -1,6 +1,6 @@
 // Writes the errors of the cloud API (cloud §1.2).
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { sendError } from '../../http/errors.ts'
+import { askForBasic, sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { CloudCode, PawlError } from '../../lib/errors.ts'
 
@@ -41,7 +41,7 @@ export const rendering = {
 /** Answers with the documented body; structural errors list what is wrong. */
 export function renderCloudError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
   const { status, code, message } = rowOf(rendering, error.code)
-  if (status === 401) void reply.header('www-authenticate', 'Basic realm="pawl", charset="UTF-8"')
+  if (status === 401) askForBasic(reply)
   const violations = error.violations.length > 0 ? { violations: error.violations } : {}
   sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject: { code, message, ...violations } }))
 }

@@ -2,10 +2,10 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { OptionalOrNull, ok } from '../../http/types.ts'
-import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { PawlError } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import { findApplicationOf } from '../cloud/application-of.ts'
-import { type AnyCloudEndpoint, type CloudCall, cloudEndpoint } from '../cloud/endpoint.ts'
+import { type AnyCloudDeclaration, type AnyCloudEndpoint, type CloudCall, cloudEndpoint } from '../cloud/endpoint.ts'
 import type { Dialect } from './dialect.ts'
 import type { CloudParts } from '../cloud/parts.ts'
 
@@ -22,14 +22,9 @@ export interface ReferenceCall<Request = unknown> {
   readonly cloud: CloudCall
 }
 
-interface ReferenceDeclaration<B extends TSchema, R extends TSchema> {
-  /** Below /rest/v3/ or /rest/v4/. */
-  readonly path: string
-  readonly operationId: string
-  readonly summary: string
-  readonly description?: string
-  readonly errors: readonly ErrorCode[]
-  readonly roles: readonly Role[]
+/** `path`: below /rest/v3/ or /rest/v4/. */
+interface ReferenceDeclaration<B extends TSchema, R extends TSchema>
+  extends Pick<AnyCloudDeclaration, 'path' | 'operationId' | 'summary' | 'description' | 'errors' | 'roles'> {
   readonly request: B
   readonly response: R
   readonly handle: (call: ReferenceCall<Static<B>>) => Promise<Static<R>>

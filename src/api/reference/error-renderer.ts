@@ -1,6 +1,6 @@
 // Writes errors as the published clients of the reference read them (cloud §15.4).
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { sendError } from '../../http/errors.ts'
+import { askForBasic, sendError } from '../../http/errors.ts'
 import { type ErrorDescription, ErrorResponse, type RenderedError, rowOf } from '../../http/operation.ts'
 import type { CloudCode, PawlError } from '../../lib/errors.ts'
 
@@ -31,7 +31,7 @@ export const rendering = {
 /** Answers with code and message; the message says which member is wrong. */
 export function renderReferenceError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
   const { status, code, message } = rowOf(rendering, error.code)
-  if (status === 401) void reply.header('www-authenticate', 'Basic realm="pawl", charset="UTF-8"')
+  if (status === 401) askForBasic(reply)
   const told = error.violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`).join('; ')
   const responseObject = { code, message: told === '' ? message : `${message}: ${told}` }
   sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject }))

@@ -40,53 +40,57 @@ export interface EnvelopeSecrets {
   readonly keyTransport: KeyTransport | undefined
 }
 
+type RequestEnvelope = Envelope<Pick<ActivationKeys, 'keyTransport'>, KeyObject>
+
 /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5). */
-export function parseEnvelope(
-  context: EnvelopeContext,
-  json: unknown,
-): Envelope<Pick<ActivationKeys, 'keyTransport'>, KeyObject> | undefined {
+export function parseEnvelope(context: EnvelopeContext, json: unknown): RequestEnvelope | undefined {
   const capabilities = capabilitiesOf(context.version)
   const members = capabilities && parseMembers(capabilities, json)
-  if (!members) return undefined
-  const { temporaryKeyId, timestamp, ephemeralPublicKey, nonce } = members
-  return {
-    temporaryKeyId,
-    timestamp,
-    uniqueValue: timestamp !== undefined && nonce ? concat(ephemeralPublicKey, nonce) : undefined,
-    keyValue: timestamp === undefined ? undefined : ephemeralPublicKey,
-    identity: concatWithSizes(ephemeralPublicKey, nonce, members.mac),
-    open: ({ applicationSecret, envelopeKey: privateKey, activationKeys }) => {
-      const envelopeKey = deriveEnvelopeKey(privateKey, deriveSharedInfo1(context), ephemeralPublicKey)
-      const secrets = { applicationSecret, keyTransport: activationKeys?.keyTransport }
-      return envelopeKey && openEnvelope(context, members, secrets, envelopeKey)
-    },
-  }
+  return (
+    members &&
+    envelopeOf(
+      context,
+      members,
+      concatWithSizes(members.ephemeralPublicKey, members.nonce, members.mac),
+      (secrets, envelopeKey) => openEnvelope(context, members, secrets, envelopeKey),
+    )
+  )
 }
 
 /**
  * An envelope of which ciphertext and MAC stay with who asks for its keys: it opens to nothing, whatever they are, and its answer keys are given
  * to readRequestKeys (cloud §15.3). Undefined as parseEnvelope.
  */
-export function parseKeyRequest(context: EnvelopeContext, json: unknown): ReturnType<typeof parseEnvelope> {
+export function parseKeyRequest(context: EnvelopeContext, json: unknown): RequestEnvelope | undefined {
   const capabilities = capabilitiesOf(context.version)
   const members = capabilities && parseKeyMembers(capabilities, json)
-  if (!members) return undefined
-  const { temporaryKeyId, timestamp, ephemeralPublicKey, nonce } = members
-  return {
-    temporaryKeyId,
-    timestamp,
-    uniqueValue: timestamp !== undefined && nonce ? concat(ephemeralPublicKey, nonce) : undefined,
-    keyValue: timestamp === undefined ? undefined : ephemeralPublicKey,
-    identity: concatWithSizes(ephemeralPublicKey, nonce),
-    open: ({ applicationSecret, envelopeKey: privateKey, activationKeys }) => {
-      const envelopeKey = deriveEnvelopeKey(privateKey, deriveSharedInfo1(context), ephemeralPublicKey)
-      if (!envelopeKey) return undefined
-      const base = deriveSharedInfo2Base(context, { applicationSecret, keyTransport: activationKeys?.keyTransport })
-      const associatedData = deriveAssociatedData(context, temporaryKeyId)
-      return openedWith(new Uint8Array(0), { envelopeKey, base, associatedData, nonce })
-    },
-  }
+  return (
+    members &&
+    envelopeOf(context, members, concatWithSizes(members.ephemeralPublicKey, members.nonce), (secrets, envelopeKey) => {
+      const base = deriveSharedInfo2Base(context, secrets)
+      const associatedData = deriveAssociatedData(context, members.temporaryKeyId)
+      return openedWith(new Uint8Array(0), { envelopeKey, base, associatedData, nonce: members.nonce })
+    })
+  )
 }
+
+/** What both are but for `open`, which is given what was derived for these members. */
+const envelopeOf = (
+  context: EnvelopeContext,
+  { temporaryKeyId, timestamp, ephemeralPublicKey, nonce }: KeyMembers,
+  identity: Uint8Array,
+  open: (secrets: EnvelopeSecrets, envelopeKey: Uint8Array) => OpenedEnvelope | undefined,
+): RequestEnvelope => ({
+  temporaryKeyId,
+  timestamp,
+  uniqueValue: timestamp !== undefined && nonce ? concat(ephemeralPublicKey, nonce) : undefined,
+  keyValue: timestamp === undefined ? undefined : ephemeralPublicKey,
+  identity,
+  open: ({ applicationSecret, envelopeKey: privateKey, activationKeys }) => {
+    const envelopeKey = deriveEnvelopeKey(privateKey, deriveSharedInfo1(context), ephemeralPublicKey)
+    return envelopeKey && open({ applicationSecret, keyTransport: activationKeys?.keyTransport }, envelopeKey)
+  },
+})
 
 /** ENV, 48 bytes, and the base of sharedInfo2, 32 bytes, of what was exported. */
 export function readRequestKeys(exported: Uint8Array): Pick<AnswerKeys, 'envelopeKey' | 'base'> {

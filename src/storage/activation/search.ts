@@ -36,7 +36,7 @@ export interface ListedRegistrationRow {
 export interface RegistrationSearch {
   readonly applicationId: string
   readonly userId: string | null
-  /** The beginning of user ids; capitals do not matter. */
+  /** The beginning of user ids; capitals of A to Z do not matter. */
   readonly userIdPrefix: string | null
   readonly state: ActivationState | null
   readonly protocolVersion: number | null

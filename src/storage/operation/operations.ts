@@ -130,7 +130,7 @@ export async function listUserOperations(db: Db, applicationId: string, userId: 
 
 export interface OperationSearch {
   readonly userId?: string | undefined
-  /** The beginning of the ids of users who have or had an activation; capitals do not matter. */
+  /** The beginning of the ids of users who have or had an activation; capitals of A to Z do not matter. */
   readonly userIdPrefix?: string | undefined
   readonly status?: OperationStatus | undefined
   /** Only what stands behind this one in the order. */
