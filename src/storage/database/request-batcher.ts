@@ -10,6 +10,8 @@ export interface BatcherOptions<Item> {
   readonly isUndone: (error: unknown) => boolean
   /** Told of each batch before it is run. */
   readonly onTrip?: (items: number) => void
+  /** For how many milliseconds a batch that waits for a lock holds up the next one, 40 if left out. */
+  readonly lateMs?: number
 }
 
 /**
@@ -18,7 +20,7 @@ export interface BatcherOptions<Item> {
  */
 export function createRequestBatcher<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
-  { itemsMax, keyOf, isUndone, onTrip }: BatcherOptions<Item>,
+  { itemsMax, keyOf, isUndone, onTrip, lateMs = LATE_MS }: BatcherOptions<Item>,
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = []
   let isRunning = false
@@ -32,7 +34,7 @@ export function createRequestBatcher<Item, Result>(
         if (batch.length > 1 && isUndone(error)) await Promise.all(batch.map((one) => runBatch([one]).catch(one.reject)))
         else for (const one of batch) one.reject(error)
       })
-      await untilSettledOrLate(settled)
+      await untilSettledOrLate(settled, lateMs)
     }
     isRunning = false
   }
@@ -68,12 +70,11 @@ export function createRequestBatcher<Item, Result>(
     })
 }
 
-/** A batch that waits for a lock holds up the next one for no longer than this. */
-const BATCH_MS_MAX = 40
+const LATE_MS = 40
 
-async function untilSettledOrLate(settled: Promise<void>): Promise<void> {
+async function untilSettledOrLate(settled: Promise<void>, lateMs: number): Promise<void> {
   const late = Promise.withResolvers<void>()
-  const timer = setTimeout(late.resolve, BATCH_MS_MAX)
+  const timer = setTimeout(late.resolve, lateMs)
   await Promise.race([settled, late.promise])
   clearTimeout(timer)
 }
