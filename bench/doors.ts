@@ -4,7 +4,7 @@ import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { fileURLToPath } from 'node:url'
 import { type HttpRequest, send } from '../phone/http.ts'
-import { logStatements, startLoggingPostgres } from './limit/statements.ts'
+import { countLogged, startLoggingPostgres } from './http/statements.ts'
 import { composeRequest, connectionOf } from './http/connection.ts'
 import { type Asked, type DoorScene, openDoors } from './http/doors.ts'
 import { askLongestTurn, TURN_WATCH } from './http/longest-turn.ts'
@@ -70,8 +70,8 @@ async function countStatements(folder: string, databaseUrl: string, target: Targ
   const counts: string[] = []
   for (const atOnce of [1, clients]) {
     const units = await prepare(requests, atOnce)
-    const { statements } = await logStatements(folder, databaseUrl, () => runWindow(units, target))
-    counts.push((statements.length / requests).toFixed(2).padStart(6))
+    const statements = await countLogged(folder, databaseUrl, () => runWindow(units, target))
+    counts.push((statements / requests).toFixed(2).padStart(6))
   }
   return counts.join(' ')
 }

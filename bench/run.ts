@@ -3,16 +3,10 @@ import { asksForHelp, explainFault } from '../scripts/command-line.ts'
 
 const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   http: () => import('./http.ts'),
-  crypto: () => import('./crypto.ts'),
   strangers: () => import('./strangers.ts'),
   doors: () => import('./doors.ts'),
-  metrics: () => import('./metrics.ts'),
-  start: () => import('./start.ts'),
-  sealing: () => import('./sealing.ts'),
   growth: () => import('./growth.ts'),
-  limit: () => import('./limit.ts'),
   processes: () => import('./processes.ts'),
-  soak: () => import('./soak.ts'),
 }
 const USAGE = `What each kind of request costs over real HTTP, in processor time and in time:
   npm run bench                                   PostgreSQL in a temporary folder; DATABASE_URL names another one
@@ -28,17 +22,11 @@ The client shares the machine with the server, so compare processor time, and on
   npm run bench -- doors                          doors beside validate: processor time, statements, longest turns, times of refusals
   npm run bench -- doors --works code,KiB         only what holds one of the words in its name
   npm run bench -- doors --phones 64 --clients 16 --windows 7 --seconds 2 --warm-up 4 --requests 300
-  npm run bench -- metrics                        what counting costs a request, and what a look costs
-  npm run bench -- limit                          beside what PostgreSQL (pgbench) and OpenSSL alone take
-  npm run bench -- start                          processor time and memory of a start with a warm compile cache
-  npm run bench -- sealing                        whether audit rows are sealed as fast as they are written (--rate, --seconds, --heap)
   npm run bench -- growth                         a large database in proportion to a small one
   npm run bench -- growth --activations 1000000 --operations 2000000 --audit 5000000 --phones 1000 --small-phones 1000
   npm run bench -- processes                      what a second process behind the same port brings
   npm run bench -- processes --asleep             the same while the client sleeps, with the rate
-  npm run bench -- processes --quota 0.3          the same with a share of a processor for each process (root, cgroup v1), with the rate
-  npm run bench -- soak                           memory and /health/live under minutes of full load (--seconds 600, --works, --rounds)
-  npm run bench -- crypto                         the hot paths alone, in one process`
+  npm run bench -- processes --quota 0.3          the same with a share of a processor for each process (root, cgroup v1), with the rate`
 
 const [kind = ''] = process.argv.slice(2)
 const isNamed = kind !== '' && !kind.startsWith('-')
