@@ -34,6 +34,7 @@ import * as userErasures from './0031_user-erasures.ts'
 import * as doors from './0032_doors.ts'
 import * as envelopes from './0033_envelopes.ts'
 import * as lookups from './0034_lookups.ts'
+import * as deviceSlots from './0035_device-slots.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -70,4 +71,5 @@ export const migrations: Record<string, Migration> = {
   '0032_doors': doors,
   '0033_envelopes': envelopes,
   '0034_lookups': lookups,
+  '0035_device-slots': deviceSlots,
 }

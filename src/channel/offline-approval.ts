@@ -3,7 +3,7 @@ import { toBase64 } from '../lib/base64.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import { untilSettled } from '../lib/until-settled.ts'
-import { type ActivationRow, findActivation, findRegistration, type ReadActivationRow } from '../storage/activation/find.ts'
+import { type ActivationRow, findActivation, findRegistrations, type ReadActivationRow } from '../storage/activation/find.ts'
 import { inTransaction, type Tx } from '../storage/database/database.ts'
 import {
   hasOperationNonce,
@@ -22,17 +22,24 @@ import { judgeOtp, type OfflineParts, type OtpDecision, signForActivation } from
 
 type ApprovalParts = OfflineParts & OperationParts
 
+/** Which operation is approved, and with which of several phones of its user. */
+interface OfflineNames {
+  readonly operationId: string
+  readonly registrationId?: string | undefined
+}
+
 /**
  * A QR code for one more attempt of approval, with its nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, REGISTRATION_NOT_FOUND
- * when the user has no ACTIVE registration, the code of the state, or REQUEST_INVALID when no QR code holds the operation.
+ * when the user has no ACTIVE registration, or not the one that is named, the code of the state, or REQUEST_INVALID when no QR code holds the
+ * operation, or the user has several ACTIVE registrations and none is named.
  */
 export async function createOfflineQr(
   parts: ApprovalParts,
   applicationId: string,
-  operationId: string,
+  { operationId, registrationId }: OfflineNames,
 ): Promise<{ readonly operationQrCodeData: string; readonly nonce: string }> {
   const operation = await readOperation(parts, applicationId, operationId)
-  const activation = await findApprover(parts, operation)
+  const activation = await findApprover(parts, operation, registrationId)
   refuseUnlessPending(operation.status)
   const nonce = toBase64(parts.platform.randomBytes(NONCE_BYTES))
   const stored = (await parts.templateTexts([operation.templateRevisionId])).get(operation.templateRevisionId)
@@ -60,14 +67,14 @@ export async function createOfflineQr(
 export async function approveOffline(
   parts: ApprovalParts,
   applicationId: string,
-  request: { readonly operationId: string; readonly otp: string; readonly nonce: string },
+  request: OfflineNames & { readonly otp: string; readonly nonce: string },
 ): Promise<void> {
-  const { operationId, nonce } = request
+  const { operationId, registrationId, nonce } = request
   const otp = parseOfflineOtp(request.otp)
   // A text that does not have the form of a password is not a guess, so nothing is counted.
   if (otp === undefined) throw new PawlError('OTP_INVALID', { detail: 'not the form of a one-time password' })
   const operation = await readOperation(parts, applicationId, operationId)
-  const activation = await findApprover(parts, operation)
+  const activation = await findApprover(parts, operation, registrationId)
   refuseUnlessPending(operation.status)
   const at = new Date(parts.platform.now())
   // The key that the offline codes of a bank's own texts have: the bound is one.
@@ -122,16 +129,25 @@ async function decideOffline(
   return 'NONE'
 }
 
-/** The ACTIVE activation of an operation's user. */
+/** The ACTIVE activation of an operation's user, which must be named where there are several. */
 async function findApprover(
   { db, platform }: OperationParts,
   { applicationId, userId }: OperationRow,
+  registrationId: string | undefined,
 ): Promise<ReadActivationRow> {
   const at = new Date(platform.now())
-  const registration = userId === null ? undefined : await findRegistration(db, applicationId, userId, at)
-  const activation = registration?.state === 'ACTIVE' ? await findActivation(db, registration.activationId, at) : undefined
+  const registrations = userId === null ? [] : await findRegistrations(db, applicationId, userId, at)
+  const active = registrations.filter(({ state }) => state === 'ACTIVE')
+  if (active.length > 1 && registrationId === undefined) throw unnamedDevice()
+  const one = registrationId === undefined ? active[0] : active.find(({ activationId }) => activationId === registrationId)
+  const activation = one && (await findActivation(db, one.activationId, at))
   if (activation?.state !== 'ACTIVE') throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
   return activation
+}
+
+function unnamedDevice(): PawlError {
+  const hint = 'must be there: the user has several active registrations, and one phone makes the password'
+  return new PawlError('REQUEST_INVALID', { detail: hint, violations: [{ fieldName: 'registrationId', hint }] })
 }
 
 const isBiometryAllowed = ({ signatureTypes }: OperationRow): boolean => signatureTypes.includes('possession_biometry')

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { storeAuthentication } from '../../src/storage/request/authentication.ts'
 import { createExchangeBasisReader } from '../../src/storage/activation/exchange-basis.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../../src/storage/activation/expiry.ts'
-import { findActivation, findRegistration } from '../../src/storage/activation/find.ts'
+import { findActivation, findRegistrations } from '../../src/storage/activation/find.ts'
 import { listRegistrations } from '../../src/storage/activation/search.ts'
 import { type Db, inTransaction, type Pool, type Tx } from '../../src/storage/database/database.ts'
 import { countOperationFailure, expireOperations } from '../../src/storage/operation/transitions.ts'
@@ -36,7 +36,7 @@ const exchange = { applicationId: 'test-app', codeHash: hash, value: null, secon
 const USES: Record<string, (db: Db, names: Names) => Promise<unknown>> = {
   activation_pkey: (db) => findActivation(db, 'a-7', at),
   activation_application_id_activation_code_hash_key: (db) => createExchangeBasisReader(db)(exchange),
-  activation_live: (db) => findRegistration(db, 'test-app', 'u-7', at),
+  activation_live: (db) => findRegistrations(db, 'test-app', 'u-7', at),
   activation_user: (db) => listRegistrations(db, { ...anyState, userId: 'u-7' }),
   activation_user_prefix: (db) => listRegistrations(db, { ...anyState, userIdPrefix: 'U-77' }),
   activation_newest: (db) => listRegistrations(db, anyState),

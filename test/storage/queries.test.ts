@@ -4,6 +4,7 @@ import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQue
 import { expect, test } from 'vitest'
 import * as activationFind from '../../src/storage/activation/find.ts'
 import * as activationDeviceKeys from '../../src/storage/activation/device-keys.ts'
+import * as activationDeviceSlot from '../../src/storage/activation/device-slot.ts'
 import * as activationAuthentication from '../../src/storage/request/authentication.ts'
 import * as activationChange from '../../src/storage/activation/change.ts'
 import * as activationKeys from '../../src/storage/activation/keys.ts'
@@ -283,7 +284,13 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   'activation/find': {
     findActivation: (db) => activationFind.findActivation(db, 'x', at),
-    findRegistration: (db) => activationFind.findRegistration(db, 'a', 'u', at),
+    findRegistrations: (db) => activationFind.findRegistrations(db, 'a', 'u', at),
+  },
+  'activation/device-slot': {
+    lockMultiDevice: (_db, tx) => activationDeviceSlot.lockMultiDevice(tx, 'a').catch(ignoreNoRow),
+    findUserOfSeveral: (db) => activationDeviceSlot.findUserOfSeveral(db, 'a'),
+    setMultiDevice: (_db, tx) => activationDeviceSlot.setMultiDevice(tx, 'a', true),
+    emptySlots: (_db, tx) => activationDeviceSlot.emptySlots(tx, 'a', 5),
   },
   'activation/device-keys': {
     findDeviceKeys: (db) => activationDeviceKeys.findDeviceKeys(db, { applicationId: 'a', activationId: 'x', at }),
@@ -683,7 +690,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         { activationId: 'x', platform: 'apns', environment: null, pushToken: bytes, pushTokenHash: bytes },
         at,
       ),
-    findPushRegistration: (db) => pushRegistrations.findPushRegistration(db, 'a', 'u'),
+    listPushRegistrations: (db) => pushRegistrations.listPushRegistrations(db, 'a', 'u'),
   },
   'pinning/pinning': {
     findPinningKeyPair: (db) => pinning.findPinningKeyPair(db, 'a'),
@@ -901,6 +908,8 @@ const NOT_QUERIES = [
   'selectStatus',
   'selectActivation',
   'fromOwners',
+  'toAsked',
+  'slotOf',
   'composeChanges',
   'insertHistoryFrom',
   'insertAuditFrom',

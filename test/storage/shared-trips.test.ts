@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRegistration } from '../../src/domain/activation/registration.ts'
 import { changeState } from '../../src/storage/activation/change.ts'
-import { findRegistration } from '../../src/storage/activation/find.ts'
+import { findRegistrations } from '../../src/storage/activation/find.ts'
 import { inTransaction } from '../../src/storage/database/database.ts'
 import { insertTemporaryKey } from '../../src/storage/application/temporary-keys.ts'
 import { serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
@@ -155,8 +155,10 @@ interface Registered {
   readonly userId: string
 }
 
-const registrationOf = (userId: string) =>
-  findRegistration(server.context.db, world.applicationId, userId, new Date(server.context.platform.now()))
+const registrationOf = async (userId: string) => {
+  const rows = await findRegistrations(server.context.db, world.applicationId, userId, new Date(server.context.platform.now()))
+  return rows[0]
+}
 
 async function registered(userId: string): Promise<Registered> {
   await createRegistration(server.context, { applicationId: world.applicationId, userId })

@@ -98,7 +98,7 @@ describe.runIf(serverUrl() === undefined)('statements and keys', () => {
   test('the parser has seen what statements touch', () => {
     const tablesOf = (title: string) => statements.find((statement) => statement.title === title)?.tables.toSorted()
     expect(tablesOf('placeRows')).toEqual(['audit_log', 'audit_pending'])
-    expect(tablesOf('findRegistration')).toEqual(['activation'])
+    expect(tablesOf('findRegistrations')).toEqual(['activation'])
     expect(new Set(statements.flatMap(({ tables }) => tables)).size).toBeGreaterThan(35)
   })
 

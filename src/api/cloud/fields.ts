@@ -35,6 +35,16 @@ export const Username = Type.String({
   examples: ['bank'],
 })
 
+/** Which of several phones of a user is meant. */
+export const OfSeveral = Type.Optional(
+  Type.String({
+    minLength: 1,
+    ...IDENTIFIER,
+    description: 'id of the registration that is meant; needed where the user has several',
+    examples: ['3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
+  }),
+)
+
 /** Passwords that a person chooses. */
 export const ChosenPassword = Type.String({
   pattern: '^[^\\u0000-\\u001F\\u007F]{12,255}$',

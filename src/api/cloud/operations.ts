@@ -9,7 +9,7 @@ import { expireOperation } from '../../storage/operation/transitions.ts'
 import type { OperationRow } from '../../storage/operation/operations.ts'
 import { applicationOf, namedOwnerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { Identifier, OperationId, OptionalText, StatusReason, Time, UserId } from './fields.ts'
+import { Identifier, OfSeveral, OperationId, OptionalText, StatusReason, Time, UserId } from './fields.ts'
 import type { CloudParts } from './parts.ts'
 
 const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' }
@@ -176,12 +176,15 @@ export const offlineQr = cloudEndpoint({
   summary: 'QR code for an approval without connection',
   errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS],
   roles: ['admin', 'integration'],
-  query: Type.Object({ operationId: OperationId }),
+  query: Type.Object({ operationId: OperationId, registrationId: OfSeveral }),
   response: Type.Object({
     operationQrCodeData: Type.String({ description: 'the content of the QR code' }),
     nonce: Type.String({ description: 'Base64 of 16 bytes, goes back with the password' }),
   }),
-  handle: async (call) => createOfflineQr(call.parts, await applicationOf(call), call.query.operationId.toLowerCase()),
+  async handle(call) {
+    const { operationId, registrationId } = call.query
+    return createOfflineQr(call.parts, await applicationOf(call), { operationId: operationId.toLowerCase(), registrationId })
+  },
 })
 
 /** POST /operations/offline/otp: approves by a one-time password that the user types (cloud §6.6). */
@@ -192,12 +195,12 @@ export const offlineOtp = cloudEndpoint({
   summary: 'Approves an operation by its one-time password',
   errors: ['OTP_INVALID', 'REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'TOO_MANY_REQUESTS'],
   roles: ['admin', 'integration'],
-  body: Type.Object({ operationId: OperationId, otp: Identifier, nonce: Identifier }),
+  body: Type.Object({ operationId: OperationId, otp: Identifier, nonce: Identifier, registrationId: OfSeveral }),
   response: Ok,
   async handle(call) {
-    const { operationId, otp, nonce } = call.body
+    const { operationId, otp, nonce, registrationId } = call.body
     const applicationId = await applicationOf(call)
-    await approveOffline(call.parts, applicationId, { operationId: operationId.toLowerCase(), otp, nonce })
+    await approveOffline(call.parts, applicationId, { operationId: operationId.toLowerCase(), registrationId, otp, nonce })
     return { status: 'OK' as const }
   },
 })

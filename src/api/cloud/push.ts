@@ -2,20 +2,22 @@
 import { Type } from '@sinclair/typebox'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { fromUtf8 } from '../../lib/bytes.ts'
-import { findPushRegistration } from '../../storage/token/push-registrations.ts'
+import { listPushRegistrations } from '../../storage/token/push-registrations.ts'
 import { ownerOf } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { UserId } from './fields.ts'
+import { OfSeveral, UserId } from './fields.ts'
+import { severalDevices } from '../../domain/activation/registration.ts'
 
 export const pushRegistrationRead = cloudEndpoint({
   method: 'GET',
   path: '/push/registration',
   operationId: 'readPushRegistration',
   summary: 'Where pushes reach the phone of a user',
-  description: 'Empty when the user has no phone that takes pushes.',
-  errors: ['REGISTRATION_NOT_FOUND'],
+  description:
+    'Empty when the user has no phone that takes pushes. Of several phones that take pushes, `registrationId` names one.',
+  errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: ['admin', 'integration'],
-  query: Type.Object({ userId: UserId }),
+  query: Type.Object({ userId: UserId, registrationId: OfSeveral }),
   // Empty when the user has no phone that takes pushes.
   response: Type.Object({
     activationId: Type.Optional(Type.String()),
@@ -25,7 +27,10 @@ export const pushRegistrationRead = cloudEndpoint({
   }),
   async handle(call) {
     const { applicationId, userId } = await ownerOf(call, call.query.userId)
-    const registration = await findPushRegistration(call.parts.db, applicationId, userId)
+    const { registrationId } = call.query
+    const all = await listPushRegistrations(call.parts.db, applicationId, userId)
+    if (all.length > 1 && registrationId === undefined) throw severalDevices()
+    const registration = all.find(({ activationId }) => registrationId === undefined || activationId === registrationId)
     if (registration === undefined) return {}
     const { activationId, platform, environment, pushToken } = registration
     const place = places.pushToken({ activationId, applicationId, userId })

@@ -3,7 +3,7 @@ import { PawlError } from '../../lib/errors.ts'
 import { isIdentifier } from '../../lib/identifier.ts'
 import { describeUncarried, isJsonObject } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
-import { findRegistration } from '../../storage/activation/find.ts'
+import { findRegistrationBasis } from '../../storage/activation/insert.ts'
 import { inTransaction, isUniqueViolation, type Pool } from '../../storage/database/database.ts'
 import { agreeOnKeys, type DeviceDescription, type ExchangedKeys, type KeyAgreement, refuseActivation } from './activation.ts'
 import { createActivationCode } from './code.ts'
@@ -56,7 +56,7 @@ export async function recogniseUser(
 
 /**
  * Creates an activation and exchanges its keys, all of it or nothing (v3 §8.6): PENDING_COMMIT, or ACTIVE when the provider commits it.
- * Throws ACTIVATION_FAILED when the user has a live activation or the device key is invalid.
+ * Throws ACTIVATION_FAILED when the user has a live activation and may have no further one, or the device key is invalid.
  */
 export async function activateDirectly<Answer>(
   parts: ActivationParts & { readonly db: Pool },
@@ -65,7 +65,8 @@ export async function activateDirectly<Answer>(
   to: 'PENDING_COMMIT' | 'ACTIVE',
   device: DeviceDescription,
 ): Promise<ExchangedKeys<Answer>> {
-  const existing = await findRegistration(parts.db, owner.applicationId, owner.userId, new Date(parts.platform.now()))
+  const basis = await findRegistrationBasis(parts.db, owner)
+  const existing = basis?.isMultiDevice ? undefined : basis?.existing
   if (existing !== undefined && !(await expire(parts, owner, existing)))
     throw refuseActivation(parts, 'the user has a registration')
   // The column must have a code, and a CREATED activation can be found by it; nobody ever learns this one.

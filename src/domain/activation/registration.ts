@@ -3,10 +3,10 @@ import { fromUtf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { changeState } from '../../storage/activation/change.ts'
-import { findRegistration, type RegistrationRow } from '../../storage/activation/find.ts'
+import { findRegistrations, type RegistrationRow } from '../../storage/activation/find.ts'
 import { findRegistrationBasis, type LiveActivation, type RegistrationBasis } from '../../storage/activation/insert.ts'
 import { asOneStep, isUniqueViolation } from '../../storage/database/database.ts'
-import { findRegistrationToCommit } from '../../storage/activation/commit.ts'
+import { findRegistrationToCommit, type RegistrationToCommit } from '../../storage/activation/commit.ts'
 import type { ActivationState, CommitPhase } from '../../storage/database/schema.ts'
 import { countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
 import { createAuditEvent } from '../audit/audit.ts'
@@ -35,14 +35,33 @@ export interface NamedOwner {
   readonly userId: string
 }
 
-/** The live registration of a user. One whose validity has run out counts as removed, whether or not that is stored yet. */
+/**
+ * The live registration of a user. One whose validity has run out counts as removed, whether or not that is stored yet. Throws
+ * REGISTRATION_CHANGE_REFUSED when there are several and none is named.
+ */
 export async function readRegistration(
-  parts: ActivationParts,
-  { applicationId, userId, activationId }: OwnedRegistration,
+  parts: Pick<ActivationParts, 'db' | 'platform'>,
+  { activationId, ...owner }: OwnedRegistration,
 ): Promise<RegistrationRow | undefined> {
-  const row = await findRegistration(parts.db, applicationId, userId, new Date(parts.platform.now()))
-  if (row === undefined || isExpired(row, parts.platform.now())) return undefined
-  return activationId === undefined || row.activationId === activationId ? row : undefined
+  const live = await listLive(parts, owner)
+  if (activationId !== undefined) return live.find((row) => row.activationId === activationId)
+  if (live.length > 1) throw severalDevices()
+  return live[0]
+}
+
+/** The live registrations of a user. */
+export async function listLive(
+  { db, platform }: Pick<ActivationParts, 'db' | 'platform'>,
+  { applicationId, userId }: Owner,
+): Promise<readonly RegistrationRow[]> {
+  const rows = await findRegistrations(db, applicationId, userId, new Date(platform.now()))
+  return rows.filter((row) => !isExpired(row, platform.now()))
+}
+
+/** A path that names a user does not say which of several phones is meant. */
+export function severalDevices(): PawlError {
+  const hint = 'has several registrations: the paths below /v2/registrations name one'
+  return new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `the user ${hint}`, violations: [{ fieldName: 'userId', hint }] })
 }
 
 /** The QR text of a CREATED registration, the same one on each call; empty where there is none for this owner. */
@@ -65,7 +84,10 @@ export interface CommitRules {
 }
 
 /** The same, with what is said of one registration in place of the settings. */
-export interface RegistrationRules extends CommitRules, RegistrationLimits {}
+export interface RegistrationRules extends CommitRules, RegistrationLimits {
+  /** Also beside live ones, in an application where a user may have several. */
+  readonly isFurther?: boolean
+}
 
 export interface CreatedRegistration {
   readonly activationId: string
@@ -73,16 +95,16 @@ export interface CreatedRegistration {
 }
 
 /**
- * Creates a registration. Undefined when there is no such application. Throws REGISTRATION_EXISTS when the user has a live one, also when
- * another request creates it at the same time.
+ * Creates a registration. Undefined when there is no such application. Throws REGISTRATION_EXISTS when the user has a live one and is to have no
+ * further one, also when another request creates it at the same time, and REGISTRATION_CHANGE_REFUSED when the user has several.
  */
 export async function createRegistration(
   parts: ActivationParts,
   named: NamedOwner,
-  rules: RegistrationRules = { commitPhase: 'ON_COMMIT', otpHash: null },
+  { isFurther = false, ...rules }: RegistrationRules = { commitPhase: 'ON_COMMIT', otpHash: null },
 ): Promise<CreatedRegistration | undefined> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-    const basis = await findBasis(parts, named)
+    const basis = await findBasis(parts, named, isFurther)
     if (basis === undefined) return undefined
     const created = await createOn(parts, named.userId, basis, rules)
     if (created !== undefined) return created
@@ -95,15 +117,28 @@ type Basis = Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> & 
 }
 
 /** What a registration is made from. A live registration that has run out is removed, another one is REGISTRATION_EXISTS. */
-async function findBasis(parts: ActivationParts, named: NamedOwner): Promise<Basis | undefined> {
+async function findBasis(parts: ActivationParts, named: NamedOwner, isFurther: boolean): Promise<Basis | undefined> {
   const basis = await findRegistrationBasis(parts.db, named)
   if (basis === undefined) return undefined
-  const { applicationId, isProtocol3Admitted, signingKey, existing } = basis
-  if (existing !== undefined && !(await expire(parts, { applicationId, userId: named.userId }, existing)))
-    throw new PawlError('REGISTRATION_EXISTS')
+  const { applicationId, isProtocol3Admitted, signingKey } = basis
+  if (!(isFurther && basis.isMultiDevice)) await makeRoom(parts, { applicationId, userId: named.userId }, basis)
   if (signingKey !== undefined) return { applicationId, isProtocol3Admitted, signingKey }
   await findSigningMasterKeys(parts, applicationId, isProtocol3Admitted ? 'EC_P256' : 'EC_P384')
-  return findBasis(parts, named)
+  return findBasis(parts, named, isFurther)
+}
+
+/**
+ * Stores that the one registration of a user has run out. Throws REGISTRATION_EXISTS when it has not. Where there may be several, those that
+ * have run out take no place.
+ */
+async function makeRoom(
+  parts: Pick<ActivationParts, 'db' | 'platform' | 'events'>,
+  owner: Owner,
+  { existing, isMultiDevice }: Pick<RegistrationBasis, 'existing' | 'isMultiDevice'>,
+): Promise<void> {
+  if (existing === undefined) return
+  const isFree = isMultiDevice ? (await readRegistration(parts, owner)) === undefined : await expire(parts, owner, existing)
+  if (!isFree) throw new PawlError('REGISTRATION_EXISTS')
 }
 
 /** Undefined when the user has got a live registration meanwhile, or the code, one of 2^80, exists. */
@@ -131,30 +166,30 @@ async function createOn(
   }
 }
 
-/** Judges the OTP of a commit before a transaction begins; the judge remembers the result. */
-export async function prepareCommit(parts: ActivationParts, owner: Owner, otp: string | null): Promise<OtpJudge> {
+/** Judges the OTP of a commit before a transaction begins; the judge remembers the result. Throws REGISTRATION_CHANGE_REFUSED as its commit. */
+export async function prepareCommit(parts: ActivationParts, owner: OwnedRegistration, otp: string | null): Promise<OtpJudge> {
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp)
-  const found = await findRegistrationToCommit(parts.db, owner)
+  const found = await findToCommit(parts, owner)
   if (found?.live?.state === 'PENDING_COMMIT') await judgeOtp(found.live)
   return judgeOtp
 }
 
 /**
- * PENDING_COMMIT to ACTIVE. NO_APPLICATION when there is no such application. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit, and OTP_INVALID when an OTP is demanded and this
- * one is wrong; too many wrong ones remove the registration.
+ * PENDING_COMMIT to ACTIVE. NO_APPLICATION when there is no such application. Throws REGISTRATION_NOT_FOUND from any other state, also on a second
+ * commit, OTP_INVALID when an OTP is demanded and this one is wrong, and REGISTRATION_CHANGE_REFUSED when the user has several registrations and
+ * none is named. Too many wrong OTPs remove the registration.
  */
 export async function commitRegistration(
   parts: ActivationParts,
-  { activationId, ...named }: NamedOwner & Pick<OwnedRegistration, 'activationId'>,
+  named: NamedOwner & Pick<OwnedRegistration, 'activationId'>,
   { otp, externalUserId, verifiedBy }: { readonly otp: string | null } & OnWord,
   judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
 ): Promise<'COMMITTED' | 'NO_APPLICATION'> {
   return untilSettled('registration', async () => {
-    const found = await findRegistrationToCommit(parts.db, named)
+    const found = await findToCommit(parts, named)
     if (found === undefined) return 'NO_APPLICATION'
     const row = found.live
-    const isOther = activationId !== undefined && row?.activationId !== activationId
-    if (row?.state !== 'PENDING_COMMIT' || isOther || isExpired(row, parts.platform.now()))
+    if (row?.state !== 'PENDING_COMMIT' || isExpired(row, parts.platform.now()))
       throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no registration waits for its commit' })
     const verdict = await judgeOtp(row)
     const isRefused = verdict !== 'PASSED' && verdict !== 'NOT_DEMANDED'
@@ -164,6 +199,19 @@ export async function commitRegistration(
     const isChanged = await change(parts, row, row, { to: 'ACTIVE', event: COMMITTED, externalUserId, verifiedBy })
     return isChanged ? 'COMMITTED' : undefined
   })
+}
+
+/** The application with the registration that is meant. Throws REGISTRATION_CHANGE_REFUSED when there are several and none is named. */
+async function findToCommit(
+  parts: Pick<ActivationParts, 'db' | 'platform'>,
+  named: NamedOwner & Pick<OwnedRegistration, 'activationId'>,
+): Promise<RegistrationToCommit | undefined> {
+  const found = await findRegistrationToCommit(parts.db, named)
+  if (!found?.isMultiDevice || found.live === undefined || named.activationId !== undefined) return found
+  const { applicationId } = found
+  const one = await readRegistration(parts, { applicationId, userId: named.userId })
+  if (one === undefined) return { ...found, live: undefined }
+  return findRegistrationToCommit(parts.db, { ...named, applicationId, activationId: one.activationId })
 }
 
 /** On whose word a registration changes. */
@@ -179,7 +227,7 @@ export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
 /**
  * Blocks, unblocks or removes. A BLOCK makes a temporary block one that lasts, though its phone is BLOCKED already: a bank that is refused
  * would see the phone come back (DIVERGENCES#block-during-temporary-block). Throws REGISTRATION_NOT_FOUND without a live registration,
- * REGISTRATION_CHANGE_REFUSED from a wrong state.
+ * REGISTRATION_CHANGE_REFUSED from a wrong state, and when there are several and none is named.
  */
 export async function changeRegistration(
   parts: ActivationParts,

@@ -2,7 +2,7 @@
 import { sha256 } from '../../crypto/hash.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { findRegistration } from '../../storage/activation/find.ts'
+import { findRegistrations } from '../../storage/activation/find.ts'
 import { findDefaultApplicationId } from '../../storage/application/applications.ts'
 import { type Db, inTransaction } from '../../storage/database/database.ts'
 import { type KnownKey, takeIdempotencyKey } from '../../storage/operation/idempotency-keys.ts'
@@ -68,8 +68,8 @@ async function fillTemplate(parts: OperationParts, request: OperationRequest): P
 async function refuse({ db, platform }: OperationParts, named: NamedOwner, refusal: PawlError): Promise<undefined> {
   const applicationId = await findApplicationId(db, named)
   if (applicationId === undefined) return undefined
-  const registration = await findRegistration(db, applicationId, named.userId, new Date(platform.now()))
-  throw registration?.state === 'ACTIVE' ? refusal : noRegistration()
+  const registrations = await findRegistrations(db, applicationId, named.userId, new Date(platform.now()))
+  throw registrations.some(({ state }) => state === 'ACTIVE') ? refusal : noRegistration()
 }
 
 const findApplicationId = async (db: Db, { applicationId }: NamedOwner): Promise<string | undefined> =>

@@ -5,7 +5,7 @@ import type { Db } from '../database/database.ts'
 import type { ActivationState } from '../database/schema.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
 import { COMMIT_COLUMNS, type Read, selectColumns } from './columns.ts'
-import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
+import { fromOwners, type OwnerNames, OWNERS, toAsked } from './find.ts'
 import type { ChangedBy } from './change.ts'
 import { insertHistoryFrom } from './history.ts'
 
@@ -14,28 +14,34 @@ export interface CommitRow extends Read<typeof COMMIT_COLUMNS> {
   readonly applicationId: string
 }
 
-/** The application in which something is committed, and the live activation of the user there. */
+/** The application in which something is committed, and the live activation of the user there: the one that is named, or any of several. */
 export interface RegistrationToCommit {
   readonly applicationId: string
+  /** A user may have several live activations. */
+  readonly isMultiDevice: boolean
   readonly live: CommitRow | undefined
 }
 
 /** Reads both in one statement, shared with what others ask. Undefined when there is no such application. */
 export const findRegistrationToCommit = defineSharedTrip(
   async (db, owners: readonly OwnerNames[]): Promise<readonly (RegistrationToCommit | undefined)[]> => {
-    const { rows } = await db.executeQuery<CommitColumns>(
-      FIND_TO_COMMIT(owners.map((owner, position) => ({ ...owner, position }))),
-    )
+    const { rows } = await db.executeQuery<CommitColumns>(FIND_TO_COMMIT(owners.map(toAsked)))
     return rows.map(toRegistration)
   },
 )
 
 type CommitColumns =
   | { readonly applicationId: null }
-  | ({ readonly applicationId: string } & ({ readonly activationId: null } | CommitRow))
+  | (Pick<RegistrationToCommit, 'applicationId' | 'isMultiDevice'> & ({ readonly activationId: null } | CommitRow))
 
 const toRegistration = (row: CommitColumns): RegistrationToCommit | undefined =>
-  row.applicationId === null ? undefined : { applicationId: row.applicationId, live: row.activationId === null ? undefined : row }
+  row.applicationId === null
+    ? undefined
+    : {
+        applicationId: row.applicationId,
+        isMultiDevice: row.isMultiDevice,
+        live: row.activationId === null ? undefined : row,
+      }
 
 /** A wrong OTP: it is counted, and at the maximum the activation is removed. */
 export interface OtpFailure {
@@ -106,7 +112,7 @@ export async function setCommitOtp(
 
 const FIND_TO_COMMIT = OWNERS.define(
   (asked) => sql`
-  select p.application_id as "applicationId", ${selectColumns(COMMIT_COLUMNS)}
+  select p.application_id as "applicationId", p.is_multi_device as "isMultiDevice", ${selectColumns(COMMIT_COLUMNS)}
   ${fromOwners(asked)}
   order by i.position`,
 )

@@ -44,13 +44,13 @@ export interface RegistrationRow extends BlockColumns {
   readonly activationFingerprint: string | null
 }
 
-/** The registration of a user: the live activation, of which there is at most one. */
-export async function findRegistration(
+/** The registrations of a user: the live activations, of which there is at most one where the application does not say otherwise. */
+export async function findRegistrations(
   db: Db,
   applicationId: string,
   userId: string,
   at: Date,
-): Promise<RegistrationRow | undefined> {
+): Promise<readonly RegistrationRow[]> {
   return db
     .selectFrom('registration')
     .select([
@@ -68,7 +68,7 @@ export async function findRegistration(
     ])
     .where('application_id', '=', applicationId)
     .where('user_id', '=', userId)
-    .executeTakeFirst()
+    .execute()
 }
 
 /** What is selected of an activation `a` that is seen at a time, for its status. */
@@ -86,10 +86,13 @@ export interface OwnerNames {
   /** Null for the default application. */
   readonly applicationId: string | null
   readonly userId: string
+  /** The one of several that is meant. */
+  readonly activationId?: string | null | undefined
 }
 
 /**
- * The application `p` that each row of `asked` names, and the live activation `a` of its user there; both may be missing. `limit 1`: joined
+ * The application `p` that each row of `asked` names, and the live activation `a` of its user there; both may be missing. Where one of several is
+ * not named, `a` is any of them. `limit 1`: joined
  * as a table, `a` is searched by the application alone as long as PostgreSQL takes it for empty, and it keeps that plan for a minute.
  */
 export const fromOwners = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`from ${asked} as i
@@ -97,12 +100,22 @@ export const fromOwners = (asked: RawBuilder<unknown>): RawBuilder<unknown> => s
     on p.application_id = coalesce(i."applicationId", (select application_id from application where is_default))
   left join lateral (
     select * from activation
-    where application_id = p.application_id and user_id = i."userId" and state <> 'REMOVED' limit 1
+    where application_id = p.application_id and user_id = i."userId" and state <> 'REMOVED'
+      and activation_id = coalesce(i."activationId", activation_id) limit 1
   ) a on true`
 
 /** What fromOwners reads, in the order of `position`. */
 export const OWNERS = defineGivenRows<OwnerNames & { readonly position: number }>({
   applicationId: 'text',
   userId: 'text',
+  activationId: 'text',
   position: 'int',
+})
+
+/** A row of OWNERS. */
+export const toAsked = ({ applicationId, userId, activationId = null }: OwnerNames, position: number) => ({
+  applicationId,
+  userId,
+  activationId,
+  position,
 })

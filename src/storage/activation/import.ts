@@ -4,6 +4,7 @@ import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import type { ActivationState, CommitPhase } from '../database/schema.ts'
+import { slotOf } from './device-slot.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** An activation of protocol 3 that has exchanged keys. */
@@ -99,7 +100,7 @@ export async function listLiveActivations(
 
 /**
  * Inserts activations, each with an audit row, and returns the ids of those that were inserted: where the id or the code is there, or the
- * user has a live activation, the row is left out.
+ * user has a live activation and may have no other, the row is left out.
  */
 export async function insertImportedActivations(tx: Tx, rows: readonly ImportedActivation[]): Promise<ReadonlySet<string>> {
   const { rows: inserted } = await tx.executeQuery<{ activation_id: string }>(INSERT_ACTIVATIONS(rows))
@@ -156,11 +157,11 @@ const INSERT_ACTIVATIONS = ACTIVATIONS.define(
     insert into activation (activation_id, application_id, user_id, state, protocol_version, activation_code_hash, server_public_key,
       server_private_key, device_public_key, activation_fingerprint, master_secret, ctr_data, counter, failed_attempts,
       max_failed_attempts, blocked_reason, name, platform, device_info, extras, external_id, created_at, expires_at, last_used_at, flags,
-      commit_phase)
+      commit_phase, device_slot)
     select "activationId", "applicationId", "userId", state, "protocolVersion", "activationCodeHash", "serverPublicKey",
       "serverPrivateKey", "devicePublicKey", "activationFingerprint", "masterSecret", "ctrData", counter, "failedAttempts",
       "maxFailedAttempts", "blockedReason", name, platform, "deviceInfo", extras, "externalId", "createdAt", "expiresAt", "lastUsedAt",
-      flags, "commitPhase" from ${given} as i
+      flags, "commitPhase", ${slotOf(sql`i."applicationId"`, sql`i."activationId"`)} from ${given} as i
     on conflict do nothing
     returning activation_id, application_id, user_id
   )

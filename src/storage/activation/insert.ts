@@ -5,7 +5,8 @@ import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
-import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
+import { slotOf } from './device-slot.ts'
+import { fromOwners, type OwnerNames, OWNERS, toAsked } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 import {
   givenColumns,
@@ -22,9 +23,11 @@ import {
 export interface RegistrationBasis {
   readonly applicationId: string
   readonly isProtocol3Admitted: boolean
+  /** A user may have several live activations. */
+  readonly isMultiDevice: boolean
   /** What signs its code: on P-256 where protocol 3 is admitted, else on P-384. Undefined where an older application has none. */
   readonly signingKey: MasterKeyPairRow | undefined
-  /** The live activation of the user. */
+  /** The live activation of the user, or any of several. */
   readonly existing: LiveActivation | undefined
 }
 
@@ -33,7 +36,7 @@ export interface LiveActivation extends Read<typeof LIVE_COLUMNS> {}
 /** Reads it in one statement, shared with what others ask. Undefined when there is no such application. */
 export const findRegistrationBasis = defineSharedTrip(
   async (db, owners: readonly OwnerNames[]): Promise<readonly (RegistrationBasis | undefined)[]> => {
-    const { rows } = await db.executeQuery<BasisRow>(FIND_BASIS(owners.map((owner, position) => ({ ...owner, position }))))
+    const { rows } = await db.executeQuery<BasisRow>(FIND_BASIS(owners.map(toAsked)))
     return rows.map(toBasis)
   },
 )
@@ -44,6 +47,7 @@ const toBasis = (row: BasisRow): RegistrationBasis | undefined =>
     : {
         applicationId: row.applicationId,
         isProtocol3Admitted: row.isProtocol3Admitted,
+        isMultiDevice: row.isMultiDevice,
         signingKey: row.masterKeyPairId === null ? undefined : (row as MasterKeyPairRow),
         existing: row.activationId === null ? undefined : (row as LiveActivation),
       }
@@ -57,7 +61,8 @@ export interface ActivationToInsert {
   readonly audit: AuditEvent
 }
 
-/** Inserts a CREATED activation with history and audit row. Throws a unique violation when the user has a live one, or the code exists. */
+/** Inserts a CREATED activation with history and audit row. Throws a unique violation when the user has a live one and may have
+ * no other, or the code exists. */
 export async function insertActivation(db: Db, activation: ActivationToInsert): Promise<void> {
   await db.executeQuery(INSERT([toNewRow(activation)]))
 }
@@ -66,13 +71,13 @@ const toNewRow = ({ row, audit: { eventType, eventData } }: ActivationToInsert):
 
 type BasisRow =
   | { readonly applicationId: null }
-  | (Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> &
+  | (Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted' | 'isMultiDevice'> &
       ({ readonly activationId: null } | LiveActivation) &
       ({ readonly masterKeyPairId: null } | MasterKeyPairRow))
 
 const FIND_BASIS = OWNERS.define(
   (asked) => sql`
-  select p.application_id as "applicationId", p.is_protocol_3_admitted as "isProtocol3Admitted",
+  select p.application_id as "applicationId", p.is_protocol_3_admitted as "isProtocol3Admitted", p.is_multi_device as "isMultiDevice",
     m.master_key_pair_id as "masterKeyPairId", m.algorithm, m.public_key as "publicKey", m.private_key as "privateKey",
     ${selectColumns(LIVE_COLUMNS)}
   ${fromOwners(asked)}
@@ -93,8 +98,8 @@ const INSERT = defineGivenRows<NewRow>({
 }).define(
   (given) => sql`
   with created as (
-    insert into activation (${OWNER.names}, state, ${NEW.names})
-    select ${OWNER.values}, 'CREATED', ${NEW.values} from ${given} as i
+    insert into activation (${OWNER.names}, state, device_slot, ${NEW.names})
+    select ${OWNER.values}, 'CREATED', ${slotOf(sql`i."applicationId"`, sql`i."activationId"`)}, ${NEW.values} from ${given} as i
     returning activation_id, application_id, user_id, state, created_at
   ), history as (
     ${insertHistoryFrom(sql`created`, { to: sql`state`, at: sql`created_at` })}

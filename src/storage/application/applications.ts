@@ -20,6 +20,8 @@ export interface ApplicationRow {
   readonly roles: readonly string[]
   /** Text of the lowest protocol version it takes; null: any. */
   readonly minimumVersion: string | null
+  /** A user may have several phones. */
+  readonly isMultiDevice: boolean
 }
 
 /** One application. */
@@ -244,6 +246,7 @@ const COLUMNS = [
   'is_protocol_3_admitted as isProtocol3Admitted',
   'roles',
   'minimum_version as minimumVersion',
+  'is_multi_device as isMultiDevice',
 ] as const
 
 // Of constant text, because each request for a temporary key asks: composed anew, it takes 15 µs more, and 60 before it is compiled.

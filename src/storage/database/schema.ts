@@ -79,6 +79,8 @@ export interface ApplicationTable {
   roles: Generated<string>
   /** Text of a protocol version; null: any. */
   minimum_version: OptionalText
+  /** A user may have several phones. */
+  is_multi_device: Generated<boolean>
 }
 
 export interface ApplicationVersionTable {
@@ -148,6 +150,8 @@ export interface ActivationTable {
   blocks_in_row: Generated<number>
   /** The highest version of the protocol that the phone has spoken; null: not known. */
   highest_version: OptionalText
+  /** No two live ones of a user have one: empty where a user has one phone, else the activation's own id. */
+  device_slot: Generated<string>
 }
 
 export interface ActivationUpgradeTable {

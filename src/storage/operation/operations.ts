@@ -43,7 +43,7 @@ export interface NewOperation extends Omit<OperationRow, 'applicationId' | 'stat
 
 /**
  * Inserts a PENDING operation and its audit row if its user has an ACTIVE registration in the application, and returns the id of the
- * application; undefined when not.
+ * application; undefined when not. Of several the audit row names one.
  */
 export async function insertOperation(
   db: Db,
@@ -292,8 +292,12 @@ const INSERT = NEW.define(
   (given) => sql`
   with owned as (
     select i.*, a.activation_id, a.application_id from ${given} as i
-    join activation a on a.user_id = i."userId" and ${isActiveAt(sql`i."createdAt"`)}
-      and a.application_id = coalesce(i."applicationId", (select application_id from application where is_default))
+    join lateral (
+      select activation_id, application_id from activation
+      where user_id = i."userId" and ${isActiveAt(sql`i."createdAt"`)}
+        and application_id = coalesce(i."applicationId", (select application_id from application where is_default))
+      limit 1
+    ) a on true
   ), created as (
     insert into operation (operation_id, application_id, user_id, external_id, template_revision_id, template_name, operation_type,
       language, parameters, data, status, signature_types, max_failure_count, risk_flags, activation_flag, proximity_seed, created_at,

@@ -42,8 +42,8 @@ export async function putPushRegistration(db: Pool, registration: NewPushRegistr
   })
 }
 
-/** Where pushes for a user's live activation go. */
-export async function findPushRegistration(db: Db, applicationId: string, userId: string): Promise<PushRegistration | undefined> {
+/** Where pushes for a user's live activations go. */
+export async function listPushRegistrations(db: Db, applicationId: string, userId: string): Promise<readonly PushRegistration[]> {
   return db
     .selectFrom('push_registration')
     .innerJoin('registration', 'registration.activation_id', 'push_registration.activation_id')
@@ -55,5 +55,5 @@ export async function findPushRegistration(db: Db, applicationId: string, userId
     ])
     .where('registration.application_id', '=', applicationId)
     .where('registration.user_id', '=', userId)
-    .executeTakeFirst()
+    .execute()
 }

@@ -4,7 +4,7 @@ import { commitRegistration, createRegistration, prepareCommit } from '../../../
 import { requireApplication } from '../../../domain/application/application.ts'
 import { named, Ok } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
-import { findRegistration } from '../../../storage/activation/find.ts'
+import { findRegistrations } from '../../../storage/activation/find.ts'
 import { type HistoryRow, listActivationHistory } from '../../../storage/activation/history.ts'
 import {
   findRegistrationDetail,
@@ -15,7 +15,7 @@ import {
 import type { CommitPhase } from '../../../storage/database/schema.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfId, OptionalText, State, Time, UserId, UserIdPrefix } from '../fields.ts'
+import { Identifier, OfId, OfSeveral, OptionalText, State, Time, UserId, UserIdPrefix } from '../fields.ts'
 import { Cursor, cutPage, formatCursor, NextCursor, PageLimit, parseCursor } from '../paging.ts'
 
 const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
@@ -43,8 +43,9 @@ const ListedRegistration = named(
 const auditedRegistration: Audited<{ readonly id: string }, { readonly userId: string }> = {
   target: ({ params: { id }, body: { userId } }) => `registration of ${userId} in ${id}`,
   view: async ({ params: { id }, body: { userId }, tx, parts }) => {
-    const row = await findRegistration(tx, id, userId, new Date(parts.platform.now()))
-    return row && { activationId: row.activationId, state: row.state }
+    const rows = await findRegistrations(tx, id, userId, new Date(parts.platform.now()))
+    const [row, ...more] = rows.map(({ activationId, state }) => ({ activationId, state }))
+    return more.length === 0 ? row : [row, ...more]
   },
 }
 
@@ -81,7 +82,7 @@ export const administrationRegistrationCreate = auditedEndpoint({
   response: Type.Object({ activationId: Type.String(), activationQrCodeData: Type.String() }),
   prepare: async ({ body, parts }) => {
     const { otp, commitPhase } = toCommitRules(body)
-    return { commitPhase, otpHash: otp === null ? null : await parts.activationOtps.hash(otp) }
+    return { commitPhase, otpHash: otp === null ? null : await parts.activationOtps.hash(otp), isFurther: true }
   },
   async handle({ params: { id }, body, tx, parts }, rules) {
     const created = await createRegistration({ ...parts, db: tx }, { applicationId: id, userId: body.userId }, rules)
@@ -111,15 +112,17 @@ export const administrationRegistrationCommit = auditedEndpoint({
   path: '/admin/applications/:id/registrations/commit',
   operationId: 'commitRegistrationOfId',
   summary: 'Commits a registration, with its OTP',
-  errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_NOT_FOUND', 'OTP_INVALID'],
+  errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED', 'OTP_INVALID'],
   roles: ['admin'],
   params: OfId,
-  body: Type.Object({ userId: UserId, otp: OptionalText, externalUserId: OptionalText }),
+  body: Type.Object({ userId: UserId, otp: OptionalText, externalUserId: OptionalText, registrationId: OfSeveral }),
   response: Ok,
-  prepare: ({ params: { id }, body: { userId, otp }, parts }) => prepareCommit(parts, { applicationId: id, userId }, otp ?? null),
-  async handle({ params: { id }, body: { userId, otp, externalUserId }, tx, parts }, judgeOtp) {
+  prepare: ({ params: { id }, body: { userId, otp, registrationId: activationId }, parts }) =>
+    prepareCommit(parts, { applicationId: id, userId, activationId }, otp ?? null),
+  async handle({ params: { id }, body: { userId, otp, externalUserId, registrationId: activationId }, tx, parts }, judgeOtp) {
     const given = { otp: otp ?? null, externalUserId: externalUserId ?? null }
-    const outcome = await commitRegistration({ ...parts, db: tx }, { applicationId: id, userId }, given, judgeOtp)
+    const owner = { applicationId: id, userId, activationId }
+    const outcome = await commitRegistration({ ...parts, db: tx }, owner, given, judgeOtp)
     if (outcome === 'NO_APPLICATION') throw notFound(`application ${id}`)
     return { status: 'OK' as const }
   },

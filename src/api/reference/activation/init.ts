@@ -39,7 +39,7 @@ export const initActivation = (dialect: Dialect) =>
     operationId: 'referenceInitActivation',
     summary: 'Creates an activation with an activation code',
     description:
-      'A user has at most one live activation in an application: `ERR0040` while there is one. `additionalData` and transfers are not offered.',
+      'Where a user may have one live activation in an application: `ERR0040` while there is one. `additionalData` and transfers are not offered.',
     errors: ['REGISTRATION_EXISTS'],
     roles: BANK_ROLES,
     request: NewActivation,
@@ -57,7 +57,7 @@ export const initActivation = (dialect: Dialect) =>
       requireNoData(request.additionalData)
       for (const member of ['parentActivationId', 'transferType'] as const)
         if (typeof request[member] === 'string') throw refuse(member, 'is not offered: no activation is made from another one')
-      const rules = await readRules(parts, request)
+      const rules = { ...(await readRules(parts, request)), isFurther: true }
       const { events, tell } = holdChanges(parts.events)
       const created = await inTransaction(parts.db, async (tx) => {
         const registration = await createRegistration({ ...parts, events, db: tx }, { applicationId, userId }, rules)

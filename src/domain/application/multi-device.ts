@@ -1,0 +1,39 @@
+// Whether a user may have several phones in an application (cloud §16.1).
+import { PawlError } from '../../lib/errors.ts'
+import { removeExpiredActivations } from '../../storage/activation/expiry.ts'
+import { emptySlots, findUserOfSeveral, lockMultiDevice, setMultiDevice } from '../../storage/activation/device-slot.ts'
+import { isUniqueViolation, type Tx } from '../../storage/database/database.ts'
+
+/**
+ * Stores whether a user of an application may have several phones. Throws ADMINISTRATION_REFUSED where they may no longer and one has several:
+ * which one goes is the bank's to say. Phones that are bound at the same time wait, or are bound as the setting was before.
+ */
+export async function switchMultiDevice(tx: Tx, applicationId: string, isMultiDevice: boolean, at: Date): Promise<void> {
+  const before = await lockMultiDevice(tx, applicationId)
+  if (before === undefined || before === isMultiDevice) return
+  await setMultiDevice(tx, applicationId, isMultiDevice)
+  // The phone that a user has keeps its empty slot: there is one of these at the most.
+  if (isMultiDevice) return
+  await allOf((limit) => removeExpiredActivations(tx, at, limit))
+  const userId = await findUserOfSeveral(tx, applicationId)
+  if (userId !== undefined) throw refusal(`user ${userId} has several`)
+  try {
+    await allOf((limit) => emptySlots(tx, applicationId, limit))
+  } catch (error) {
+    // A phone that was bound while there was to be one at the most.
+    if (isUniqueViolation(error, 'activation_live')) throw refusal('a user has got a second one just now')
+    throw error
+  }
+}
+
+/** Takes rows until there are no more: no statement takes long. */
+async function allOf(take: (limit: number) => Promise<number>): Promise<void> {
+  while ((await take(ROWS)) === ROWS);
+}
+
+function refusal(why: string): PawlError {
+  const hint = `must stay true while a user has several live registrations: ${why}`
+  return new PawlError('ADMINISTRATION_REFUSED', { detail: hint, violations: [{ fieldName: 'isMultiDevice', hint }] })
+}
+
+const ROWS = 5_000
