@@ -57,6 +57,7 @@ const change = command({
     algorithm: many('NAME', 'an algorithm of protocol 4.0 that phones may use; all that are not given are taken away'),
     role: many('NAME', 'a role of the application; all that are not given are taken away'),
     protocol3: text('yes|no', 'whether phones of protocol 3 are admitted'),
+    multiDevice: text('yes|no', 'whether a user may have several phones'),
     minimumProtocolVersion: text('VERSION', 'older phones are refused; none takes every version'),
     set: text('JSON', 'settings as PATCH /admin/applications/{id} takes them, or @FILE'),
   },
@@ -64,17 +65,18 @@ const change = command({
     'app change my-app --default',
     'app change my-app --minimum-protocol-version 3.2',
     'app change my-app --algorithm EC_P384_ML_L3',
+    'app change my-app --multi-device yes',
   ],
   run: async ({ words: [id], values, terminal }) => {
-    const { protocol3, minimumProtocolVersion: minimum } = values
-    if (protocol3 !== undefined && !['yes', 'no'].includes(protocol3)) throw usageFault('--protocol3 is yes or no')
+    const { minimumProtocolVersion: minimum } = values
     const body = {
       ...(values.set === undefined ? {} : readJsonArgument('--set', values.set)),
       ...compact({
         isDefault: values.default || undefined,
         algorithms: values.algorithm.length === 0 ? undefined : values.algorithm,
         roles: values.role.length === 0 ? undefined : values.role,
-        isProtocol3Admitted: protocol3 === undefined ? undefined : protocol3 === 'yes',
+        isProtocol3Admitted: readYesNo('--protocol3', values.protocol3),
+        isMultiDevice: readYesNo('--multi-device', values.multiDevice),
         minimumProtocolVersion: minimum === 'none' ? null : minimum,
       }),
     }
@@ -82,6 +84,11 @@ const change = command({
     return { json: await openBank(values, terminal).call('PATCH', toPath`/admin/applications/${id}`, body) }
   },
 })
+
+function readYesNo(name: string, given: string | undefined): boolean | undefined {
+  if (given !== undefined && given !== 'yes' && given !== 'no') throw usageFault(`${name} is yes or no`)
+  return given === undefined ? undefined : given === 'yes'
+}
 
 const addVersion = command({
   name: 'add-version',

@@ -54,6 +54,7 @@ function toApplication({ id, name, isDefault, ...application }: ServerApplicatio
     algorithms: application.algorithms.toSorted(),
     isProtocol3Admitted: application.isProtocol3Admitted,
     minimumProtocolVersion: application.minimumProtocolVersion,
+    isMultiDevice: application.isMultiDevice,
     vaultFactors: application.vaultFactors.toSorted(),
     roles: application.roles.toSorted(),
     customObject: application.customObject,

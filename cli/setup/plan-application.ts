@@ -11,6 +11,7 @@ const SETTINGS = [
   'algorithms',
   'isProtocol3Admitted',
   'minimumProtocolVersion',
+  'isMultiDevice',
   'vaultFactors',
   'roles',
   'customObject',

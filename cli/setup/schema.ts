@@ -128,6 +128,7 @@ const Application = Type.Object(
     ),
     algorithms: Type.Optional(setOf(oneOf(['EC_P384', 'EC_P384_ML_L3', 'EC_P384_ML_L5']), 'algorithms', 1)),
     isProtocol3Admitted: Type.Optional(Flag),
+    isMultiDevice: Type.Optional(Flag),
     minimumProtocolVersion: Type.Optional(orNull(oneOf(['3.0', '3.1', '3.2', '3.3', '4.0']))),
     vaultFactors: Type.Optional(setOf(oneOf(['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']), 'factors')),
     roles: Type.Optional(

@@ -6,7 +6,7 @@ import type { SetupApplication, SetupRule, SetupTemplate, SetupText, SetupUser, 
 type Item = NonNullable<SetupApplication['config']>[number]
 type Settings = Pick<
   SetupApplication,
-  'algorithms' | 'isProtocol3Admitted' | 'minimumProtocolVersion' | 'vaultFactors' | 'roles' | 'customObject'
+  'algorithms' | 'isProtocol3Admitted' | 'minimumProtocolVersion' | 'isMultiDevice' | 'vaultFactors' | 'roles' | 'customObject'
 >
 
 export interface ServerPin {
@@ -101,6 +101,7 @@ async function readApplication(read: Read, id: string, webhooks: readonly Server
     algorithms: settings.algorithms,
     isProtocol3Admitted: settings.isProtocol3Admitted,
     minimumProtocolVersion: settings.minimumProtocolVersion ?? null,
+    isMultiDevice: settings.isMultiDevice,
     vaultFactors: settings.vaultFactors,
     roles: settings.roles,
     customObject: settings.customObject ?? null,

@@ -50,6 +50,7 @@ export type CloudCode =
   | SharedCode
   | OperationFailure
   | RegistrationFailure
+  | 'REGISTRATION_NOT_ALLOWED'
   | 'CREDENTIALS_INVALID'
   | 'ROLE_FORBIDDEN'
   | 'OTP_INVALID'

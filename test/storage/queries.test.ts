@@ -440,7 +440,11 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findRegistrationToCommit: (db) => activationCommit.findRegistrationToCommit(db, { applicationId: 'a', userId: 'u' }),
     'findRegistrationToCommit for several at once': (db) =>
       Promise.all(OWNERS.map((owner) => activationCommit.findRegistrationToCommit(db, owner))),
-    setCommitOtp: (db) => activationCommit.setCommitOtp(db, 'x', bytes, at, { username: 'n', externalUserId: 'e' }),
+    setCommitOtp: (db) =>
+      activationCommit.setCommitOtp(db, { activationId: 'x', from: ['CREATED', 'PENDING_COMMIT'] }, bytes, at, {
+        username: 'n',
+        externalUserId: 'e',
+      }),
     storeOtpFailure: (db) =>
       activationCommit.storeOtpFailure(
         db,

@@ -68,6 +68,16 @@ import {
   registrationRead,
   registrationRemove,
 } from './registration.ts'
+import {
+  furtherChange,
+  furtherCommit,
+  furtherFlags,
+  furtherName,
+  furtherOtp,
+  furtherRemove,
+  furtherState,
+} from './registration-changes.ts'
+import { furtherCreate, furtherHistory, furtherList, furtherRead } from './registrations.ts'
 import { tokenRemove, tokensList } from './tokens.ts'
 
 export const cloudEndpoints = [
@@ -76,6 +86,17 @@ export const cloudEndpoints = [
   registrationChange,
   registrationRemove,
   registrationCommit,
+  furtherCreate,
+  furtherList,
+  furtherRead,
+  furtherHistory,
+  furtherChange,
+  furtherRemove,
+  furtherState,
+  furtherCommit,
+  furtherOtp,
+  furtherName,
+  furtherFlags,
   tokensList,
   tokenRemove,
   operationCreate,

@@ -20,6 +20,11 @@ export const rendering = {
   CREDENTIALS_INVALID: { status: 401, code: 'HTTP_401', message: 'Unauthorized' },
   ROLE_FORBIDDEN: { status: 403, code: 'HTTP_403', message: 'Forbidden' },
   REGISTRATION_EXISTS: { status: 400, code: 'ERROR_REGISTRATION', message: 'The user has a registration already' },
+  REGISTRATION_NOT_ALLOWED: {
+    status: 400,
+    code: 'ERROR_REGISTRATION_NOT_ALLOWED',
+    message: 'The user has a registration that is not complete',
+  },
   REGISTRATION_NOT_FOUND: { status: 400, code: 'ERROR_REGISTRATION_NOT_FOUND', message: 'No such registration' },
   REGISTRATION_CHANGE_REFUSED: {
     status: 400,

@@ -35,6 +35,13 @@ export const Username = Type.String({
   examples: ['bank'],
 })
 
+/** A mark of a registration, which templates and doors may demand. */
+export const Flag = Type.String({
+  pattern: '^[A-Z0-9_]{1,64}$',
+  description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
+  examples: ['VERIFIED'],
+})
+
 /** Which of several phones of a user is meant. */
 export const OfSeveral = Type.Optional(
   Type.String({

@@ -13,6 +13,7 @@ export const rendering = {
   CREDENTIALS_INVALID: { status: 401, code: 'HTTP_401', message: 'Unauthorized' },
   ROLE_FORBIDDEN: { status: 403, code: 'HTTP_403', message: 'Forbidden' },
   REGISTRATION_EXISTS: { status: 400, code: 'ERR0040', message: 'The user has an activation already' },
+  REGISTRATION_NOT_ALLOWED: { status: 400, code: 'ERR0040', message: 'The user has an activation already' },
   REGISTRATION_NOT_FOUND: { status: 400, code: 'ERR0009', message: 'Activation not found' },
   REGISTRATION_CHANGE_REFUSED: { status: 400, code: 'ERR0008', message: 'Incorrect activation state' },
   OPERATION_NOT_FOUND: { status: 400, code: 'ERR0034', message: 'Operation not found' },

@@ -30,6 +30,7 @@ interface Detail {
   readonly qrSignatureCurve: string
   readonly roles: readonly string[]
   readonly minimumProtocolVersion?: string
+  readonly isMultiDevice: boolean
   readonly customObject?: unknown
   readonly versions: readonly { readonly name: string; readonly appKey: string; readonly isSupported: boolean }[]
   readonly serviceBaseUrl: string
@@ -81,6 +82,7 @@ export const application: Page = {
         algorithms: form.all('algorithms'),
         isProtocol3Admitted: form.isChecked('isProtocol3Admitted'),
         minimumProtocolVersion: form.optional('minimumProtocolVersion') ?? null,
+        isMultiDevice: form.isChecked('isMultiDevice'),
         vaultFactors: form.all('vaultFactors'),
         roles: form
           .text('roles')
@@ -162,12 +164,14 @@ const renderSwitch = (call: PageCall, version: string, isSupported: boolean): Ma
     : actionForm(call, 'support', 'Switch on', { tone: 'plain', hidden: { version, isSupported: 'true' } })
 
 function renderSettings(call: PageCall, detail: Detail): Markup {
-  const { algorithms, isProtocol3Admitted, minimumProtocolVersion, vaultFactors, roles, customObject, isDefault } = detail
+  const { algorithms, isProtocol3Admitted, minimumProtocolVersion, vaultFactors, roles, customObject, isDefault, isMultiDevice } =
+    detail
   if (!call.isAdmin) {
     return facts([
       ['Protocol 3', isProtocol3Admitted ? 'admitted' : 'not admitted'],
       ['Algorithms of 4', algorithms.join(', ')],
       ['Oldest version', minimumProtocolVersion ?? 'any'],
+      ['A user has', isMultiDevice ? 'several phones' : 'one phone'],
       ['Vault opens with', vaultFactors.join(', ')],
       roles.length > 0 && ['Roles', roles.join(', ')],
     ])
@@ -177,6 +181,7 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
     fields: html`${checks('Admits', 'isProtocol3Admitted', [['true', 'protocol 3 (3.0 to 3.3)']], isProtocol3Admitted ? ['true'] : [], 'Without it, QR codes are signed for phones of 4.0 only.')}
       ${checks('Algorithms of protocol 4', 'algorithms', ALGORITHMS, algorithms, 'Where none is chosen, all are admitted.')}
       ${select('minimumProtocolVersion', 'Oldest version', VERSIONS, minimumProtocolVersion ?? '', 'Older phones are not bound, and what they sign is refused.')}
+      ${checks('A user may have', 'isMultiDevice', [['true', 'several phones']], isMultiDevice ? ['true'] : [], 'Not taken back while a user has several.')}
       ${checks('The vault opens with', 'vaultFactors', FACTORS, vaultFactors)}
       ${field(call, 'roles', 'Roles', { value: roles.join(' '), hint: 'For the back end, separated by spaces.' })}
       ${field(call, 'customObject', 'Custom object', { value: custom, rows: 4, hint: 'JSON that anybody may read in the status of an activation.' })}`,

@@ -58,7 +58,7 @@ interface Detail extends ListedRegistration {
 const read = ({ api, application = '', params: { id = '' }, query: { before } }: PageCall): Promise<Detail> =>
   api.get<Detail>(at`/admin/applications/${application}/registrations/${id}`, { before })
 
-/** The bank's API names the user, who may have another phone by now: then the page is out of date, and nothing is done. */
+/** A page that is out of date does nothing. */
 async function readLive(call: PageCall): Promise<Detail> {
   const detail = await read(call)
   if (detail.state === 'REMOVED') throw new Refusal(409, 'The registration is removed already', [])
@@ -66,11 +66,10 @@ async function readLive(call: PageCall): Promise<Detail> {
 }
 
 const change = (what: 'BLOCK' | 'UNBLOCK' | 'REMOVE', said: Done) => async (call: PageCall) => {
-  const { userId, activationId } = await readLive(call)
+  const { activationId } = await readLive(call)
   const blockReason = call.form.optional('blockReason')
   const externalUserId = call.session.caller.username
-  await call.api.send('PUT', '/registration', {
-    userId,
+  await call.api.send('PUT', at`/v2/registrations/${activationId}`, {
     change: what,
     externalUserId,
     ...(blockReason !== undefined && { blockReason }),
@@ -120,6 +119,7 @@ export const registration: Page = {
       const otp = call.form.optional('otp')
       await call.api.send('POST', at`/admin/applications/${call.application ?? ''}/registrations/commit`, {
         userId,
+        registrationId: activationId,
         externalUserId: call.session.caller.username,
         ...(otp !== undefined && { otp }),
       })
@@ -142,13 +142,13 @@ export const registration: Page = {
 
 /** What else there is of the user. */
 const renderLinks = (call: PageCall, userId: string): Markup =>
-  html`<a class="button is-plain" href="${link(call, '/operations', { userId })}">Operations</a><a class="button is-plain" href="${link(call, '/inbox', { userId })}">Inbox</a>`
+  html`<a class="button is-plain" href="${link(call, '/registrations', { userId })}">Phones</a><a class="button is-plain" href="${link(call, '/operations', { userId })}">Operations</a><a class="button is-plain" href="${link(call, '/inbox', { userId })}">Inbox</a>`
 
 /** Only who may bind phones is shown the code. */
-async function renderScan(call: PageCall, { userId, timestampExpires }: Detail): Promise<Markup> {
+async function renderScan(call: PageCall, { userId, activationId, timestampExpires }: Detail): Promise<Markup> {
   const ends = timestampExpires !== undefined && html`<small>ends ${ago(call.now, timestampExpires)}</small>`
   const answer = call.isActing
-    ? await unlessRefused(call.api.get<{ activationQrCodeData?: string }>('/registration', { userId }))
+    ? await unlessRefused(call.api.get<{ activationQrCodeData?: string }>(at`/v2/registrations/${activationId}`))
     : undefined
   const text = answer?.activationQrCodeData
   if (text === undefined)

@@ -76,10 +76,10 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
   return rows.length === 1
 }
 
-/** Sets the OTP that the commit of an activation demands; false unless it waits for one. */
+/** Sets the OTP that the commit of an activation demands; false unless it waits for one, in one of the states `from`. */
 export async function setCommitOtp(
   db: Db,
-  activationId: string,
+  { activationId, from }: { readonly activationId: string; readonly from: readonly ('CREATED' | 'PENDING_COMMIT')[] },
   otpHash: Uint8Array,
   at: Date,
   { username, externalUserId }: ChangedBy,
@@ -87,7 +87,7 @@ export async function setCommitOtp(
   const { rows } = await sql`
     with changed as (
       update activation set otp_hash = ${otpHash}, row_version = row_version + 1
-      where activation_id = ${activationId} and commit_phase = 'ON_COMMIT' and state in ('CREATED', 'PENDING_COMMIT') and expires_at > ${at}
+      where activation_id = ${activationId} and commit_phase = 'ON_COMMIT' and state = any(${[...from]}::text[]) and expires_at > ${at}
       returning activation_id, application_id, user_id, state
     ), history as (
       ${insertHistoryFrom(sql`changed`, {

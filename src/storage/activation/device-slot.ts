@@ -56,3 +56,12 @@ export async function emptySlots(tx: Tx, applicationId: string, limit: number): 
   )
   return rows.length
 }
+
+/** Keeps out until the end of the transaction who would make another registration of this user after the same look. */
+export async function lockNewRegistrations(
+  tx: Tx,
+  { applicationId, userId }: { readonly applicationId: string; readonly userId: string },
+): Promise<void> {
+  const name = JSON.stringify(['pawl.registration', applicationId, userId])
+  await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx)
+}

@@ -40,6 +40,8 @@ export interface RegistrationSearch {
   readonly userIdPrefix: string | null
   readonly state: ActivationState | null
   readonly protocolVersion: number | null
+  readonly flag?: string | null
+  readonly usedBefore?: Date | null
   /** The last one of the page before. */
   readonly after: { readonly createdAt: Date; readonly activationId: string } | null
   readonly at: Date
@@ -48,24 +50,44 @@ export interface RegistrationSearch {
 
 /** Activations of an application in every state, newest first. */
 export async function listRegistrations(db: Db, search: RegistrationSearch): Promise<ListedRegistrationRow[]> {
+  const { rows } = await composeSearch<ListedRegistrationRow>(
+    search,
+    sql`activation_id as "activationId", user_id as "userId", ${effectiveStateAt(search.at)} as state, name, platform, device_info as "deviceInfo",
+      protocol_version as "protocolVersion", algorithm, created_at as "createdAt", last_used_at as "lastUsedAt"`,
+  ).execute(db)
+  return rows
+}
+
+/** The same with everything but keys. */
+export async function searchRegistrationDetails(db: Db, search: RegistrationSearch): Promise<RegistrationDetailRow[]> {
+  const { rows } = await composeSearch<DetailColumns>(search, selectDetail(search.at)).execute(db)
+  return rows.map(toDetail)
+}
+
+function composeSearch<Row>(search: RegistrationSearch, columns: RawBuilder<unknown>): RawBuilder<Row> {
   const state = effectiveStateAt(search.at)
+  const { flag = null, usedBefore = null } = search
   const conditions = [
     sql`application_id = ${search.applicationId}`,
     ...(search.userId === null ? [] : [sql`user_id = ${search.userId}`]),
     ...(search.userIdPrefix === null ? [] : [beginsWith('activation', search.userIdPrefix)]),
     ...(search.state === null ? [] : [sql`${state} = ${search.state} and ${STORED_AS[search.state]}`]),
     ...(search.protocolVersion === null ? [] : [sql`protocol_version = ${search.protocolVersion}`]),
+    ...(flag === null ? [] : [hasFlag(flag)]),
+    ...(usedBefore === null ? [] : [wasUsedBefore(usedBefore)]),
     ...(search.after === null
       ? []
       : [sql`(created_at, activation_id) < (${search.after.createdAt}::timestamptz, ${search.after.activationId}::text)`]),
   ]
-  const { rows } = await sql<ListedRegistrationRow>`
-    select activation_id as "activationId", user_id as "userId", ${state} as state, name, platform, device_info as "deviceInfo",
-      protocol_version as "protocolVersion", algorithm, created_at as "createdAt", last_used_at as "lastUsedAt"
+  return sql<Row>`
+    select ${columns}
     from activation where ${sql.join(conditions, sql` and `)}
-    order by created_at desc, activation_id desc limit ${search.limit}`.execute(db)
-  return rows
+    order by created_at desc, activation_id desc limit ${search.limit}`
 }
+
+const hasFlag = (flag: string): RawBuilder<boolean> => sql`${flag}::text = any(string_to_array(flags, ','))`
+/** One that was never used counts from its creation. */
+const wasUsedBefore = (time: Date): RawBuilder<boolean> => sql`coalesce(last_used_at, created_at) < ${time}`
 
 /** Everything about an activation but its keys. */
 export interface RegistrationDetailRow extends ListedRegistrationRow {
@@ -126,8 +148,8 @@ export async function listRegistrationDetails(db: Db, search: UsersSearch): Prom
     sql`application_id = ${applicationId}`,
     sql`user_id = any(${[...userIds]}::text[])`,
     ...(states.length === 0 ? [] : [sql`${effectiveStateAt(at)} = any(${[...states]}::text[])`]),
-    ...flags.map((flag) => sql`${flag}::text = any(string_to_array(flags, ','))`),
-    ...(usedBefore === null ? [] : [sql`coalesce(last_used_at, created_at) < ${usedBefore}`]),
+    ...flags.map(hasFlag),
+    ...(usedBefore === null ? [] : [wasUsedBefore(usedBefore)]),
     ...(usedAfter === null ? [] : [sql`coalesce(last_used_at, created_at) > ${usedAfter}`]),
   ]
   const { rows } = await sql<DetailColumns>`

@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { createApplication, readMobileConfiguration, readSdkConfiguration } from '../../../domain/application/application.ts'
 import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
+import { switchMultiDevice } from '../../../domain/application/multi-device.ts'
 import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
 import { formatListenerUrl } from '../../../http/listener-url.ts'
 import { AnyMembers, named, ObjectResponse, ok, withExample } from '../../../http/types.ts'
@@ -43,6 +44,7 @@ const Application = named(
         description: 'older phones are not bound and their codes are refused; every version is taken without it',
       }),
     ),
+    isMultiDevice: Type.Boolean({ description: 'whether a user may have several phones' }),
   }),
 )
 
@@ -93,6 +95,7 @@ const toApplication = ({
   isProtocol3Admitted,
   roles,
   minimumVersion,
+  isMultiDevice,
 }: ApplicationRow) => ({
   id: applicationId,
   isDefault,
@@ -102,6 +105,7 @@ const toApplication = ({
   qrSignatureCurve: qrSignatureCurveOf({ isProtocol3Admitted }),
   roles: [...roles],
   ...(minimumVersion !== null && { minimumProtocolVersion: minimumVersion }),
+  isMultiDevice,
 })
 
 const ApplicationConfiguration = ObjectResponse(
@@ -248,13 +252,17 @@ export const applicationChange = auditedEndpoint({
     roles: Type.Optional(Type.Array(ApplicationRole, { uniqueItems: true, maxItems: 32 })),
     /** Null: any. With 4.0, phones of protocol 3 cannot start their upgrade any more: its start has a code of theirs. */
     minimumProtocolVersion: Type.Optional(Type.Union([Type.String({ enum: PROTOCOL_VERSIONS }), Type.Null()])),
+    isMultiDevice: Type.Optional(
+      Type.Boolean({ description: 'whether a user may have several phones; not taken back while a user has several' }),
+    ),
   }),
   response: ApplicationDetail,
-  async handle({ params: { id }, body, tx }) {
+  async handle({ params: { id }, body, tx, parts }) {
     const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion } = body
     const serialized = customObject && serializeCustomObject(customObject)
     await readApplicationDetail(tx, id)
     if (isDefault) await markDefaultApplication(tx, id)
+    if (body.isMultiDevice !== undefined) await switchMultiDevice(tx, id, body.isMultiDevice, new Date(parts.platform.now()))
     await setApplicationSettings(tx, id, {
       // Possession and knowledge always opens the vault.
       vaultFactors: vaultFactors && [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])],

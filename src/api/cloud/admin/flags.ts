@@ -3,13 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { notFound } from '../../../lib/errors.ts'
 import { findActivationFlags, setActivationFlags } from '../../../storage/activation/flags.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
-import { OfId } from '../fields.ts'
-
-const Flag = Type.String({
-  pattern: '^[A-Z0-9_]{1,64}$',
-  description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
-  examples: ['VERIFIED'],
-})
+import { Flag, OfId } from '../fields.ts'
 
 const Flags = Type.Object({ flags: Type.Array(Flag, { uniqueItems: true, maxItems: 64 }) })
 

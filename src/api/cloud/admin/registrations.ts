@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { commitRegistration, createRegistration, prepareCommit } from '../../../domain/activation/registration.ts'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { named, Ok } from '../../../http/types.ts'
-import { notFound, PawlError } from '../../../lib/errors.ts'
+import { notFound } from '../../../lib/errors.ts'
 import { findRegistrations } from '../../../storage/activation/find.ts'
 import { type HistoryRow, listActivationHistory } from '../../../storage/activation/history.ts'
 import {
@@ -12,13 +12,11 @@ import {
   listRegistrations,
   type RegistrationDetailRow,
 } from '../../../storage/activation/search.ts'
-import type { CommitPhase } from '../../../storage/database/schema.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
+import { HistoryEntry, NEW_REGISTRATION, Phase, toCommitRules, toHistoryEntry } from '../registration-members.ts'
 import { Identifier, OfId, OfSeveral, OptionalText, State, Time, UserId, UserIdPrefix } from '../fields.ts'
 import { Cursor, cutPage, formatCursor, NextCursor, PageLimit, parseCursor } from '../paging.ts'
-
-const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
 
 /** A registration in a list. */
 const ListedRegistration = named(
@@ -62,12 +60,7 @@ const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration>
   ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
 })
 
-const RegistrationRequest = Type.Object({
-  userId: UserId,
-  otp: Type.Optional(Identifier),
-  otpPhase: Type.Optional(Phase),
-  commitPhase: Type.Optional(Phase),
-})
+const RegistrationRequest = Type.Object(NEW_REGISTRATION)
 
 /** POST /admin/applications/{id}/registrations: creates a registration, with an OTP where one is wanted (v3 §8.5). */
 export const administrationRegistrationCreate = auditedEndpoint({
@@ -91,20 +84,6 @@ export const administrationRegistrationCreate = auditedEndpoint({
   },
   audited: auditedRegistration,
 })
-
-/**
- * Where the registration is committed is where its OTP is demanded: an explicit phase of the OTP decides both, and so does an explicit
- * commit phase. Both at once are refused (v3 §8.5).
- */
-function toCommitRules({ otp, otpPhase, commitPhase }: Static<typeof RegistrationRequest>) {
-  const refuse = (hint: string) => {
-    const violations = [{ fieldName: 'otpPhase', hint }]
-    return new PawlError('REQUEST_INVALID', { detail: `otpPhase ${hint}`, violations })
-  }
-  if (otpPhase !== undefined && commitPhase !== undefined) throw refuse('must not be given together with commitPhase')
-  if (otpPhase !== undefined && otp === undefined) throw refuse('must not be given without otp')
-  return { otp: otp ?? null, commitPhase: otpPhase ?? commitPhase ?? ('ON_COMMIT' as const) }
-}
 
 /** POST /admin/applications/{id}/registrations/commit: the bank confirms the device, with its OTP (v3 §8.5). */
 export const administrationRegistrationCommit = auditedEndpoint({
@@ -163,15 +142,6 @@ export const registrationsList = cloudEndpoint({
     const { page, last } = cutPage(rows, limit)
     return { registrations: page.map(toListed), ...(last && { nextCursor: formatCursor(last.createdAt, last.activationId) }) }
   },
-})
-
-const HistoryEntry = Type.Object({
-  /** Absent in the entry of the creation. */
-  from: Type.Optional(Type.String()),
-  to: Type.String(),
-  reason: Type.Optional(Type.String()),
-  externalUserId: Type.Optional(Type.String()),
-  timestamp: Time,
 })
 
 const RegistrationDetail = named(
@@ -251,13 +221,7 @@ const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): S
   ...(row.extras !== null && { extras: row.extras }),
   ...(row.externalId !== null && { externalId: row.externalId }),
   ...((row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && { timestampExpires: row.expiresAt.getTime() }),
-  history: history.map(({ fromState, toState, reason, externalUserId, occurredAt }) => ({
-    ...(fromState !== null && { from: fromState }),
-    to: toState,
-    ...(reason !== null && { reason }),
-    ...(externalUserId !== null && { externalUserId }),
-    timestamp: occurredAt.getTime(),
-  })),
+  history: history.map(toHistoryEntry),
 })
 
 const HISTORY_ROWS = 100

@@ -4,7 +4,7 @@ import { type ErrorCode, PawlError } from '../../../lib/errors.ts'
 import type { Pool, Tx } from '../../../storage/database/database.ts'
 import type { RegistrationDetailRow } from '../../../storage/activation/search.ts'
 import type { ReferenceCall } from '../endpoint.ts'
-import { findOwn, refuseState } from './own.ts'
+import { findOwn, refuseState } from '../../cloud/own-registration.ts'
 
 /** What an activation becomes. */
 export type Target = 'ACTIVE' | 'BLOCKED' | 'REMOVED'

@@ -4,7 +4,7 @@ import { commitRegistration } from '../../../domain/activation/registration.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
 import { ActivationId, Optional } from '../members.ts'
-import { findOwn, refuseState } from './own.ts'
+import { findOwn, refuseState } from '../../cloud/own-registration.ts'
 
 export const commitActivation = (dialect: Dialect) =>
   referenceEndpoint(dialect, {

@@ -7,7 +7,7 @@ import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, type ReferenceCall, referenceEndpoint } from '../endpoint.ts'
 import { ActivationId, Names } from '../members.ts'
 import { refuse } from '../../door/members.ts'
-import { findOwn, refuseState } from './own.ts'
+import { findOwn, refuseState } from '../../cloud/own-registration.ts'
 
 const FLAGS_MAX = 64
 

@@ -4,7 +4,7 @@ import { listActivationHistory } from '../../../storage/activation/history.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
 import { ActivationId, Iso, toTime, TimeGiven } from '../members.ts'
-import { findOwn } from './own.ts'
+import { findOwn } from '../../cloud/own-registration.ts'
 
 export const activationHistory = (dialect: Dialect) =>
   referenceEndpoint(dialect, {

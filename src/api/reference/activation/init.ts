@@ -1,10 +1,8 @@
 // activation/init: creates a registration with an activation code (cloud §15.2).
 import { type Static, Type } from '@sinclair/typebox'
-import { createRegistration, type RegistrationRules } from '../../../domain/activation/registration.ts'
+import { createFurther } from '../../../domain/activation/further.ts'
+import type { RegistrationRules } from '../../../domain/activation/registration.ts'
 import { AnyMembers, OptionalOrNull } from '../../../http/types.ts'
-import { holdChanges } from '../../../log/held-events.ts'
-import { setActivationFlags } from '../../../storage/activation/flags.ts'
-import { inTransaction } from '../../../storage/database/database.ts'
 import type { CommitPhase } from '../../../storage/database/schema.ts'
 import { Identifier, UserId } from '../../cloud/fields.ts'
 import { refuse } from '../../door/members.ts'
@@ -57,21 +55,9 @@ export const initActivation = (dialect: Dialect) =>
       requireNoData(request.additionalData)
       for (const member of ['parentActivationId', 'transferType'] as const)
         if (typeof request[member] === 'string') throw refuse(member, 'is not offered: no activation is made from another one')
-      const rules = { ...(await readRules(parts, request)), isFurther: true }
-      const { events, tell } = holdChanges(parts.events)
-      const created = await inTransaction(parts.db, async (tx) => {
-        const registration = await createRegistration({ ...parts, events, db: tx }, { applicationId, userId }, rules)
-        if (registration !== undefined && flags && flags.length > 0)
-          await setActivationFlags(
-            tx,
-            registration.activationId,
-            [...new Set(flags)],
-            new Date(parts.platform.now()),
-            caller.username,
-          )
-        return registration
-      })
-      tell()
+      const rules = await readRules(parts, request)
+      const more = { flags: flags ?? [], isOnlyOneIncomplete: false, username: caller.username }
+      const created = await createFurther(parts, { applicationId, userId }, { ...rules, ...more })
       if (created === undefined) throw foreignApplication()
       const { activationId, activationQrCodeData } = created
       const [activationCode = '', activationSignature = ''] = activationQrCodeData.split('#')

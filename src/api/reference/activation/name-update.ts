@@ -5,7 +5,7 @@ import { renameActivation } from '../../../storage/activation/change.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
 import { ActivationId, Optional, StateName } from '../members.ts'
-import { findOwn, refuseState } from './own.ts'
+import { findOwn, refuseState } from '../../cloud/own-registration.ts'
 
 export const updateName = (dialect: Dialect) =>
   referenceEndpoint(dialect, {

@@ -5,7 +5,7 @@ import { Identifier } from '../../cloud/fields.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
 import { ActivationId, Optional } from '../members.ts'
-import { findOwn, refuseState } from './own.ts'
+import { findOwn, refuseState } from '../../cloud/own-registration.ts'
 
 export const updateOtp = (dialect: Dialect) =>
   referenceEndpoint(dialect, {
@@ -22,7 +22,13 @@ export const updateOtp = (dialect: Dialect) =>
       const { state } = await findOwn(call, activationId)
       const otpHash = await parts.activationOtps.hash(activationOtp)
       const by = { username: caller.username, externalUserId }
-      const isUpdated = await setCommitOtp(parts.db, activationId, otpHash, new Date(parts.platform.now()), by)
+      const isUpdated = await setCommitOtp(
+        parts.db,
+        { activationId, from: ['CREATED', 'PENDING_COMMIT'] },
+        otpHash,
+        new Date(parts.platform.now()),
+        by,
+      )
       if (!isUpdated) refuseState(state)
       return { activationId, updated: true }
     },

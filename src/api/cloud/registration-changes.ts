@@ -1,0 +1,209 @@
+// Changes below /v2/registrations/{id}, and of several registrations at once. Spec: cloud §16.3.
+import { Type } from '@sinclair/typebox'
+import { changeRegistration, commitRegistration } from '../../domain/activation/registration.ts'
+import { NotBlank, Ok } from '../../http/types.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { holdChanges } from '../../log/held-events.ts'
+import { renameActivation } from '../../storage/activation/change.ts'
+import { setCommitOtp } from '../../storage/activation/commit.ts'
+import { setActivationFlags } from '../../storage/activation/flags.ts'
+import { inTransaction } from '../../storage/database/database.ts'
+import { applicationOf } from './application-of.ts'
+import { type CloudCall, cloudEndpoint } from './endpoint.ts'
+import { Flag, Identifier, OfId, OptionalText } from './fields.ts'
+import { findOwn, findOwnLive, refuseState } from './own-registration.ts'
+
+const WRITERS = ['admin', 'integration'] as const
+const DONE = { status: 'OK' as const }
+
+const Change = Type.Unsafe<'BLOCK' | 'UNBLOCK' | 'REMOVE'>(Type.String({ enum: ['BLOCK', 'UNBLOCK', 'REMOVE'] }))
+const CHANGE = { change: Change, externalUserId: OptionalText, blockReason: OptionalText }
+
+/** What a change says, beside the registrations that it is of. */
+interface WantedChange {
+  readonly change: 'BLOCK' | 'UNBLOCK' | 'REMOVE'
+  readonly externalUserId?: string | null
+  readonly blockReason?: string | null
+}
+
+/** The registration that is named, within the application of the credential, and on whose word it changes. */
+const callOf = async (call: CloudCall<unknown, unknown, { readonly id: string }>, externalUserId: string | null = null) => ({
+  own: { parts: call.parts, applicationId: await applicationOf(call) },
+  id: call.params.id,
+  by: { username: call.caller.username, externalUserId },
+  at: () => new Date(call.parts.platform.now()),
+})
+
+/** Throws REGISTRATION_NOT_FOUND for a registration of another application, and REGISTRATION_CHANGE_REFUSED where its state does not allow it. */
+async function changeOwn(
+  { parts, caller }: Pick<CloudCall, 'caller'> & { readonly parts: Parameters<typeof changeRegistration>[0] },
+  applicationId: string,
+  activationId: string,
+  { change, externalUserId, blockReason }: WantedChange,
+): Promise<void> {
+  const { userId } = await findOwnLive({ parts, applicationId }, activationId)
+  await changeRegistration(
+    parts,
+    { applicationId, userId, activationId },
+    { change, reason: blockReason ?? null, externalUserId: externalUserId ?? null, verifiedBy: caller.username },
+  )
+}
+
+/** PUT /v2/registrations/{id} (cloud §16.3). */
+export const furtherChange = cloudEndpoint({
+  method: 'PUT',
+  path: '/v2/registrations/:id',
+  operationId: 'changeRegistrationOfId',
+  summary: 'Blocks, unblocks or removes one registration',
+  description: '`BLOCK` is for ACTIVE ones; it also makes a temporary block, which is seen as BLOCKED, one that lasts.',
+  errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
+  roles: WRITERS,
+  params: OfId,
+  body: Type.Object(CHANGE),
+  response: Ok,
+  async handle(call) {
+    await changeOwn(call, await applicationOf(call), call.params.id, call.body)
+    return DONE
+  },
+})
+
+/** DELETE /v2/registrations/{id} (cloud §16.3). */
+export const furtherRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/v2/registrations/:id',
+  operationId: 'removeRegistrationOfId',
+  summary: 'Removes one registration',
+  errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
+  roles: WRITERS,
+  params: OfId,
+  response: Ok,
+  async handle(call) {
+    await changeOwn(call, await applicationOf(call), call.params.id, { change: 'REMOVE' })
+    return DONE
+  },
+})
+
+/** POST /v2/registrations/state (cloud §16.3). */
+export const furtherState = cloudEndpoint({
+  method: 'POST',
+  path: '/v2/registrations/state',
+  operationId: 'changeRegistrations',
+  summary: 'Blocks, unblocks or removes several registrations, all or none',
+  errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
+  roles: WRITERS,
+  body: Type.Object({
+    registrationIds: Type.Array(Identifier, { minItems: 1, maxItems: 100, uniqueItems: true }),
+    ...CHANGE,
+  }),
+  response: Ok,
+  async handle(call) {
+    const { parts, caller, body } = call
+    const applicationId = await applicationOf(call)
+    const { events, tell } = holdChanges(parts.events)
+    await inTransaction(parts.db, async (tx) => {
+      // In one order, so that two requests do not wait for each other.
+      for (const id of body.registrationIds.toSorted())
+        await changeOwn({ parts: { ...parts, events, db: tx }, caller }, applicationId, id, body).catch((error: unknown) => {
+          throw error instanceof PawlError ? nameRegistration(error, id) : error
+        })
+    })
+    tell()
+    return DONE
+  },
+})
+
+/** The same refusal, which says of which registration it is. */
+const nameRegistration = ({ code, message, retryAfterSeconds }: PawlError, id: string): PawlError =>
+  new PawlError(code, {
+    detail: message,
+    violations: [
+      { fieldName: 'registrationIds', invalidValue: id.slice(0, 128), hint: 'nothing was changed because of this one' },
+    ],
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  })
+
+/** POST /v2/registrations/{id}/commit (cloud §16.3, v3 §8.5). */
+export const furtherCommit = cloudEndpoint({
+  method: 'POST',
+  path: '/v2/registrations/:id/commit',
+  operationId: 'commitRegistrationOfSeveral',
+  summary: 'Confirms the device of one registration',
+  errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED', 'OTP_INVALID'],
+  roles: WRITERS,
+  params: OfId,
+  body: Type.Object({ externalUserId: OptionalText, otp: OptionalText }),
+  response: Ok,
+  async handle(call) {
+    const { own, id, by } = await callOf(call, call.body.externalUserId)
+    const { userId, state } = await findOwn(own, id)
+    if (state !== 'PENDING_COMMIT') refuseState(state)
+    await commitRegistration(
+      own.parts,
+      { applicationId: own.applicationId, userId, activationId: id },
+      { otp: call.body.otp ?? null, externalUserId: by.externalUserId, verifiedBy: by.username },
+    )
+    return DONE
+  },
+})
+
+/** PUT /v2/registrations/{id}/otp (cloud §16.3). */
+export const furtherOtp = cloudEndpoint({
+  method: 'PUT',
+  path: '/v2/registrations/:id/otp',
+  operationId: 'replaceRegistrationOtp',
+  summary: 'Sets the one-time password that the commit of one registration demands',
+  description: 'Only of one that is PENDING_COMMIT, and is committed ON_COMMIT.',
+  errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
+  roles: WRITERS,
+  params: OfId,
+  body: Type.Object({ otp: Identifier, externalUserId: OptionalText }),
+  response: Ok,
+  async handle(call) {
+    const { own, id, by, at } = await callOf(call, call.body.externalUserId)
+    const { state, commitPhase } = await findOwn(own, id)
+    if (state !== 'PENDING_COMMIT' || commitPhase !== 'ON_COMMIT') refuseState(state)
+    const otpHash = await own.parts.activationOtps.hash(call.body.otp)
+    const isSet = await setCommitOtp(own.parts.db, { activationId: id, from: ['PENDING_COMMIT'] }, otpHash, at(), by)
+    if (!isSet) refuseState(state)
+    return DONE
+  },
+})
+
+/** PUT /v2/registrations/{id}/name (cloud §16.3). */
+export const furtherName = cloudEndpoint({
+  method: 'PUT',
+  path: '/v2/registrations/:id/name',
+  operationId: 'renameRegistration',
+  summary: 'Renames the phone of one registration',
+  description: 'Only of one that is ACTIVE or BLOCKED.',
+  errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
+  roles: WRITERS,
+  params: OfId,
+  body: Type.Object({ name: NotBlank(255), externalUserId: OptionalText }),
+  response: Ok,
+  async handle(call) {
+    const { own, id, by, at } = await callOf(call, call.body.externalUserId)
+    const { state } = await findOwn(own, id)
+    if (!(await renameActivation(own.parts.db, id, call.body.name, at(), by))) refuseState(state)
+    return DONE
+  },
+})
+
+/** PUT /v2/registrations/{id}/flags (cloud §16.3). */
+export const furtherFlags = cloudEndpoint({
+  method: 'PUT',
+  path: '/v2/registrations/:id/flags',
+  operationId: 'replaceRegistrationFlags',
+  summary: 'Replaces the flags of one registration',
+  errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
+  roles: WRITERS,
+  params: OfId,
+  body: Type.Object({ flags: Type.Array(Flag, { uniqueItems: true, maxItems: 64 }) }),
+  response: Ok,
+  async handle(call) {
+    const { own, id, by, at } = await callOf(call)
+    const { state } = await findOwn(own, id)
+    if (!(await setActivationFlags(own.parts.db, id, call.body.flags, at(), by.username))) refuseState(state)
+    return DONE
+  },
+})

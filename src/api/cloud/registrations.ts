@@ -1,0 +1,234 @@
+// /v2/registrations: registrations by their ids, of users who may have several phones. Spec: cloud §16.
+import { type Static, Type } from '@sinclair/typebox'
+import { createFurther } from '../../domain/activation/further.ts'
+import { openQrText, readRegistration } from '../../domain/activation/registration.ts'
+import { named } from '../../http/types.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { listActivationHistory } from '../../storage/activation/history.ts'
+import { type RegistrationDetailRow, searchRegistrationDetails } from '../../storage/activation/search.ts'
+import { applicationOf, refuseWithoutApplication } from './application-of.ts'
+import { type CloudCall, cloudEndpoint } from './endpoint.ts'
+import { Flag, OfId, OptionalTime, State, Time, UserId } from './fields.ts'
+import { findOwn } from './own-registration.ts'
+import { Cursor, cutPage, formatCursor, NextCursor, PageLimit, parseCursor } from './paging.ts'
+import { HistoryEntry, NEW_REGISTRATION, Phase, toCommitRules, toHistoryEntry } from './registration-members.ts'
+
+const READERS = ['admin', 'integration', 'read-only'] as const
+const ID = '3f2504e0-4f89-41d3-9a0c-0305e82c3301'
+const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
+
+const REGISTRATION = {
+  registrationId: Type.String({ description: 'the id of the activation', examples: [ID] }),
+  userId: Type.String(),
+  state: State,
+  name: Type.Optional(Type.String()),
+  platform: Type.Optional(Type.String()),
+  deviceInfo: Type.Optional(Type.String()),
+  protocolVersion: Type.Optional(Type.Integer({ description: 'generation, from the key exchange on: 3 or 4' })),
+  algorithm: Type.Optional(Type.String({ description: 'of the key agreement, in protocol 4' })),
+  flags: Type.Array(Type.String()),
+  blockReason: Type.Optional(Type.String()),
+  timestampBlockExpire: Type.Optional(Time),
+  failedAttempts: Type.Integer(),
+  maxFailedAttempts: Type.Integer(),
+  commitPhase: Phase,
+  isOtpDemanded: Type.Boolean({ description: 'whether an OTP is still to be given' }),
+  timestampCreated: Time,
+  timestampLastUsed: Type.Optional(Time),
+  timestampExpires: Type.Optional(Type.Integer({ description: 'in the states CREATED and PENDING_COMMIT' })),
+}
+
+const toRegistration = (row: RegistrationDetailRow) => {
+  const isWaiting = row.state === 'CREATED' || row.state === 'PENDING_COMMIT'
+  return {
+    registrationId: row.activationId,
+    userId: row.userId,
+    state: row.state,
+    ...(row.name !== null && { name: row.name }),
+    ...(row.platform !== null && { platform: row.platform }),
+    ...(row.deviceInfo !== null && { deviceInfo: row.deviceInfo }),
+    ...(row.protocolVersion !== null && { protocolVersion: row.protocolVersion }),
+    ...(row.algorithm !== null && { algorithm: row.algorithm }),
+    flags: [...row.flags],
+    ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
+    ...(row.blockExpiresAt !== null && { timestampBlockExpire: row.blockExpiresAt.getTime() }),
+    failedAttempts: row.failedAttempts,
+    maxFailedAttempts: row.maxFailedAttempts,
+    commitPhase: row.commitPhase,
+    isOtpDemanded: row.hasOtp && row.state !== 'REMOVED',
+    timestampCreated: row.createdAt.getTime(),
+    ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
+    ...(isWaiting && { timestampExpires: row.expiresAt.getTime() }),
+  }
+}
+
+const FurtherRegistration = Type.Object({
+  ...NEW_REGISTRATION,
+  flags: Type.Optional(Type.Array(Flag, { uniqueItems: true, maxItems: 64 })),
+  maxFailedAttempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 64 })),
+  expiresAt: OptionalTime,
+})
+
+/** POST /v2/registrations (cloud §16.2). */
+export const furtherCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/v2/registrations',
+  operationId: 'createFurtherRegistration',
+  summary: 'Creates a registration, beside others where a user may have several',
+  description:
+    'The whole `activationQrCodeData` is the content of the QR code; its part before `#` is the activation code for typing. `expiresAt` is the ' +
+    'end of what key exchange and commit may wait for.',
+  errors: ['REGISTRATION_EXISTS', 'REGISTRATION_NOT_FOUND', 'REGISTRATION_NOT_ALLOWED'],
+  roles: ['admin', 'integration'],
+  query: Type.Object({
+    incompleteStatusCheck: Type.Optional(
+      Type.Boolean({ description: 'true refuses it while another one of the user is CREATED or PENDING_COMMIT' }),
+    ),
+  }),
+  body: FurtherRegistration,
+  response: Type.Object({
+    registrationId: Type.String({ examples: [ID] }),
+    activationQrCodeData: Type.String({ examples: [QR_TEXT] }),
+  }),
+  async handle(call) {
+    const { body, parts, caller, query } = call
+    const applicationId = await applicationOf(call)
+    const { otp, commitPhase } = toCommitRules(body)
+    const created = await createFurther(
+      parts,
+      { applicationId, userId: body.userId },
+      {
+        commitPhase,
+        expiresAt: readEnd(call),
+        otpHash: otp === null ? null : await parts.activationOtps.hash(otp),
+        maxFailedAttempts: body.maxFailedAttempts,
+        flags: body.flags ?? [],
+        isOnlyOneIncomplete: query.incompleteStatusCheck === true,
+        username: caller.username,
+      },
+    )
+    if (created === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+    return { registrationId: created.activationId, activationQrCodeData: created.activationQrCodeData }
+  },
+})
+
+/** Throws REQUEST_INVALID for a time that is over. */
+function readEnd({ body: { expiresAt }, parts }: CloudCall<Static<typeof FurtherRegistration>>): Date | undefined {
+  if (expiresAt === undefined) return undefined
+  if (expiresAt > parts.platform.now()) return new Date(expiresAt)
+  const violations = [{ fieldName: 'expiresAt', invalidValue: String(expiresAt), hint: 'must be in the future' }]
+  throw new PawlError('REQUEST_INVALID', { detail: 'expiresAt is over', violations })
+}
+
+/** GET /v2/registrations (cloud §16.2). */
+export const furtherList = cloudEndpoint({
+  method: 'GET',
+  path: '/v2/registrations',
+  operationId: 'searchRegistrations',
+  summary: 'Registrations of the application, or of one user',
+  description: 'The newest first. One that was never used counts as used when it was created.',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: READERS,
+  query: Type.Object({
+    userId: Type.Optional(UserId),
+    state: Type.Optional(State),
+    flag: Type.Optional(Flag),
+    lastUsedBefore: OptionalTime,
+    limit: PageLimit(100),
+    cursor: Cursor,
+  }),
+  response: Type.Object({
+    registrations: Type.Array(named('RegistrationOfSeveral', Type.Object(REGISTRATION))),
+    nextCursor: NextCursor,
+  }),
+  async handle(call) {
+    const { userId, state, flag, lastUsedBefore, limit = PAGE_ROWS, cursor } = call.query
+    const { db, platform } = call.parts
+    const place = cursor === undefined ? undefined : parseCursor(cursor)
+    const rows = await searchRegistrationDetails(db, {
+      applicationId: await applicationOf(call),
+      userId: userId ?? null,
+      userIdPrefix: null,
+      state: state ?? null,
+      protocolVersion: null,
+      flag: flag ?? null,
+      usedBefore: lastUsedBefore === undefined ? null : new Date(lastUsedBefore),
+      after: place ? { createdAt: place.createdAt, activationId: place.id } : null,
+      at: new Date(platform.now()),
+      limit: limit + 1,
+    })
+    const { page, last } = cutPage(rows, limit)
+    const next = last && { nextCursor: formatCursor(last.createdAt, last.activationId) }
+    return { registrations: page.map(toRegistration), ...next }
+  },
+})
+
+/** GET /v2/registrations/{id} (cloud §16.2). */
+export const furtherRead = cloudEndpoint({
+  method: 'GET',
+  path: '/v2/registrations/:id',
+  operationId: 'readRegistrationOfSeveral',
+  summary: 'State and device of one registration',
+  description:
+    'A registration that is REMOVED is read as well. The content of the QR code is there while it is CREATED, and not for a caller who may only ' +
+    'read; the fingerprint from the key exchange on.',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: READERS,
+  params: OfId,
+  response: named(
+    'RegistrationOfId',
+    Type.Object({
+      ...REGISTRATION,
+      activationQrCodeData: Type.Optional(Type.String({ examples: [QR_TEXT] })),
+      activationFingerprint: Type.Optional(Type.String({ examples: ['74618273'] })),
+      extras: Type.Optional(Type.String()),
+      externalId: Type.Optional(Type.String()),
+    }),
+  ),
+  async handle(call) {
+    const { parts, caller } = call
+    const applicationId = await applicationOf(call)
+    const row = await findOwn({ parts, applicationId }, call.params.id)
+    // Everybody who has the code can bind a phone.
+    const mayBind = row.state === 'CREATED' && caller.role !== 'read-only'
+    const owner = { applicationId, userId: row.userId, activationId: row.activationId }
+    const waiting = mayBind ? await readRegistration(parts, owner) : undefined
+    return {
+      ...toRegistration(row),
+      ...(waiting && { activationQrCodeData: openQrText(parts, owner, waiting) }),
+      ...(row.activationFingerprint !== null && { activationFingerprint: row.activationFingerprint }),
+      ...(row.extras !== null && { extras: row.extras }),
+      ...(row.externalId !== null && { externalId: row.externalId }),
+    }
+  },
+})
+
+/** GET /v2/registrations/{id}/history (cloud §16.2). */
+export const furtherHistory = cloudEndpoint({
+  method: 'GET',
+  path: '/v2/registrations/:id/history',
+  operationId: 'readRegistrationHistory',
+  summary: 'What became of one registration',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: READERS,
+  params: OfId,
+  query: Type.Object({
+    limit: PageLimit(1_000),
+    before: Type.Optional(
+      Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another answer', examples: ['100'] }),
+    ),
+  }),
+  response: Type.Object({
+    history: Type.Array(HistoryEntry, { description: 'the newest first' }),
+    next: Type.Optional(Type.String({ description: 'leads to older entries; absent when there are none' })),
+  }),
+  async handle(call) {
+    const { limit = PAGE_ROWS, before = null } = call.query
+    const { parts, params } = call
+    await findOwn({ parts, applicationId: await applicationOf(call) }, params.id)
+    const { page, last } = cutPage(await listActivationHistory(parts.db, params.id, { limit: limit + 1, before }), limit)
+    return { history: page.map(toHistoryEntry), ...(last && { next: last.sequence }) }
+  },
+})
+
+const PAGE_ROWS = 50
