@@ -93,15 +93,22 @@ const offline = command({
     ...BANK_OPTIONS,
     ...OTP_FILE,
     nonce: text('TEXT', 'the nonce that came with the QR code'),
+    registration: text('ID', 'the phone that scans it, where the user has several: the id that registration list shows'),
     withoutQr: flag('draws no QR code'),
   },
   examples: ['operation offline 0190b5a4-…', 'operation offline 0190b5a4-… --otp-file otp.txt --nonce jEgj…'],
-  run: async ({ words: [operationId, given], values: { otpFile, nonce, withoutQr, ...values }, terminal }) => {
+  run: async ({
+    words: [operationId, given],
+    values: { otpFile, nonce, registration: registrationId, withoutQr, ...values },
+    terminal,
+  }) => {
     const otp = readOtp(given, otpFile, terminal)
     const bank = openBank(values, terminal)
     if (otp !== undefined)
-      return { json: await bank.call('POST', '/operations/offline/otp', compact({ operationId, otp, nonce })) }
-    const json = (await bank.call('GET', `/operations/offline/qr${toQuery({ operationId })}`)) as { operationQrCodeData: string }
+      return { json: await bank.call('POST', '/operations/offline/otp', compact({ operationId, otp, nonce, registrationId })) }
+    const json = (await bank.call('GET', `/operations/offline/qr${toQuery({ operationId, registrationId })}`)) as {
+      operationQrCodeData: string
+    }
     return { json, text: layOut(json) + (withoutQr ? '' : drawQrCode(json.operationQrCodeData)) }
   },
 })

@@ -13,6 +13,17 @@ import { parseMilliseconds } from '../time.ts'
 
 const QR = { withoutQr: flag('draws no QR code') } as const
 
+/** A user name says which registration is meant as long as the user has one. */
+const WHICH = { id: text('ID', 'the registration, where the user has several: the id that list shows') } as const
+const NAMED = { '[user]': 'the user; not needed with --id' } as const
+
+/** Where a registration is: by its id, or by its user, and what is said of the user then. */
+function locate(userId: string | undefined, id: string | undefined) {
+  if (id !== undefined) return { path: toPath`/v2/registrations/${id}`, owner: {} }
+  if (userId === undefined) throw usageFault('give a user, or --id')
+  return { path: '/registration', owner: { userId } }
+}
+
 const create = command({
   name: 'create',
   summary: 'Creates a registration and draws the QR code that the phone scans',
@@ -24,20 +35,22 @@ const create = command({
     ...OTP_FILE,
     otpPhase: text('PHASE', 'when it is asked for: ON_COMMIT or ON_KEY_EXCHANGE'),
     commitPhase: text('PHASE', 'when the registration becomes active: ON_COMMIT or ON_KEY_EXCHANGE'),
+    further: flag('also beside live ones of the user, where the application lets a user have several phones'),
     ...QR,
   },
   examples: ['registration create alice', 'registration create alice --otp 123456 --otp-phase ON_COMMIT'],
   run: async ({
     words: [userId],
-    values: { app, otp: given, otpFile, otpPhase, commitPhase, withoutQr, ...values },
+    values: { app, otp: given, otpFile, otpPhase, commitPhase, further, withoutQr, ...values },
     terminal,
   }) => {
     const bank = openBank(values, terminal)
     const otp = readOtp(given, otpFile, terminal)
     const more = compact({ otp, otpPhase, commitPhase })
     // What the shorter path has no word for needs an application, and an administrator.
-    const isPlain = app === undefined && Object.keys(more).length === 0
-    const path = isPlain ? '/registration' : toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations`
+    const isPlain = app === undefined && (further || Object.keys(more).length === 0)
+    const plain = further ? '/v2/registrations' : '/registration'
+    const path = isPlain ? plain : toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations`
     const json = (await bank.call('POST', path, { userId, ...more })) as { activationQrCodeData: string }
     const qr = withoutQr ? '' : drawQrCode(json.activationQrCodeData)
     return { json, text: `${layOut({ ...json, code: json.activationQrCodeData.split('#')[0] })}${qr}` }
@@ -47,11 +60,12 @@ const create = command({
 const show = command({
   name: 'show',
   summary: 'State and phone of the registration of a user, and the QR code as long as it waits for a phone',
-  words: { '<user>': 'the user' },
-  options: { ...BANK_OPTIONS, ...QR },
-  examples: ['registration show alice', 'registration show alice --json'],
-  run: async ({ words: [userId], values: { withoutQr, ...values }, terminal }) => {
-    const json = await openBank(values, terminal).call('GET', `/registration${toQuery({ userId })}`)
+  words: NAMED,
+  options: { ...BANK_OPTIONS, ...WHICH, ...QR },
+  examples: ['registration show alice', 'registration show alice --json', 'registration show --id 0190b5a4-…'],
+  run: async ({ words: [userId], values: { id, withoutQr, ...values }, terminal }) => {
+    const { path, owner } = locate(userId, id)
+    const json = await openBank(values, terminal).call('GET', `${path}${toQuery(owner)}`)
     const { activationQrCodeData } = json as { activationQrCodeData?: string }
     const qr = withoutQr || activationQrCodeData === undefined ? '' : drawQrCode(activationQrCodeData)
     return { json, text: layOut(json) + qr }
@@ -61,43 +75,40 @@ const show = command({
 const commit = command({
   name: 'commit',
   summary: 'Confirms the phone of a user, whose fingerprint was compared',
-  words: { '<user>': 'the user' },
-  options: { ...BANK_OPTIONS, otp: text('OTP', 'the one-time password, where one was set'), ...OTP_FILE },
-  examples: ['registration commit alice', 'registration commit alice --otp-file otp.txt'],
-  run: async ({ words: [userId], values: { otp: given, otpFile, ...values }, terminal }) => ({
-    json: await openBank(values, terminal).call(
-      'POST',
-      '/registration/commit',
-      compact({ userId, otp: readOtp(given, otpFile, terminal) }),
-    ),
-  }),
+  words: NAMED,
+  options: { ...BANK_OPTIONS, ...WHICH, otp: text('OTP', 'the one-time password, where one was set'), ...OTP_FILE },
+  examples: ['registration commit alice', 'registration commit alice --otp-file otp.txt', 'registration commit --id 0190b5a4-…'],
+  run: async ({ words: [userId], values: { id, otp: given, otpFile, ...values }, terminal }) => {
+    const { path, owner } = locate(userId, id)
+    const body = compact({ ...owner, otp: readOtp(given, otpFile, terminal) })
+    return { json: await openBank(values, terminal).call('POST', `${path}/commit`, body) }
+  },
 })
 
 const changing = (name: 'block' | 'unblock', summary: string) =>
   command({
     name,
     summary,
-    words: { '<user>': 'the user' },
-    options: { ...BANK_OPTIONS, reason: text('TEXT', 'why, for the phone and the audit log') },
+    words: NAMED,
+    options: { ...BANK_OPTIONS, ...WHICH, reason: text('TEXT', 'why, for the phone and the audit log') },
     examples: [`registration ${name} alice${name === 'block' ? ' --reason LOST' : ''}`],
-    run: async ({ words: [userId], values: { reason, ...values }, terminal }) => ({
-      json: await openBank(values, terminal).call(
-        'PUT',
-        '/registration',
-        compact({ userId, change: name.toUpperCase(), blockReason: reason }),
-      ),
-    }),
+    run: async ({ words: [userId], values: { id, reason, ...values }, terminal }) => {
+      const { path, owner } = locate(userId, id)
+      const body = compact({ ...owner, change: name.toUpperCase(), blockReason: reason })
+      return { json: await openBank(values, terminal).call('PUT', path, body) }
+    },
   })
 
 const remove = command({
   name: 'remove',
   summary: 'Removes the registration of a user',
-  words: { '<user>': 'the user' },
-  options: BANK_OPTIONS,
-  examples: ['registration remove alice'],
-  run: async ({ words: [userId], values, terminal }) => ({
-    json: await openBank(values, terminal).call('DELETE', `/registration${toQuery({ userId })}`),
-  }),
+  words: NAMED,
+  options: { ...BANK_OPTIONS, ...WHICH },
+  examples: ['registration remove alice', 'registration remove --id 0190b5a4-…'],
+  run: async ({ words: [userId], values: { id, ...values }, terminal }) => {
+    const { path, owner } = locate(userId, id)
+    return { json: await openBank(values, terminal).call('DELETE', `${path}${toQuery(owner)}`) }
+  },
 })
 
 const list = command({

@@ -17,6 +17,7 @@ import {
   insertImportedTokens,
   listLiveActivations,
 } from '../../src/storage/activation/import.ts'
+import { listApplications } from '../../src/storage/application/applications.ts'
 import { inTransaction } from '../../src/storage/database/database.ts'
 import { BAD_TIME, explainRefusal, type ImportParts, isSourceId, parseTexts, SECOND_ROW } from './parts.ts'
 import { openKeyPair, type OpenedKeyPair, readPoint } from './records.ts'
@@ -33,13 +34,17 @@ export async function importActivations(parts: ImportParts, applications: Readon
   for (const tokenId of await source.lostTokens()) record.leaveOut('token', tokenId, 'its activation is missing')
   const withoutSeconds = createFilter(parts, 'activation', await source.repeated('activations'))
   const withoutSecondTokens = createFilter(parts, 'token', await source.repeated('tokens'))
+  const several = new Set(
+    (await listApplications(parts.db)).filter(({ isMultiDevice }) => isMultiDevice).map(({ applicationId }) => applicationId),
+  )
   let chosen = new Map<string, string>()
   let saidAt = performance.now()
   let done = 0
   for await (const batch of source.activations(BATCH_ROWS)) {
     const rows = withoutSeconds(batch, ({ activationId }) => activationId)
     const tokens = await source.tokens(rows.map(({ activationId }) => activationId))
-    await importBatch(parts, applications, { rows, tokens: withoutSecondTokens(tokens, ({ tokenId }) => tokenId) }, chosen)
+    const own = withoutSecondTokens(tokens, ({ tokenId }) => tokenId)
+    await importBatch(parts, applications, { rows, tokens: own }, { chosen, several })
     const last = batch.at(-1)
     const owner = last === undefined ? '' : ownerOf(last)
     const id = chosen.get(owner)
@@ -87,15 +92,16 @@ interface Phone {
 
 /**
  * Takes a batch. The live phones of a user come with the preferred one first: the next one has its turn when that one cannot be taken.
- * `chosen`: the phone of each user and application, as far as it is known.
+ * `chosen`: the phone of each user and application, as far as it is known; `several`: the applications where a user may have more.
  */
 async function importBatch(
   parts: ImportParts,
   applications: ReadonlySet<string>,
   { rows: batch, tokens }: { readonly rows: readonly SourceActivation[]; readonly tokens: readonly SourceToken[] },
-  chosen: Map<string, string>,
+  { chosen, several }: { readonly chosen: Map<string, string>; readonly several: ReadonlySet<string> },
 ): Promise<void> {
   const { db, record } = parts
+  const takesPlace = (row: SourceActivation): boolean => isLive(row) && !several.has(row.applicationId ?? '')
   const ids = batch.map(({ activationId }) => activationId)
   const existing = await findExistingActivations(db, ids)
   record.alreadyThere('activation', existing.size)
@@ -115,15 +121,15 @@ async function importBatch(
         if (isLive(row)) chosen.set(owner, activationId)
         continue
       }
-      if (isLive(row) && asked.has(owner)) {
+      if (takesPlace(row) && asked.has(owner)) {
         waiting.push(row)
         continue
       }
-      const other = isLive(row) ? chosen.get(owner) : undefined
+      const other = takesPlace(row) ? chosen.get(owner) : undefined
       const refusal =
         findRefusal(parts, applications, row) ??
         (other === undefined ? undefined : SECOND_PHONE) ??
-        (isLive(row) && live.has(owner) ? OTHER_PHONE : undefined)
+        (takesPlace(row) && live.has(owner) ? OTHER_PHONE : undefined)
       const converted = refusal ?? convert(parts, row)
       if (typeof converted === 'string') {
         const detail = { [BAD_TIME]: row.badTimes ?? undefined, [SECOND_PHONE]: other }[converted]

@@ -7,6 +7,7 @@ import {
   ago,
   backTo,
   card,
+  type Choice,
   code,
   exactTime,
   facts,
@@ -16,9 +17,10 @@ import {
   pageHead,
   qr,
   reason,
+  select,
   stateBadge,
 } from '../elements.ts'
-import { html, type Markup } from '../markup.ts'
+import { html, type Markup, nothing } from '../markup.ts'
 import { readShown, sayOperation, type ShownOperation } from '../operation-forms.ts'
 import { operationTimeline } from '../operation-timeline.ts'
 import { done, type Form, link, type Page, type PageCall, type View } from '../page.ts'
@@ -35,6 +37,8 @@ interface Answer extends ListedOperation {
 interface OfflineCode {
   readonly text: string
   readonly nonce: string
+  /** Where the user has several phones, the one that scans it. */
+  readonly registrationId: string | undefined
 }
 
 export const operation: Page = {
@@ -49,18 +53,19 @@ export const operation: Page = {
       return done(call, `/operations/${operationId}`, 'canceled')
     },
     qr: async (call) => {
-      const query = { operationId: call.params['id'] }
+      const registrationId = call.form.optional('registrationId')
+      const query = { operationId: call.params['id'], registrationId }
       const { operationQrCodeData, nonce } = await call.api.get<{ operationQrCodeData: string; nonce: string }>(
         '/operations/offline/qr',
         query,
       )
-      return render(call, { text: operationQrCodeData, nonce })
+      return render(call, { text: operationQrCodeData, nonce, registrationId })
     },
     otp: async (call) => {
       const operationId = call.params['id'] ?? ''
-      const { nonce = '' } = readOffline(call.form) ?? {}
+      const { nonce = '', registrationId } = readOffline(call.form) ?? {}
       const otp = call.form.text('otp')
-      await call.api.send('POST', '/operations/offline/otp', { operationId, otp, nonce })
+      await call.api.send('POST', '/operations/offline/otp', { operationId, otp, nonce, registrationId })
       return done(call, `/operations/${operationId}`, 'approved')
     },
   },
@@ -70,7 +75,7 @@ export const operation: Page = {
 function readOffline(form: Form): OfflineCode | undefined {
   const [text, nonce] = [form.text('qr'), form.optional('nonce')]
   if (!fitsQrCode(text)) throw new PawlError('REQUEST_INVALID', { detail: 'a text that no QR code was made of' })
-  return nonce === undefined ? undefined : { text, nonce }
+  return nonce === undefined ? undefined : { text, nonce, registrationId: form.optional('registrationId') }
 }
 
 async function render(call: PageCall, offline: OfflineCode | undefined): Promise<View> {
@@ -91,7 +96,7 @@ async function render(call: PageCall, offline: OfflineCode | undefined): Promise
     body: html`${pageHead(line?.title ?? answer.template, { lead, back })}
       <div class="columns"><div>
         ${live('status', link(call, `/operations/${operationId}`), isPending ? 2 : undefined, html`<div class="stack">${renderStatus(call, answer, known)}${card('Timeline', timeline)}</div>`)}
-        ${isPending && call.isActing && html`<div class="while-live">${renderOffline(call, answer, offline)}</div>`}
+        ${isPending && call.isActing && html`<div class="while-live">${await renderOffline(call, answer, offline)}</div>`}
         ${cancel}
       </div><div>${known !== undefined && card('On the phone', phonePreview(known.form, known.data))}${renderParameters(answer)}</div></div>`,
   }
@@ -122,12 +127,12 @@ const renderStatus = (call: PageCall, answer: Answer, shown: ShownOperation | un
 const renderParameters = ({ parameters }: Answer): Markup | false =>
   Object.keys(parameters).length > 0 && card('Parameters', facts(Object.entries(parameters)))
 
-function renderOffline(call: PageCall, { userId }: Answer, offline: OfflineCode | undefined): Markup {
+async function renderOffline(call: PageCall, { userId }: Answer, offline: OfflineCode | undefined): Promise<Markup> {
   if (offline === undefined) {
     return card(
       'Without a connection',
       html`<p>The phone scans a QR code and shows a password of two groups of eight digits, which approves the operation.</p>
-      ${actionForm(call, 'qr', 'Make a QR code', { tone: 'plain' })}`,
+      ${actionForm(call, 'qr', 'Make a QR code', { tone: 'plain', fields: await choosePhone(call, userId) })}`,
     )
   }
   return card(
@@ -135,8 +140,19 @@ function renderOffline(call: PageCall, { userId }: Answer, offline: OfflineCode 
     html`<div class="phones">${qr(offline.text, `QR code of the operation for the phone of ${userId}`)}
       <div class="fields"><p>The user scans this with the app, checks what it shows, and reads the digits.</p>
       ${actionForm(call, 'otp', 'Approve', {
-        hidden: { qr: offline.text, nonce: offline.nonce },
+        hidden: { qr: offline.text, nonce: offline.nonce, registrationId: offline.registrationId ?? '' },
         fields: field(call, 'otp', 'One-time password', { isRequired: true, placeholder: '12345678-12345678' }),
       })}</div></div>`,
   )
+}
+
+/** A password is made by one phone: of several, the one that the user has at hand. */
+async function choosePhone({ api }: PageCall, userId: string): Promise<Markup> {
+  const { registrations } = await api.get<{
+    registrations: readonly { registrationId: string; name?: string; platform?: string }[]
+  }>('/v2/registrations', { userId, state: 'ACTIVE' })
+  const phones = registrations.map(
+    ({ registrationId, name, platform }): Choice => [registrationId, `${name || registrationId}, ${platform ?? 'unknown'}`],
+  )
+  return phones.length > 1 ? select('registrationId', 'Phone that scans it', phones, undefined) : nothing
 }
