@@ -35,6 +35,7 @@ import * as doors from './0032_doors.ts'
 import * as envelopes from './0033_envelopes.ts'
 import * as lookups from './0034_lookups.ts'
 import * as deviceSlots from './0035_device-slots.ts'
+import * as operationsOfOneDevice from './0036_operations-of-one-device.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -72,4 +73,5 @@ export const migrations: Record<string, Migration> = {
   '0033_envelopes': envelopes,
   '0034_lookups': lookups,
   '0035_device-slots': deviceSlots,
+  '0036_operations-of-one-device': operationsOfOneDevice,
 }

@@ -16,12 +16,15 @@ const WAIT = { wait: text('SECONDS', 'waits so long for an end; exit code 1 when
 const create = command({
   name: 'create',
   summary: 'Asks a user to approve something',
-  words: { '<user>': 'the user', '<template>': 'what is asked; pawl template list shows which there are' },
+  words: { '<user>': 'the user; - for whoever claims it first', '<template>': 'what is asked; pawl template list shows which there are' },
   options: {
     ...BANK_OPTIONS,
     parameter: many('NAME=VALUE', 'a parameter of the template; may be given several times'),
     language: text('CODE', 'the language of the texts: two small letters'),
     externalId: text('TEXT', 'what the bank calls it'),
+    registration: text('ID', 'the only device that is shown it and decides it'),
+    flag: text('FLAG', 'what a device must carry to approve it'),
+    expires: text('TIME', 'its end, in place of the one that the template gives'),
     idempotencyKey: text('TEXT', 'the same key with the same request answers with the first operation'),
     ...WAIT,
   },
@@ -29,14 +32,23 @@ const create = command({
     'operation create alice login',
     'operation create alice payment --parameter amount=10.00 --parameter currency=EUR --parameter iban=DE89370400440532013000',
     'operation create alice login --wait 120',
+    'operation create alice login --registration 0190b5a4-… --expires 2026-12-01T12:00:00Z',
+    'operation create - login --flag VERIFIED',
   ],
   run: async ({ words: [userId, template], values, terminal }) => {
-    const { parameter, language, externalId, idempotencyKey: key, wait } = values
+    const { parameter, language, externalId, idempotencyKey: key, wait, registration, flag: mark, expires } = values
     const parameters = parameter.length === 0 ? undefined : readPairs('--parameter', parameter)
     const seconds = wait === undefined ? undefined : parseCount('--wait', wait)
     const bank = openBank(values, terminal)
-    const body = compact({ userId, template, language, externalId, parameters })
-    const created = await bank.call('POST', '/operations', body, key === undefined ? {} : { 'Idempotency-Key': key })
+    const limits = compact({
+      registrationId: registration,
+      applicationFlag: mark,
+      expiresAt: expires === undefined ? undefined : parseTime('--expires', expires),
+    })
+    const isOfUser = userId !== '-'
+    const body = compact({ ...(isOfUser && { userId }), template, language, externalId, parameters, ...limits })
+    const path = isOfUser && Object.keys(limits).length === 0 ? '/operations' : '/v2/operations'
+    const created = await bank.call('POST', path, body, key === undefined ? {} : { 'Idempotency-Key': key })
     if (seconds === undefined) return { json: created }
     const { operationId } = created as { operationId: string }
     terminal.note(`waiting up to ${seconds} s for ${operationId}`)

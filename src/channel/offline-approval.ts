@@ -11,7 +11,7 @@ import {
   type LockedOperation,
   type OperationRow,
 } from '../storage/operation/operations.ts'
-import { readOperation, refusalOf, refuseUnlessPending, statusAt } from '../domain/operation/operation.ts'
+import { isOf, readOperation, refusalOf, refuseUnlessPending, statusAt } from '../domain/operation/operation.ts'
 import { countFailure, endByDecision, flagRefusalOf } from '../domain/operation/decision.ts'
 import { QR_BYTES_MAX, renderQrTexts } from '../domain/operation/form.ts'
 import { listProximityOtps } from '../domain/operation/proximity.ts'
@@ -129,19 +129,22 @@ async function decideOffline(
   return 'NONE'
 }
 
-/** The ACTIVE activation of an operation's user, which must be named where there are several. */
+/** The ACTIVE activation that an operation is for, or else that of its user, which must be named where there are several. */
 async function findApprover(
   { db, platform }: OperationParts,
-  { applicationId, userId }: OperationRow,
-  registrationId: string | undefined,
+  operation: OperationRow,
+  named: string | undefined,
 ): Promise<ReadActivationRow> {
   const at = new Date(platform.now())
+  const { applicationId, userId } = operation
+  const registrationId = named ?? operation.activationId ?? undefined
   const registrations = userId === null ? [] : await findRegistrations(db, applicationId, userId, at)
   const active = registrations.filter(({ state }) => state === 'ACTIVE')
   if (active.length > 1 && registrationId === undefined) throw unnamedDevice()
   const one = registrationId === undefined ? active[0] : active.find(({ activationId }) => activationId === registrationId)
   const activation = one && (await findActivation(db, one.activationId, at))
-  if (activation?.state !== 'ACTIVE') throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
+  if (activation?.state !== 'ACTIVE' || !isOf(operation, activation))
+    throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
   return activation
 }
 

@@ -261,16 +261,18 @@ describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
         maxFailureCount: 5,
         riskFlags: '',
         activationFlag: null,
+        activationId: null,
         proximitySeed: null,
         createdAt: new Date(),
         expiresAt: new Date(Date.now() + 300_000),
       }
       expect(await insertOperation(tx, operation, { eventType: 'operation_created', eventData: '{}' })).toBe(world.applicationId)
     },
-    claim: async (tx, { userId }, other) => {
+    claim: async (tx, { userId, phone }, other) => {
       const { id } = await world.operation(other.userId)
       await world.unclaim(id)
-      expect(await claimOperation(tx, id, userId, new Date())).toBe(true)
+      const { activationId } = phone.state
+      expect(await claimOperation(tx, id, { userId, activationId }, new Date())).toBe(true)
     },
     registration: async (tx, { userId }) => {
       const app = { applicationId: 'elsewhere', userId, activationId: `a-${userId}` }
@@ -365,7 +367,7 @@ test('who has read the phone before the erasure writes nothing after it', async 
   await world.unclaim(id)
   await eraseUser(context, userId)
   await insertAuditEvent(context.db, auditOf(holder), heldActivation(phone.state.activationId))
-  expect(await claimOperation(context.db, id, userId, new Date())).toBe(false)
+  expect(await claimOperation(context.db, id, { userId, activationId: phone.state.activationId }, new Date())).toBe(false)
   await expectErased(holder)
 })
 

@@ -45,7 +45,7 @@ const USES: Record<string, (db: Db, names: Names) => Promise<unknown>> = {
   activation_block_due: (db) => endTemporaryBlocks(db, at, 100),
   operation_pkey: (db) => findOperation(db, 'test-app', 'o-7'),
   operation_pending: (db, { tokenId }) => createTokenReads(db).pendingOperations({ tokenId, at }),
-  operation_user: (db) => listUserOperations(db, 'test-app', 'u-7', 100),
+  operation_user: (db) => listUserOperations(db, { applicationId: 'test-app', userId: 'u-7', activationId: 'a-7' }, 100),
   operation_newest: (db) => searchOperations(db, 'test-app', { limit: 100 }),
   operation_ended: (db) => searchOperations(db, 'test-app', { status: 'FAILED', limit: 100 }),
   operation_due: (db) => expireOperations(db, at, 100),

@@ -228,6 +228,7 @@ const operation = {
   maxFailureCount: 5,
   riskFlags: '',
   activationFlag: null,
+  activationId: null,
   proximitySeed: null,
   createdAt: at,
   expiresAt: at,
@@ -649,9 +650,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   'operation/operations': {
     insertOperation: (db) => operations.insertOperation(db, operation, auditEvent),
+    'insertOperation of nobody': (db) => operations.insertOperation(db, { ...operation, userId: null }, auditEvent),
     findOperation: (db) => operations.findOperation(db, 'a', 'o'),
     lockOperation: (_db, tx) => operations.lockOperation(tx, 'a', 'o', 'x'),
-    listUserOperations: (db) => operations.listUserOperations(db, 'a', 'u', 100),
+    listUserOperations: (db) => operations.listUserOperations(db, { ...owner, activationId: 'x' }, 100),
     searchOperations: (db) => operations.searchOperations(db, 'a', { limit: 100 }),
     'searchOperations with everything': (db) =>
       operations.searchOperations(db, 'a', {
@@ -664,7 +666,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     listOperationNotes: (db) => operations.listOperationNotes(db, ['o', 'p']),
     'searchOperations of a beginning': (db) => operations.searchOperations(db, 'a', { userIdPrefix: 'u', limit: 100 }),
     listOperationsOfIds: (db) => operations.listOperationsOfIds(db, 'a', ['o']),
-    claimOperation: (db) => operations.claimOperation(db, 'o', 'u', at),
+    claimOperation: (db) => operations.claimOperation(db, 'o', { userId: 'u', activationId: 'x' }, at),
     insertOperationNonce: (db) => operations.insertOperationNonce(db, 'o', 'n', at, 10),
     hasOperationNonce: (db) => operations.hasOperationNonce(db, 'o', 'n'),
     deleteUselessNonces: (db) => operations.deleteUselessNonces(db, at, 500),

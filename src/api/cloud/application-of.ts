@@ -11,8 +11,14 @@ export const ownerOf = async (call: { parts: CloudParts; caller: Caller }, userI
   userId,
 })
 
-/** The same without a read: which one the default application is, the statement that uses it finds out. Throws as applicationOf. */
-export async function namedOwnerOf(call: { parts: CloudParts; caller: Caller }, userId: string): Promise<NamedOwner> {
+/**
+ * The same without a read: which one the default application is, the statement that uses it finds out. The user is null where nobody is named.
+ * Throws as applicationOf.
+ */
+export async function namedOwnerOf<User extends NamedOwner['userId'] | null>(
+  call: { parts: CloudParts; caller: Caller },
+  userId: User,
+): Promise<Pick<NamedOwner, 'applicationId'> & { readonly userId: User }> {
   const { caller, parts } = call
   if (caller.role === 'admin' ? !parts.settings.adminActsOnDefaultApplication : !caller.applicationId)
     throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')

@@ -58,6 +58,7 @@ import {
   webhookTest,
 } from './admin/webhooks.ts'
 import { auditLog } from './audit.ts'
+import { deviceOperationCreate, deviceOperationRead } from './device-operations.ts'
 import { inboxMessageCreate, inboxMessageRead, inboxMessageRemove, inboxMessagesList } from './inbox.ts'
 import { offlineOtp, offlineQr, operationCallback, operationCancel, operationCreate, operationRead } from './operations.ts'
 import { pushRegistrationRead } from './push.ts'
@@ -102,6 +103,8 @@ export const cloudEndpoints = [
   operationCreate,
   operationRead,
   operationCancel,
+  deviceOperationCreate,
+  deviceOperationRead,
   offlineQr,
   offlineOtp,
   pushRegistrationRead,

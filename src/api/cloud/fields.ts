@@ -66,6 +66,16 @@ export const OperationId = Type.String({
   examples: ['3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
 })
 
+/** The id of an activation, which is what the bank calls a registration; in either case, and compared in lower case. */
+export const RegistrationId = OperationId
+
+/** A mark of an activation. */
+export const Flag = Type.String({
+  pattern: '^[A-Z0-9_]{1,64}$',
+  description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
+  examples: ['VERIFIED'],
+})
+
 /** A machine-readable reason that the phone may show. */
 export const StatusReason = Type.Optional(
   Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,32}$', description: 'must be 1 to 32 characters' }),

@@ -1,6 +1,6 @@
 // /operations: what the bank asks its users to approve, online or without connection (cloud §6, §8).
-import { type Static, Type } from '@sinclair/typebox'
-import { createOperation } from '../../domain/operation/create.ts'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { type Asked, createOperation, type OperationRequest } from '../../domain/operation/create.ts'
 import { approveOffline, createOfflineQr } from '../../channel/offline-approval.ts'
 import { cancelOperation, readOperation, STATE_REFUSALS } from '../../domain/operation/operation.ts'
 import { readProximityOtp } from '../../domain/operation/proximity.ts'
@@ -8,51 +8,47 @@ import { named, Ok, withExample } from '../../http/types.ts'
 import { expireOperation } from '../../storage/operation/transitions.ts'
 import type { OperationRow } from '../../storage/operation/operations.ts'
 import { applicationOf, namedOwnerOf, refuseWithoutApplication } from './application-of.ts'
-import { cloudEndpoint } from './endpoint.ts'
+import { type CloudCall, cloudEndpoint } from './endpoint.ts'
 import { Identifier, OfSeveral, OperationId, OptionalText, StatusReason, Time, UserId } from './fields.ts'
 import type { CloudParts } from './parts.ts'
 
-const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' }
+/** Parameters of the shipped template, for examples. */
+export const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' }
 
-const Operation = named(
-  'Operation',
-  Type.Object(
-    {
-      operationId: Type.String({ format: 'uuid' }),
-      userId: Type.String(),
-      status: Type.Union(
-        ['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'].map((status) => Type.Literal(status)),
-      ),
-      template: Type.String(),
-      operationType: Type.String(),
-      // The default pattern of names ends at a line break.
-      parameters: Type.Record(Type.String({ pattern: '^[^]*$' }), Type.String()),
-      failureCount: Type.Integer(),
-      maxFailureCount: Type.Integer(),
-      timestampCreated: Time,
-      timestampExpires: Time,
-      proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),
-    },
-    {
-      examples: [
-        {
-          operationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
-          userId: 'alice',
-          status: 'PENDING',
-          template: 'payment',
-          operationType: 'authorize_payment',
-          parameters: PAYMENT,
-          failureCount: 0,
-          maxFailureCount: 5,
-          timestampCreated: 1767225600000,
-          timestampExpires: 1767225900000,
-        },
-      ],
-    },
-  ),
-)
+/** An operation in an answer. */
+export const OPERATION_MEMBERS = {
+  operationId: Type.String({ format: 'uuid' }),
+  userId: Type.String(),
+  status: Type.Union(['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'].map((status) => Type.Literal(status))),
+  template: Type.String(),
+  operationType: Type.String(),
+  // The default pattern of names ends at a line break.
+  parameters: Type.Record(Type.String({ pattern: '^[^]*$' }), Type.String()),
+  failureCount: Type.Integer(),
+  maxFailureCount: Type.Integer(),
+  timestampCreated: Time,
+  timestampExpires: Time,
+  proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),
+} as const
 
-const toOperation = (parts: CloudParts, operation: OperationRow): Static<typeof Operation> => {
+/** One of them. */
+export const OPERATION_EXAMPLE = {
+  operationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+  userId: 'alice',
+  status: 'PENDING',
+  template: 'payment',
+  operationType: 'authorize_payment',
+  parameters: PAYMENT,
+  failureCount: 0,
+  maxFailureCount: 5,
+  timestampCreated: 1767225600000,
+  timestampExpires: 1767225900000,
+}
+
+const Operation = named('Operation', Type.Object(OPERATION_MEMBERS, { examples: [OPERATION_EXAMPLE] }))
+
+/** What OPERATION_MEMBERS are of an operation, which has no user until somebody claims it. */
+export const toOperation = (parts: CloudParts, operation: OperationRow): Static<typeof Operation> => {
   const proximityOtp = operation.status === 'PENDING' ? readProximityOtp(parts, operation) : undefined
   return {
     operationId: operation.operationId,
@@ -69,6 +65,63 @@ const toOperation = (parts: CloudParts, operation: OperationRow): Static<typeof 
   }
 }
 
+/** Headers of a creation. */
+export const CreationHeaders = Type.Object({
+  'idempotency-key': Type.Optional(
+    Type.String({
+      pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$',
+      description: 'must be 1 to 255 characters without control characters',
+      examples: ['transfer-4711'],
+    }),
+  ),
+})
+
+/** What an operation is created from, whomever it asks. */
+export const CREATION_MEMBERS = {
+  template: withExample(Identifier, 'login'),
+  language: Type.Optional(
+    Type.Union([Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters', examples: ['en'] }), Type.Null()]),
+  ),
+  externalId: OptionalText,
+  parameters: Type.Optional(
+    Type.Union([
+      Type.Record(
+        Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
+        Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
+        { additionalProperties: false },
+      ),
+      Type.Null(),
+    ]),
+  ),
+} as const
+
+type CreationCall = CloudCall<
+  Static<TObject<typeof CREATION_MEMBERS>>,
+  unknown,
+  unknown,
+  Static<typeof CreationHeaders>
+>
+
+/** Creates an operation in the application of the caller. */
+export async function askUser(
+  call: CreationCall,
+  asked: Asked,
+  limits: Pick<OperationRequest, 'activationId' | 'activationFlag' | 'expiresAt'> = {},
+): Promise<OperationRow> {
+  const { template, language, externalId, parameters } = call.body
+  const key = call.headers['idempotency-key']
+  const operation = await createOperation(call.parts, asked, {
+    template,
+    language: (language ?? 'en').toLowerCase(),
+    externalId: externalId ?? null,
+    parameters: parameters ?? {},
+    ...limits,
+    idempotency: key === undefined ? undefined : { username: call.caller.username, key },
+  })
+  if (operation === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+  return operation
+}
+
 /** POST /operations: asks a user to approve something (cloud §6). */
 export const operationCreate = cloudEndpoint({
   method: 'POST',
@@ -78,37 +131,9 @@ export const operationCreate = cloudEndpoint({
   description: 'The same `Idempotency-Key` with the same body answers with the first operation.',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],
-  headers: Type.Object({
-    'idempotency-key': Type.Optional(
-      Type.String({
-        pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$',
-        description: 'must be 1 to 255 characters without control characters',
-        examples: ['transfer-4711'],
-      }),
-    ),
-  }),
+  headers: CreationHeaders,
   body: Type.Object(
-    {
-      userId: UserId,
-      template: withExample(Identifier, 'login'),
-      language: Type.Optional(
-        Type.Union([
-          Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters', examples: ['en'] }),
-          Type.Null(),
-        ]),
-      ),
-      externalId: OptionalText,
-      parameters: Type.Optional(
-        Type.Union([
-          Type.Record(
-            Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
-            Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
-            { additionalProperties: false },
-          ),
-          Type.Null(),
-        ]),
-      ),
-    },
+    { userId: UserId, ...CREATION_MEMBERS },
     {
       examples: [
         { userId: 'alice', template: 'payment', parameters: PAYMENT },
@@ -117,20 +142,7 @@ export const operationCreate = cloudEndpoint({
     },
   ),
   response: Operation,
-  async handle(call) {
-    const { userId, template, language, externalId, parameters } = call.body
-    const named = await namedOwnerOf(call, userId)
-    const key = call.headers['idempotency-key']
-    const operation = await createOperation(call.parts, named, {
-      template,
-      language: (language ?? 'en').toLowerCase(),
-      externalId: externalId ?? null,
-      parameters: parameters ?? {},
-      idempotency: key === undefined ? undefined : { username: call.caller.username, key },
-    })
-    if (operation === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
-    return toOperation(call.parts, operation)
-  },
+  handle: async (call) => toOperation(call.parts, await askUser(call, await namedOwnerOf(call, call.body.userId))),
 })
 
 /** GET /operations: reads the state of an operation (cloud §6). */

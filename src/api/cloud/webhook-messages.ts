@@ -34,6 +34,7 @@ const OperationMessage = Type.Object(
     timestampExpires: Time,
     timestampFinalized: Time,
     statusReason: Text,
+    registrationId: Text,
     template: Text,
     language: Text,
     title: Text,

@@ -12,6 +12,8 @@ export interface RegistrationLimits {
   readonly maxFailedAttempts?: number | undefined
   /** The end of what its phone and its commit may wait for. */
   readonly expiresAt?: Date | undefined
+  /** Marks that it carries from the beginning. */
+  readonly flags?: readonly string[] | undefined
 }
 
 export interface NewActivation extends RegistrationLimits {
@@ -47,7 +49,7 @@ export interface PreparedActivation {
 /** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
 export function prepareActivation(
   { platform, recordKeys, settings, installationKeys }: Omit<ActivationParts, 'db' | 'events' | 'activationOtps'>,
-  { applicationId, userId, code, qrText, commitPhase, otpHash, maxFailedAttempts, expiresAt }: NewActivation,
+  { applicationId, userId, code, qrText, commitPhase, otpHash, maxFailedAttempts, expiresAt, flags = [] }: NewActivation,
 ): PreparedActivation {
   const activationId = platform.uuid()
   const now = platform.now()
@@ -68,8 +70,10 @@ export function prepareActivation(
     expiresAt: expiresAt ?? new Date(now + settings.activationValiditySeconds * 1000),
     commitPhase,
     otpHash,
+    flags: [...new Set(flags)].join(','),
   }
-  const audit = createAuditEvent({ applicationId, userId, activationId }, 'registration_created', {}, now)
+  const noted = row.flags === '' ? {} : { flags: row.flags }
+  const audit = createAuditEvent({ applicationId, userId, activationId }, 'registration_created', noted, now)
   return {
     created: {
       ...owned,

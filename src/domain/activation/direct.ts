@@ -18,14 +18,23 @@ export interface ActivationRequest {
   readonly type: 'DIRECT' | 'CUSTOM'
   readonly identityAttributes: Readonly<Record<string, string>>
   readonly customAttributes: Readonly<Record<string, unknown>>
+  /** Text of the protocol version of the request. */
+  readonly protocolVersion: string
+  /** As the phone says; absent where it does not. */
+  readonly platform?: string | undefined
+  readonly deviceInfo?: string | undefined
 }
 
-/** Whom the provider recognised. */
+/** Whom the provider recognised, and what it says of the activation in place of the settings. */
 export interface RecognisedUser {
   readonly userId: string
   readonly isCommitted: boolean
   /** In place of those of the phone, in the answer to it. */
   readonly customAttributes: Readonly<Record<string, unknown>> | undefined
+  readonly flags: readonly string[]
+  readonly maxFailedAttempts: number | undefined
+  /** How long the activation may wait for its commit. */
+  readonly expiresInSeconds: number | undefined
 }
 
 /** Finds the user of an activation. Throws OutboundError when it does not. */
@@ -62,9 +71,10 @@ export async function activateDirectly<Answer>(
   parts: ActivationParts & { readonly db: Pool },
   agreement: KeyAgreement<Answer>,
   owner: Owner,
-  to: 'PENDING_COMMIT' | 'ACTIVE',
+  { isCommitted, flags, maxFailedAttempts, expiresInSeconds }: Omit<RecognisedUser, 'userId' | 'customAttributes'>,
   device: DeviceDescription,
 ): Promise<ExchangedKeys<Answer>> {
+  const to = isCommitted ? 'ACTIVE' : 'PENDING_COMMIT'
   const basis = await findRegistrationBasis(parts.db, owner)
   const existing = basis?.isMultiDevice ? undefined : basis?.existing
   if (existing !== undefined && !(await expire(parts, owner, existing)))
@@ -72,7 +82,9 @@ export async function activateDirectly<Answer>(
   // The column must have a code, and a CREATED activation can be found by it; nobody ever learns this one.
   const code = createActivationCode(parts.platform.randomBytes(10))
   const commitPhase = to === 'ACTIVE' ? 'ON_KEY_EXCHANGE' : 'ON_COMMIT'
-  const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: null, commitPhase, otpHash: null })
+  const expiresAt = expiresInSeconds === undefined ? undefined : new Date(parts.platform.now() + expiresInSeconds * 1000)
+  const limits = { flags, maxFailedAttempts, expiresAt }
+  const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: null, commitPhase, otpHash: null, ...limits })
   // Before the transaction: the agreement may wait for its turn.
   const agreed = await agreeOnKeys(parts, agreement, created, device, to)
   if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE')
@@ -90,15 +102,48 @@ export async function activateDirectly<Answer>(
   return keys
 }
 
-function parseRecognisedUser({ userId, commit, customAttributes }: Record<string, unknown>): RecognisedUser {
+function parseRecognisedUser(answer: Record<string, unknown>): RecognisedUser {
+  const { userId, commit, customAttributes } = answer
   if (!isUserId(userId)) throw new OutboundError('the activation provider named no user')
   if (commit != null && typeof commit !== 'boolean') throw new OutboundError('commit of the activation provider is no boolean')
   if (customAttributes != null && !isJsonObject(customAttributes))
     throw new OutboundError('customAttributes of the activation provider is no object')
   const uncarried = describeUncarried({ customAttributes })
   if (uncarried !== undefined) throw new OutboundError(`the activation provider: ${uncarried}`)
-  return { userId, isCommitted: commit === true, customAttributes: customAttributes ?? undefined }
+  return {
+    userId,
+    isCommitted: commit === true,
+    customAttributes: customAttributes ?? undefined,
+    flags: parseFlags(answer['flags']),
+    maxFailedAttempts: parseCount(answer, 'maxFailedAttempts', FAILED_ATTEMPTS_MAX),
+    expiresInSeconds: parseCount(answer, 'expiresInSeconds', EXPIRES_IN_MAX),
+  }
 }
+
+/** Null counts as absent, as everywhere in the answer. */
+function parseFlags(flags: unknown): readonly string[] {
+  if (flags == null) return []
+  const isList = Array.isArray(flags) && flags.length <= FLAGS_MAX && flags.every(isFlag) && new Set(flags).size === flags.length
+  if (!isList) throw new OutboundError(`flags of the activation provider are no list of up to ${FLAGS_MAX} flags`)
+  return flags
+}
+
+function parseCount(answer: Record<string, unknown>, name: string, max: number): number | undefined {
+  const count = answer[name]
+  if (count == null) return undefined
+  if (typeof count !== 'number' || !Number.isInteger(count) || count < 1 || count > max)
+    throw new OutboundError(`${name} of the activation provider is no whole number from 1 to ${max}`)
+  return count
+}
+
+/** As PUT /admin/activations/{id}/flags takes them. */
+const isFlag = (flag: unknown): flag is string => typeof flag === 'string' && /^[A-Z0-9_]{1,64}$/.test(flag)
+
+const FLAGS_MAX = 64
+/** The status of an activation has no room for more. */
+const FAILED_ATTEMPTS_MAX = 64
+/** 30 days. */
+const EXPIRES_IN_MAX = 2_592_000
 
 /** As user ids of the cloud API, and Unicode text, which a JSON body of a caller always is. */
 const isUserId = (value: unknown): value is string => typeof value === 'string' && isIdentifier(value) && value.isWellFormed()

@@ -22,18 +22,29 @@ export interface OperationRequest {
   readonly language: string
   readonly externalId: string | null
   readonly parameters: Readonly<Record<string, string>>
+  /** The only activation that is to see and decide the operation. */
+  readonly activationId?: string | undefined
+  /** What its activation must carry to approve it. */
+  readonly activationFlag?: string | undefined
+  /** In place of the time that the template gives. */
+  readonly expiresAt?: Date | undefined
   /** With it, the same request from the same caller within a day gives the operation of the first time. */
   readonly idempotency?: { readonly username: string; readonly key: string } | undefined
 }
 
+/** The user who is asked, in the application of the caller; null for the first who claims the operation. */
+export interface Asked extends Pick<NamedOwner, 'applicationId'> {
+  readonly userId: string | null
+}
+
 /**
  * Creates a PENDING operation. Undefined when there is no such application. Throws REGISTRATION_NOT_FOUND when the user has no ACTIVE
- * registration, REQUEST_INVALID for an unknown template, for parameters that do not fit it, and for an idempotency key that was used with
- * another request.
+ * registration, or the activation that is named is none of the user, REQUEST_INVALID for an unknown template, for parameters that do not fit
+ * it, for another flag than that of the template, for an end that is past, and for an idempotency key that was used with another request.
  */
 export async function createOperation(
   parts: OperationParts,
-  named: NamedOwner,
+  named: Asked,
   request: OperationRequest,
 ): Promise<OperationRow | undefined> {
   const filled = await fillTemplate(parts, request)
@@ -56,7 +67,8 @@ interface FilledTemplate {
 async function fillTemplate(parts: OperationParts, request: OperationRequest): Promise<FilledTemplate | PawlError> {
   const template = await parts.templates.find(request.template)
   const composed = template && composeOperationData(template.dataTemplate, request.parameters)
-  if (template !== undefined && composed !== undefined && 'data' in composed) return { template, data: composed.data }
+  if (template !== undefined && composed !== undefined && 'data' in composed)
+    return checkFlag(template, request) ?? { template, data: composed.data }
   const unknown = { fieldName: 'template', invalidValue: request.template.slice(0, 128), hint: 'is no template' }
   return new PawlError('REQUEST_INVALID', {
     detail: 'the operation does not fit its template',
@@ -64,21 +76,33 @@ async function fillTemplate(parts: OperationParts, request: OperationRequest): P
   })
 }
 
+/** A device of less than what the template demands must not approve, and one column has one flag. */
+function checkFlag(template: TemplateRow, { activationFlag }: OperationRequest): PawlError | undefined {
+  if (activationFlag === undefined || template.activationFlag === null || template.activationFlag === activationFlag) return undefined
+  const violations = [{ fieldName: 'applicationFlag', invalidValue: activationFlag, hint: 'must be the flag that the template demands' }]
+  return new PawlError('REQUEST_INVALID', { detail: 'the template demands another flag', violations })
+}
+
 /** A user without registration is refused first, whatever templates there are. */
-async function refuse({ db, platform }: OperationParts, named: NamedOwner, refusal: PawlError): Promise<undefined> {
+async function refuse(
+  { db, platform }: Pick<OperationParts, 'platform'> & { readonly db: Db },
+  named: Asked,
+  refusal: PawlError,
+): Promise<undefined> {
   const applicationId = await findApplicationId(db, named)
   if (applicationId === undefined) return undefined
+  if (named.userId === null) throw refusal
   const registrations = await findRegistrations(db, applicationId, named.userId, new Date(platform.now()))
   throw registrations.some(({ state }) => state === 'ACTIVE') ? refusal : noRegistration()
 }
 
-const findApplicationId = async (db: Db, { applicationId }: NamedOwner): Promise<string | undefined> =>
+const findApplicationId = async (db: Db, { applicationId }: Asked): Promise<string | undefined> =>
   applicationId ?? findDefaultApplicationId(db)
 
 function buildOperation(
   parts: OperationParts,
-  named: NamedOwner,
-  { externalId, language, parameters }: OperationRequest,
+  named: Asked,
+  { externalId, language, parameters, activationId, activationFlag, expiresAt }: OperationRequest,
   { template, data }: FilledTemplate,
 ): NewOperation {
   const operationId = parts.platform.uuid()
@@ -96,10 +120,11 @@ function buildOperation(
     signatureTypes: template.signatureTypes.split(','),
     maxFailureCount: template.maxFailureCount,
     riskFlags: template.riskFlags,
-    activationFlag: template.activationFlag,
+    activationFlag: template.activationFlag ?? activationFlag ?? null,
+    activationId: activationId ?? null,
     proximitySeed: template.isProximityCheckEnabled ? createProximitySeed(parts, operationId) : null,
     createdAt,
-    expiresAt: new Date(createdAt.getTime() + template.expirationSeconds * 1000),
+    expiresAt: expiresAt ?? new Date(createdAt.getTime() + template.expirationSeconds * 1000),
   }
 }
 
@@ -108,13 +133,14 @@ function buildOperation(
  * when there is no such application.
  */
 async function storeOnce(
-  { db }: OperationParts,
-  named: NamedOwner,
+  parts: OperationParts,
+  named: Asked,
   request: OperationRequest,
   operation: NewOperation,
 ): Promise<OperationRow | undefined> {
+  const { db } = parts
   if (request.idempotency === undefined) {
-    const stored = await store(db, operation)
+    const stored = await store(parts, operation)
     if (stored === undefined && (await findApplicationId(db, named)) !== undefined) throw noRegistration()
     return stored
   }
@@ -127,7 +153,7 @@ async function storeOnce(
   const outcome = await inTransaction(db, async (tx) => {
     const known = await takeIdempotencyKey(tx, key, operationId, createdAt, keepUntil)
     if (known !== undefined) return { known }
-    const stored = await store(tx, { ...operation, applicationId })
+    const stored = await store({ ...parts, db: tx }, { ...operation, applicationId })
     // The throw gives the key back.
     if (stored === undefined) throw noRegistration()
     return { stored }
@@ -135,22 +161,30 @@ async function storeOnce(
   return outcome.stored ?? readFirst(db, owner, outcome.known, key.bodyHash)
 }
 
-/** Undefined when the user has no ACTIVE registration. */
-async function store(db: Db, operation: NewOperation): Promise<OperationRow | undefined> {
-  const applicationId = await insertOperation(db, operation, createdEventOf(operation))
+/**
+ * Undefined when the user has no ACTIVE registration. An end that is past is refused here and no sooner: it may have been in the future when the
+ * request was sent first.
+ */
+async function store(parts: Pick<OperationParts, 'platform'> & { readonly db: Db }, operation: NewOperation): Promise<OperationRow | undefined> {
+  if (operation.expiresAt <= operation.createdAt) {
+    const invalidValue = String(operation.expiresAt.getTime())
+    const violations = [{ fieldName: 'expiresAt', invalidValue, hint: 'must be in the future' }]
+    return refuse(parts, operation, new PawlError('REQUEST_INVALID', { detail: 'the operation would be over', violations }))
+  }
+  const applicationId = await insertOperation(parts.db, operation, createdEventOf(operation))
   return applicationId === undefined
     ? undefined
     : { ...operation, applicationId, status: 'PENDING', statusReason: null, failureCount: 0 }
 }
 
 /** The first answer, whatever has happened since. */
-async function readFirst(db: Db, { applicationId }: Owner, known: KnownKey, bodyHash: Uint8Array): Promise<OperationRow> {
+async function readFirst(db: Db, { applicationId, userId }: Asked & Pick<Owner, 'applicationId'>, known: KnownKey, bodyHash: Uint8Array): Promise<OperationRow> {
   const first = await findOperation(db, applicationId, known.operationId)
   if (first === undefined || !known.bodyHash.equals(bodyHash)) {
     const violations = [{ fieldName: 'Idempotency-Key', hint: 'was used with another request' }]
     throw new PawlError('REQUEST_INVALID', { detail: 'an idempotency key of another request', violations })
   }
-  return { ...first, status: 'PENDING', failureCount: 0 }
+  return { ...first, userId, status: 'PENDING', failureCount: 0 }
 }
 
 const createdEventOf = ({ operationId, templateName: template, operationType }: NewOperation) => ({
@@ -179,9 +213,14 @@ function warnOfGaps(
 const noRegistration = (): PawlError => new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the user has no active registration' })
 
 /** What makes two requests the same: every member that enters the operation. */
-function hashRequest(owner: Owner, { template, language, externalId, parameters }: OperationRequest): Uint8Array {
+function hashRequest({ applicationId, userId }: Asked, request: OperationRequest): Uint8Array {
+  const { template, language, externalId, parameters, activationId, activationFlag, expiresAt } = request
   const sorted = Object.entries(parameters).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return sha256(utf8(JSON.stringify([owner.applicationId, owner.userId, template, language, externalId, sorted])))
+  // Without them the text is that of an older version, which a repeated request may have met first.
+  const limits = { activationId, activationFlag, expiresAt: expiresAt?.getTime() }
+  const isLimited = Object.values(limits).some((value) => value !== undefined)
+  const members = [applicationId, userId, template, language, externalId, sorted, ...(isLimited ? [limits] : [])]
+  return sha256(utf8(JSON.stringify(members)))
 }
 
 const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000

@@ -1,24 +1,18 @@
 // Applies a phone's answer to an operation, inside the transaction that checked the phone and locked the operation (mobile-token §4.5,
 // §4.6; cloud §6.2).
 //
-// An operation of another user or application answers like an unknown one and is never touched: a caller who learned an operation's id can
-// neither use up its attempts nor learn its state.
+// An operation of another user or application, or for another phone alone, answers like an unknown one and is never touched: a caller who
+// learned an operation's id can neither use up its attempts nor learn its state.
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Db, Tx } from '../../storage/database/database.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
 import { countOperationFailure, endOperation } from '../../storage/operation/transitions.ts'
-import type { LockedOperation, OperationRow } from '../../storage/operation/operations.ts'
+import { claimOperation, type LockedOperation, type OperationRow } from '../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
-import { refusalOf, statusAt } from './operation.ts'
+import { type Approver, isOf, isShownTo, refusalOf, statusAt } from './operation.ts'
 import { isNear } from './proximity.ts'
 import type { DomainParts } from '../secrets/secrets.ts'
-
-/** The activation that answers, with its owner. */
-export interface Approver {
-  readonly activationId: string
-  readonly applicationId: string
-  readonly userId: string
-}
 
 /** What an approving phone says. */
 export interface Approval {
@@ -39,7 +33,7 @@ export async function decideApproval(
   approval: Approval,
 ): Promise<ErrorCode | undefined> {
   const at = new Date(parts.platform.now())
-  if (operation === undefined || operation.userId !== approver.userId) return 'OPERATION_NOT_FOUND'
+  if (operation === undefined || !isOf(operation, approver)) return 'OPERATION_NOT_FOUND'
   const refusal = refusalOf(statusAt(operation, at.getTime()))
   if (refusal !== undefined) return refusal
   const forbidden = flagRefusalOf(operation)
@@ -75,7 +69,7 @@ export async function countWrongCode(
   operation: LockedOperation | undefined,
   approver: Approver,
 ): Promise<ErrorCode | undefined> {
-  if (operation === undefined || operation.userId !== approver.userId) return undefined
+  if (operation === undefined || !isOf(operation, approver)) return undefined
   const status = await countFailure(tx, parts, operation, approver, new Date(parts.platform.now()))
   return status === 'FAILED' ? 'OPERATION_FAILED' : undefined
 }
@@ -92,7 +86,7 @@ export async function decideRejection(
   },
 ): Promise<ErrorCode | undefined> {
   const at = new Date(parts.platform.now())
-  if (operation === undefined || operation.userId !== approver.userId) return 'OPERATION_NOT_FOUND'
+  if (operation === undefined || !isOf(operation, approver)) return 'OPERATION_NOT_FOUND'
   const refusal = refusalOf(statusAt(operation, at.getTime()))
   if (refusal !== undefined) return refusal
   const { reason } = rejection
@@ -100,6 +94,28 @@ export async function decideRejection(
   const statusReason = reason !== undefined && reason.length <= STATUS_REASON_MAX ? reason : null
   await endByDecision(tx, parts, operation, approver, { to: 'REJECTED', statusReason, additionalData, at })
   return undefined
+}
+
+/**
+ * Gives a locked operation that nobody has claimed to the user of a phone, if that phone could approve it; undefined when it is the user's now,
+ * or was before, else how the request is refused (mobile-token §4.3).
+ */
+export async function decideClaim(
+  tx: Tx,
+  { platform }: Pick<DomainParts, 'platform'>,
+  operation: LockedOperation | undefined,
+  approver: Approver & Pick<ActivationRow, 'isBiometryEnabled'>,
+): Promise<ErrorCode | undefined> {
+  const at = new Date(platform.now())
+  if (operation === undefined || !isShownTo(operation, approver)) return 'OPERATION_NOT_FOUND'
+  const refusal = refusalOf(statusAt(operation, at.getTime()))
+  if (refusal !== undefined) return refusal
+  if (operation.userId !== null) return undefined
+  const forbidden = flagRefusalOf(operation)
+  if (forbidden !== undefined) return forbidden
+  const needsBiometry = operation.signatureTypes.every((factors) => factors === 'possession_biometry')
+  if (needsBiometry && approver.isBiometryEnabled === false) return 'OPERATION_NOT_FOUND'
+  return (await claimOperation(tx, operation.operationId, approver, at)) ? undefined : 'OPERATION_NOT_FOUND'
 }
 
 /** One failed attempt of approval; the status after it, undefined when the operation was not PENDING any more. */

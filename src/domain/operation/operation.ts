@@ -6,6 +6,24 @@ import type { OperationStatus } from '../../storage/database/schema.ts'
 import { composeEventData } from '../audit/audit.ts'
 import type { OperationParts } from './parts.ts'
 
+/** Whose phone asks for an operation, or decides it. */
+export interface Approver {
+  readonly activationId: string
+  readonly applicationId: string
+  readonly userId: string
+}
+
+/**
+ * Whether an operation of the application of a phone is its user's, and not for another phone alone. To every other phone it is an unknown one
+ * (mobile-token §4).
+ */
+export const isOf = ({ userId, activationId }: Pick<OperationRow, 'userId' | 'activationId'>, approver: Approver): boolean =>
+  userId === approver.userId && (activationId === null || activationId === approver.activationId)
+
+/** The same, or that nobody has claimed it and this phone may. */
+export const isShownTo = (operation: Pick<OperationRow, 'userId' | 'activationId'>, approver: Approver): boolean =>
+  isOf({ ...operation, userId: operation.userId ?? approver.userId }, approver)
+
 /** The operation as it is now: one past its time is EXPIRED, whether or not that is stored. Throws OPERATION_NOT_FOUND. */
 export async function readOperation(parts: OperationParts, applicationId: string, operationId: string): Promise<OperationRow> {
   const row = await findOperation(parts.db, applicationId, operationId)

@@ -5,7 +5,7 @@ import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { WebhookKind } from '../../storage/database/schema.ts'
 
-/** What the triggers copy from a changed row (migrations/0004); null members are left out. */
+/** What the triggers copy from a changed row (migrations/0036, migrations/0029); null members are left out. */
 export type Snapshot = Readonly<Record<string, string | number | undefined>>
 
 /** What the phone shows of an operation, in its language; read when the message is sent. */
@@ -51,6 +51,7 @@ const ATTRIBUTES: Record<WebhookKind, Readonly<Record<string, (snapshot: Snapsho
     timestampFinalized: take('timestampFinalized'),
     // Beyond the reference: what a sender of push messages needs (cloud §6.7).
     statusReason: take('statusReason'),
+    registrationId: take('registrationId'),
     template: take('template'),
     language: take('language'),
     ...Object.fromEntries(TEXT_ATTRIBUTES.map((name) => [name, () => undefined])),

@@ -61,7 +61,7 @@ export const insertColumns = (list: Columns) => ({
 /** What names an activation and its owner. */
 export const OWNER_COLUMNS = { activation_id: 'text', application_id: 'text', user_id: 'text' } as const satisfies Columns
 
-/** What an activation is created with. Sealed: `activation_qr_code`, which is null when nobody is to be shown the code, and `server_private_key`. */
+/** What an activation is created with. `flags`: names with commas. Sealed: `activation_qr_code`, which is null when nobody is to be shown the code, and `server_private_key`. */
 export const NEW_COLUMNS = {
   activation_code_hash: 'bytea',
   activation_qr_code: 'bytea',
@@ -72,6 +72,7 @@ export const NEW_COLUMNS = {
   expires_at: 'timestamptz',
   commit_phase: 'text',
   otp_hash: 'bytea',
+  flags: 'text',
 } as const satisfies Columns
 
 /** What a registration needs of a live activation. */

@@ -47,6 +47,7 @@ export interface OperationTable {
   max_failure_count: number
   risk_flags: string
   activation_flag: OptionalText
+  activation_id: OptionalText
   proximity_seed: OptionalBytes
   /** JSON. */
   additional_data: OptionalText

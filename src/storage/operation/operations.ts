@@ -1,5 +1,5 @@
 // The table operation: what a user is asked to approve. How one ends is in operation-transitions.ts.
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { type AuditEventOfSource, insertAuditFrom } from '../audit/audit.ts'
 import { toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
@@ -27,23 +27,25 @@ export interface OperationRow {
   /** Letters. */
   readonly riskFlags: string
   readonly activationFlag: string | null
+  /** The only activation that is shown it and decides it; null: every one of its user. */
+  readonly activationId: string | null
   /** sealed */
   readonly proximitySeed: Buffer | null
   readonly createdAt: Date
   readonly expiresAt: Date
 }
 
-/** A PENDING operation of a user, as it is created. */
+/** A PENDING operation, as it is created. */
 export interface NewOperation extends Omit<OperationRow, 'applicationId' | 'status' | 'statusReason' | 'failureCount'> {
   /** Null for the default application. */
   readonly applicationId: string | null
-  readonly userId: string
   readonly externalId: string | null
 }
 
 /**
  * Inserts a PENDING operation and its audit row if its user has an ACTIVE registration in the application, and returns the id of the
- * application; undefined when not. Of several the audit row names one.
+ * application; undefined when not. Where it names an activation, it is that one which must be ACTIVE; else the audit row names the one of
+ * several that was bound last. One that nobody has claimed is in no user's log, and needs no registration.
  */
 export async function insertOperation(
   db: Db,
@@ -51,7 +53,8 @@ export async function insertOperation(
   { eventType, eventData }: Pick<AuditEventOfSource, 'eventType' | 'eventData'>,
 ): Promise<string | undefined> {
   const texts = { parameters: JSON.stringify(parameters), signatureTypes: signatureTypes.join(',') }
-  const { rows } = await db.executeQuery<{ applicationId: string }>(INSERT([{ ...operation, ...texts, eventType, eventData }]))
+  const statement = operation.userId === null ? INSERT_UNCLAIMED : INSERT
+  const { rows } = await db.executeQuery<{ applicationId: string }>(statement([{ ...operation, ...texts, eventType, eventData }]))
   return rows[0]?.applicationId
 }
 
@@ -114,13 +117,25 @@ export const toLocked = ({ approverFlags, ...row }: LockedColumns): LockedOperat
   approverFlags: toList(approverFlags ?? ''),
 })
 
-/** All operations of a user, newest first. */
-export async function listUserOperations(db: Db, applicationId: string, userId: string, limit: number): Promise<OperationRow[]> {
+/** Whose phone asks. */
+export interface OperationViewer {
+  readonly applicationId: string
+  readonly userId: string
+  readonly activationId: string
+}
+
+/** All operations of a user that this phone may see, newest first. */
+export async function listUserOperations(
+  db: Db,
+  { applicationId, userId, activationId }: OperationViewer,
+  limit: number,
+): Promise<OperationRow[]> {
   const rows = await db
     .selectFrom('operation')
     .select(operationColumns)
     .where('application_id', '=', applicationId)
     .where('user_id', '=', userId)
+    .where(isForPhone('operation', sql`${activationId}`))
     .orderBy('created_at', 'desc')
     .orderBy('operation_id')
     .limit(limit)
@@ -174,12 +189,18 @@ export async function listOperationNotes(db: Db, operationIds: readonly string[]
   return new Map(rows.map(({ operationId, ...notes }) => [operationId, notes]))
 }
 
-/** Gives an unclaimed PENDING operation to a user who has a phone; false when it has one already, or is over. */
-export async function claimOperation(db: Db, operationId: string, userId: string, at: Date): Promise<boolean> {
+/** Gives an unclaimed PENDING operation to the user of a phone that lives; false when it has one already, or is over. */
+export async function claimOperation(
+  db: Db,
+  operationId: string,
+  { userId, activationId }: Omit<OperationViewer, 'applicationId'>,
+  at: Date,
+): Promise<boolean> {
   const { rows } = await sql`
     update operation set user_id = ${userId}
     where operation_id = ${operationId} and user_id is null and status = 'PENDING' and expires_at > ${at} and exists (
-      select from activation a where a.application_id = operation.application_id and a.user_id = ${userId} and a.state <> 'REMOVED'
+      select from activation a where a.activation_id = ${activationId} and a.application_id = operation.application_id
+        and a.user_id = ${userId} and a.state <> 'REMOVED'
     )
     returning operation_id`.execute(db)
   return rows.length === 1
@@ -250,10 +271,15 @@ const operationColumns = [
   'max_failure_count as maxFailureCount',
   'risk_flags as riskFlags',
   'activation_flag as activationFlag',
+  'activation_id as activationId',
   'proximity_seed as proximitySeed',
   'created_at as createdAt',
   'expires_at as expiresAt',
 ] as const
+
+/** Whether an operation of a table `of` is for every phone of its user, or for this one: `activationId`. */
+export const isForPhone = (of: string, activationId: RawBuilder<unknown>): RawBuilder<boolean> =>
+  sql<boolean>`(${sql.ref(`${of}.activation_id`)} is null or ${sql.ref(`${of}.activation_id`)} = ${activationId})`
 
 /** What is selected of an operation `o`, for statements of constant text. */
 export const OPERATION_COLUMNS = sql.join(
@@ -281,6 +307,7 @@ const NEW = defineGivenRows<
   maxFailureCount: 'int',
   riskFlags: 'text',
   activationFlag: 'text',
+  activationId: 'text',
   proximitySeed: 'bytea',
   createdAt: 'timestamptz',
   expiresAt: 'timestamptz',
@@ -288,24 +315,29 @@ const NEW = defineGivenRows<
   eventData: 'text',
 })
 
+const insertFrom = (owned: RawBuilder<unknown>) => sql`
+    insert into operation (operation_id, application_id, user_id, external_id, template_revision_id, template_name, operation_type,
+      language, parameters, data, status, signature_types, max_failure_count, risk_flags, activation_flag, activation_id, proximity_seed,
+      created_at, expires_at)
+    select "operationId", application_id, "userId", "externalId", "templateRevisionId", "templateName", "operationType",
+      language, parameters, data, 'PENDING', "signatureTypes", "maxFailureCount", "riskFlags", "activationFlag", "activationId", "proximitySeed",
+      "createdAt", "expiresAt"
+    from ${owned}`
+
+const APPLICATION = sql`coalesce(i."applicationId", (select application_id from application where is_default))`
+
+// A user may have several phones: the log has the creation once, of the one that was bound last.
 const INSERT = NEW.define(
   (given) => sql`
   with owned as (
-    select i.*, a.activation_id, a.application_id from ${given} as i
+    select i.*, k.activation_id, k.application_id from ${given} as i
     join lateral (
-      select activation_id, application_id from activation
-      where user_id = i."userId" and ${isActiveAt(sql`i."createdAt"`)}
-        and application_id = coalesce(i."applicationId", (select application_id from application where is_default))
-      limit 1
-    ) a on true
-  ), created as (
-    insert into operation (operation_id, application_id, user_id, external_id, template_revision_id, template_name, operation_type,
-      language, parameters, data, status, signature_types, max_failure_count, risk_flags, activation_flag, proximity_seed, created_at,
-      expires_at)
-    select "operationId", application_id, "userId", "externalId", "templateRevisionId", "templateName", "operationType",
-      language, parameters, data, 'PENDING', "signatureTypes", "maxFailureCount", "riskFlags", "activationFlag", "proximitySeed", "createdAt",
-      "expiresAt"
-    from owned
+      select a.activation_id, a.application_id from activation a
+      where a.application_id = ${APPLICATION} and a.user_id = i."userId" and ${isActiveAt(sql`i."createdAt"`)}
+        and (i."activationId" is null or a.activation_id = i."activationId")
+      order by a.created_at desc limit 1
+    ) as k on true
+  ), created as (${insertFrom(sql`owned`)}
   )
   ${insertAuditFrom(sql`owned`, {
     applicationId: sql`application_id`,
@@ -314,5 +346,17 @@ const INSERT = NEW.define(
     eventData: sql`"eventData"`,
     occurredAt: sql`"createdAt"`,
   })}
+  returning application_id as "applicationId"`,
+)
+
+const INSERT_UNCLAIMED = NEW.define(
+  (given) => sql`
+  with owned as (
+    select i.*, p.application_id from ${given} as i join application p on p.application_id = ${APPLICATION}
+    where i."activationId" is null or exists (
+      select from activation a
+      where a.activation_id = i."activationId" and a.application_id = p.application_id and ${isActiveAt(sql`i."createdAt"`)}
+    )
+  )${insertFrom(sql`owned`)}
   returning application_id as "applicationId"`,
 )

@@ -4,7 +4,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { amongPending } from '../database/index-conditions.ts'
-import { OPERATION_COLUMNS, type OperationColumns, type OperationRow, toOperation } from '../operation/operations.ts'
+import { isForPhone, OPERATION_COLUMNS, type OperationColumns, type OperationRow, toOperation } from '../operation/operations.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
 import { joinToken, type TokenColumns, type TokenRow, toToken } from './tokens.ts'
 
@@ -81,6 +81,7 @@ const FIND_PENDING = defineGivenRows<Asked>(COLUMNS).define(
   left join lateral (
     select * from operation w
     where w.application_id = k."tokenApplicationId" and w.user_id = k."tokenUserId" and ${amongPending('w')} and w.expires_at > i.at
+      and ${isForPhone('w', sql`k."tokenActivationId"`)}
     order by w.created_at desc, w.operation_id limit ${sql.lit(OPERATIONS_MAX)}
   ) as o on true
   order by i.position, o.created_at desc, o.operation_id`,

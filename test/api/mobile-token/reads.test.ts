@@ -105,7 +105,7 @@ describe.runIf(ON_POSTGRES)('among 1,000,000 operations', () => {
   })
 
   const at = new Date('2026-06-01T00:00:00Z')
-  const owner = ['test-app', 'user-7'] as const
+  const viewer = (userId: string) => ({ applicationId: 'test-app', userId, activationId: ID })
   const AUDIT = { applicationId: 'test-app', userId: 'user-7', activationId: ID, eventType: 't', eventData: '{}', occurredAt: at }
   const OUTCOME = {
     activationId: ID,
@@ -128,8 +128,8 @@ describe.runIf(ON_POSTGRES)('among 1,000,000 operations', () => {
     'operation/list': (db) => createTokenReads(db).pendingOperations({ tokenId: tokenOf('user-7'), at }),
     'operation/list of a user with 20,000 operations': (db) =>
       createTokenReads(db).pendingOperations({ tokenId: tokenOf('heavy'), at }),
-    'operation/history': (db) => operations.listUserOperations(db, ...owner, 100),
-    'operation/history of a user with 20,000 operations': (db) => operations.listUserOperations(db, 'test-app', 'heavy', 100),
+    'operation/history': (db) => operations.listUserOperations(db, viewer('user-7'), 100),
+    'operation/history of a user with 20,000 operations': (db) => operations.listUserOperations(db, viewer('heavy'), 100),
     'the lock of a decision': (_db, tx) => operations.lockOperation(tx, 'test-app', ID, ID),
     'a right code and the lock of its decision': (_db, tx) => storeAuthenticationAndLock(tx, { ...OUTCOME, at }, AUDIT, ID),
     'the end of an operation': (db) =>
@@ -142,7 +142,7 @@ describe.runIf(ON_POSTGRES)('among 1,000,000 operations', () => {
         AUDIT,
       ),
     'a counted failure': (db) => transitions.countOperationFailure(db, ID, at, AUDIT),
-    'a claim': (db) => operations.claimOperation(db, ID, 'user-7', at),
+    'a claim': (db) => operations.claimOperation(db, ID, { userId: 'user-7', activationId: ID }, at),
     'the search of an application': (db) => operations.searchOperations(db, 'test-app', { limit: 100 }),
     'the search, a later page': (db) =>
       operations.searchOperations(db, 'test-app', { after: { createdAt: at, operationId: ID }, limit: 100 }),

@@ -37,6 +37,8 @@ export const operationsSearch = cloudEndpoint({
       Type.Object({
         operationId: Type.String(),
         userId: Type.Optional(Type.String()),
+        registrationId: Type.Optional(Type.String({ description: 'the only device that is shown it and decides it' })),
+        applicationFlag: Type.Optional(Type.String({ description: 'what a device must carry to approve it' })),
         status: Status,
         statusReason: Type.Optional(Type.String()),
         template: Type.String(),
@@ -59,6 +61,8 @@ export const operationsSearch = cloudEndpoint({
       operations: page.map((row) => ({
         operationId: row.operationId,
         ...(row.userId !== null && { userId: row.userId }),
+        ...(row.activationId !== null && { registrationId: row.activationId }),
+        ...(row.activationFlag !== null && { applicationFlag: row.activationFlag }),
         status: statusAt(row, now),
         ...(row.statusReason !== null && { statusReason: row.statusReason }),
         template: row.templateName,

@@ -105,9 +105,16 @@ async function bind<Answer>(
   }
   // Before the provider is asked, which is to hear of a request once.
   await exchange.useUp()
-  const user = await recogniseUser(parts.activationProvider, parts, { applicationId, type, identityAttributes, customAttributes })
-  const owner = { applicationId, userId: user.userId }
-  const keys = await activateDirectly(parts, agreement, owner, user.isCommitted ? 'ACTIVE' : 'PENDING_COMMIT', device)
+  const user = await recogniseUser(parts.activationProvider, parts, {
+    applicationId,
+    type,
+    identityAttributes,
+    customAttributes,
+    protocolVersion: agreement.version,
+    platform: device.platform ?? undefined,
+    deviceInfo: device.deviceInfo ?? undefined,
+  })
+  const keys = await activateDirectly(parts, agreement, { applicationId, userId: user.userId }, user, device)
   return { keys, customAttributes: user.customAttributes ?? customAttributes }
 }
 

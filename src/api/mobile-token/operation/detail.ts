@@ -5,10 +5,13 @@ import { tokenEndpoint } from '../../../channel/flow/token.ts'
 import { tokenReadEndpoint } from '../../../channel/flow/token-read.ts'
 import type { Client } from '../../../channel/stages/receive.ts'
 import type { TokenBearer } from '../../../channel/stages/token.ts'
-import { refuseUnlessPending, statusAt, STATE_REFUSALS } from '../../../domain/operation/operation.ts'
+import { decideClaim } from '../../../domain/operation/decision.ts'
+import { isShownTo, refuseUnlessPending, statusAt, STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { ObjectRequest } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { claimOperation, findOperation, type OperationRow } from '../../../storage/operation/operations.ts'
+import { findActivation } from '../../../storage/activation/find.ts'
+import { inTransaction } from '../../../storage/database/database.ts'
+import { findOperation, lockOperation, type OperationRow } from '../../../storage/operation/operations.ts'
 import { type MobileTokenParts, tokenOfWrite } from '../parts.ts'
 import { formatTime, OperationObject, toOperationObjects } from './view.ts'
 
@@ -37,26 +40,32 @@ export const operationDetail = tokenReadEndpoint({
   },
 })
 
-/** The first phone that claims an operation without user gets it (mobile-token §4.3). */
+/** The first phone that claims an operation without user and could approve it gets it (mobile-token §4.3). */
 export const operationClaim = tokenEndpoint({
   path: 'auth/token/app/operation/detail/claim',
   summary: 'Takes an operation that nobody has claimed',
-  errors: ['TOO_MANY_REQUESTS', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'REQUEST_INVALID'],
+  errors: ['TOO_MANY_REQUESTS', 'OPERATION_NOT_FOUND', 'ACTIVATION_FLAG_MISSING', ...STATE_REFUSALS, 'REQUEST_INVALID'],
   token: tokenOfWrite,
   request: OfOperation,
   response: OperationResponse,
   async handle({ bearer, client, request }, parts: MobileTokenParts) {
     const id = request.requestObject.id.toLowerCase()
-    const find = () => findOperation(parts.db, bearer.applicationId, id)
     parts.mobileReads.take(bearer.activationId, parts.platform.monotonic())
-    // Refuses an operation that is unknown, foreign or over; one that somebody else claims in between is foreign the second time.
-    await answerDetail(parts, bearer, await find(), client)
-    await claimOperation(parts.db, id, bearer.userId, new Date(parts.platform.now()))
-    return answerDetail(parts, bearer, await find(), client)
+    const { activationId, applicationId } = bearer
+    const found = await findOperation(parts.db, applicationId, id)
+    // Refuses an operation that is unknown, foreign, over or without texts before it is given away.
+    await answerDetail(parts, bearer, found, client)
+    const refusal = await inTransaction(parts.db, async (tx) => {
+      const operation = await lockOperation(tx, applicationId, id, activationId)
+      const claimer = await findActivation(tx, activationId, new Date(parts.platform.now()))
+      return claimer?.state === 'ACTIVE' ? decideClaim(tx, parts, operation, claimer) : 'OPERATION_NOT_FOUND'
+    })
+    if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the phone may not claim the operation' })
+    return answerDetail(parts, bearer, await findOperation(parts.db, applicationId, id), client)
   },
 })
 
-/** The answer for one operation. Throws OPERATION_NOT_FOUND, also for another user's, or the code of its status. */
+/** The answer for one operation. Throws OPERATION_NOT_FOUND, also for another user's or phone's, or the code of its status. */
 async function answerDetail(
   parts: MobileTokenParts,
   bearer: TokenBearer,
@@ -64,8 +73,7 @@ async function answerDetail(
   client: Client,
 ): Promise<Static<typeof OperationResponse>> {
   const now = parts.platform.now()
-  const isVisible = operation !== undefined && (operation.userId === null || operation.userId === bearer.userId)
-  if (!isVisible) throw new PawlError('OPERATION_NOT_FOUND')
+  if (operation === undefined || !isShownTo(operation, bearer)) throw new PawlError('OPERATION_NOT_FOUND')
   refuseUnlessPending(statusAt(operation, now))
   const [responseObject] = await toOperationObjects(parts, [operation], now, client)
   if (responseObject === undefined) throw new PawlError('REQUEST_INVALID', { detail: 'the operation has no texts' })

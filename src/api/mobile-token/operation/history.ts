@@ -18,7 +18,7 @@ export const operationHistory = signedEndpoint({
   response: ObjectResponse(Type.Array(OperationObject)),
   async handle({ activation, client }, parts: MobileTokenParts) {
     const now = parts.platform.now()
-    const operations = await listUserOperations(parts.db, activation.applicationId, activation.userId, HISTORY_MAX)
+    const operations = await listUserOperations(parts.db, activation, HISTORY_MAX)
     return ok(await toOperationObjects(parts, operations, now, client))
   },
 })

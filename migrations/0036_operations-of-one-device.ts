@@ -1,0 +1,39 @@
+// An operation may be for one device alone; its webhooks say for which.
+import { type Kysely, sql } from 'kysely'
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  // The only activation that is shown the operation and decides it; null: every one of its user. No reference: the activation may go first.
+  await sql.raw('alter table operation add column activation_id text').execute(db)
+  const { rows } = await sql<{ schema: string }>`select quote_ident(current_schema()) as schema`.execute(db)
+  for (const { schema } of rows) await sql.raw(composeFunction(schema)).execute(db)
+}
+
+/** Milliseconds since 1970, as the bodies of webhooks have them. */
+const milliseconds = (column: string): string => `(extract(epoch from ${column}) * 1000)::bigint`
+
+/** That of 0029 with one member more. */
+const composeFunction = (schema: string): string =>
+  `create or replace function enqueue_operation_webhooks() returns trigger language plpgsql
+  set search_path = ${schema}, pg_temp as $$
+declare
+  event text;
+begin
+  if tg_op = 'INSERT' then
+    event := 'created';
+  elsif old.status is distinct from new.status then
+    event := case new.status when 'CANCELED' then 'cancelled' else lower(new.status collate "C") end;
+  else
+    event := 'failed_attempt';
+  end if;
+  insert into webhook_delivery (delivery_id, webhook_id, object_id, payload, created_at)
+  select gen_random_uuid()::text, w.webhook_id, new.operation_id, json_strip_nulls(json_build_object('event', event,
+    'applicationId', new.application_id, 'userId', new.user_id, 'operationType', new.operation_type, 'template', new.template_name,
+    'templateRevisionId', new.template_revision_id, 'language', new.language, 'parameters', new.parameters, 'additionalData', new.additional_data,
+    'activationFlag', new.activation_flag, 'registrationId', new.activation_id, 'status', new.status, 'statusReason', new.status_reason,
+    'data', new.data, 'failureCount', new.failure_count, 'maxFailureCount', new.max_failure_count, 'signatureTypes', new.signature_types,
+    'externalId', new.external_id, 'timestampCreated', ${milliseconds('new.created_at')},
+    'timestampExpires', ${milliseconds('new.expires_at')}, 'timestampFinalized', ${milliseconds('new.finalized_at')}
+  ))::text, clock_timestamp()
+  from webhook w where w.application_id = new.application_id and w.kind = 'OPERATION' and w.is_enabled;
+  return null;
+end $$`
