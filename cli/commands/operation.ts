@@ -9,14 +9,14 @@ import { answerPages, PAGE_OPTIONS } from '../pages.ts'
 import { drawQrCode } from '../qr-code.ts'
 import { compact, toPath, toQuery } from '../query.ts'
 import { OTP_FILE, readOtp } from '../secret-argument.ts'
-import { parseCount } from '../time.ts'
+import { parseCount, parseMilliseconds } from '../time.ts'
 
 const WAIT = { wait: text('SECONDS', 'waits so long for an end; exit code 1 when it is no approval') } as const
 
 const create = command({
   name: 'create',
   summary: 'Asks a user to approve something',
-  words: { '<user>': 'the user; - for whoever claims it first', '<template>': 'what is asked; pawl template list shows which there are' },
+  words: { '<user>': 'the user', '<template>': 'what is asked; pawl template list shows which there are' },
   options: {
     ...BANK_OPTIONS,
     parameter: many('NAME=VALUE', 'a parameter of the template; may be given several times'),
@@ -33,7 +33,6 @@ const create = command({
     'operation create alice payment --parameter amount=10.00 --parameter currency=EUR --parameter iban=DE89370400440532013000',
     'operation create alice login --wait 120',
     'operation create alice login --registration 0190b5a4-… --expires 2026-12-01T12:00:00Z',
-    'operation create - login --flag VERIFIED',
   ],
   run: async ({ words: [userId, template], values, terminal }) => {
     const { parameter, language, externalId, idempotencyKey: key, wait, registration, flag: mark, expires } = values
@@ -43,11 +42,10 @@ const create = command({
     const limits = compact({
       registrationId: registration,
       applicationFlag: mark,
-      expiresAt: expires === undefined ? undefined : parseTime('--expires', expires),
+      expiresAt: expires === undefined ? undefined : parseMilliseconds(expires),
     })
-    const isOfUser = userId !== '-'
-    const body = compact({ ...(isOfUser && { userId }), template, language, externalId, parameters, ...limits })
-    const path = isOfUser && Object.keys(limits).length === 0 ? '/operations' : '/v2/operations'
+    const body = compact({ userId, template, language, externalId, parameters, ...limits })
+    const path = Object.keys(limits).length === 0 ? '/operations' : '/v2/operations'
     const created = await bank.call('POST', path, body, key === undefined ? {} : { 'Idempotency-Key': key })
     if (seconds === undefined) return { json: created }
     const { operationId } = created as { operationId: string }

@@ -375,7 +375,8 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     kind: providerUrl,
     description:
       'Server of the bank that finds the user of an activation without code (DIRECT, CUSTOM): POST {applicationId, type, ' +
-      'identityAttributes, customAttributes}, answer {userId, commit?, customAttributes?}. Without it such activations are refused.',
+      'identityAttributes, customAttributes, protocolVersion, platform?, deviceInfo?}, answer {userId, commit?, customAttributes?, flags?, ' +
+      'maxFailedAttempts?, expiresInSeconds?}. Without it such activations are refused.',
   },
   activationProviderTimeoutMs: {
     name: 'PAWL_ACTIVATION_PROVIDER_TIMEOUT_MS',

@@ -198,6 +198,7 @@ const activation = {
   expiresAt: at,
   commitPhase: 'ON_COMMIT',
   otpHash: null,
+  flags: '',
 } as const
 
 const templateContent = {

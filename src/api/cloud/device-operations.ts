@@ -6,7 +6,15 @@ import type { OperationRow } from '../../storage/operation/operations.ts'
 import { applicationOf, namedOwnerOf } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { Flag, OperationId, OptionalTime, RegistrationId, UserId } from './fields.ts'
-import { askUser, CREATION_MEMBERS, CreationHeaders, OPERATION_EXAMPLE, OPERATION_MEMBERS, PAYMENT, toOperation } from './operations.ts'
+import {
+  askUser,
+  CREATION_MEMBERS,
+  CreationHeaders,
+  OPERATION_EXAMPLE,
+  OPERATION_MEMBERS,
+  PAYMENT,
+  toOperation,
+} from './operations.ts'
 import type { CloudParts } from './parts.ts'
 
 const DeviceOperation = named(

@@ -95,12 +95,7 @@ export const CREATION_MEMBERS = {
   ),
 } as const
 
-type CreationCall = CloudCall<
-  Static<TObject<typeof CREATION_MEMBERS>>,
-  unknown,
-  unknown,
-  Static<typeof CreationHeaders>
->
+type CreationCall = CloudCall<Static<TObject<typeof CREATION_MEMBERS>>, unknown, unknown, Static<typeof CreationHeaders>>
 
 /** Creates an operation in the application of the caller. */
 export async function askUser(

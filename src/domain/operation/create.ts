@@ -78,8 +78,11 @@ async function fillTemplate(parts: OperationParts, request: OperationRequest): P
 
 /** A device of less than what the template demands must not approve, and one column has one flag. */
 function checkFlag(template: TemplateRow, { activationFlag }: OperationRequest): PawlError | undefined {
-  if (activationFlag === undefined || template.activationFlag === null || template.activationFlag === activationFlag) return undefined
-  const violations = [{ fieldName: 'applicationFlag', invalidValue: activationFlag, hint: 'must be the flag that the template demands' }]
+  if (activationFlag === undefined || template.activationFlag === null || template.activationFlag === activationFlag)
+    return undefined
+  const violations = [
+    { fieldName: 'applicationFlag', invalidValue: activationFlag, hint: 'must be the flag that the template demands' },
+  ]
   return new PawlError('REQUEST_INVALID', { detail: 'the template demands another flag', violations })
 }
 
@@ -165,7 +168,10 @@ async function storeOnce(
  * Undefined when the user has no ACTIVE registration. An end that is past is refused here and no sooner: it may have been in the future when the
  * request was sent first.
  */
-async function store(parts: Pick<OperationParts, 'platform'> & { readonly db: Db }, operation: NewOperation): Promise<OperationRow | undefined> {
+async function store(
+  parts: Pick<OperationParts, 'platform'> & { readonly db: Db },
+  operation: NewOperation,
+): Promise<OperationRow | undefined> {
   if (operation.expiresAt <= operation.createdAt) {
     const invalidValue = String(operation.expiresAt.getTime())
     const violations = [{ fieldName: 'expiresAt', invalidValue, hint: 'must be in the future' }]
@@ -178,7 +184,12 @@ async function store(parts: Pick<OperationParts, 'platform'> & { readonly db: Db
 }
 
 /** The first answer, whatever has happened since. */
-async function readFirst(db: Db, { applicationId, userId }: Asked & Pick<Owner, 'applicationId'>, known: KnownKey, bodyHash: Uint8Array): Promise<OperationRow> {
+async function readFirst(
+  db: Db,
+  { applicationId, userId }: Asked & Pick<Owner, 'applicationId'>,
+  known: KnownKey,
+  bodyHash: Uint8Array,
+): Promise<OperationRow> {
   const first = await findOperation(db, applicationId, known.operationId)
   if (first === undefined || !known.bodyHash.equals(bodyHash)) {
     const violations = [{ fieldName: 'Idempotency-Key', hint: 'was used with another request' }]

@@ -67,6 +67,9 @@ describe.each(PHONE_VERSIONS)('an activation in %s', (version) => {
       type,
       identityAttributes,
       customAttributes,
+      protocolVersion: version,
+      platform: 'ios',
+      deviceInfo: 'iPhone16,2',
     })
     expect(result.layer1['customAttributes']).toEqual(customAttributes)
     expect((await world.bank.view(userId)).json).toEqual({
@@ -149,6 +152,18 @@ describe('a provider that answers', () => {
     ['a commit that is not a boolean', named({ commit: 'true' })],
     ['attributes that are a list', named({ customAttributes: [] })],
     ['attributes that are a text', named({ customAttributes: 'x' })],
+    ['flags that are a text', named({ flags: 'TRUSTED' })],
+    ['a flag in small letters', named({ flags: ['trusted'] })],
+    ['a flag with a comma', named({ flags: ['A,B'] })],
+    ['a flag that is a number', named({ flags: [1] })],
+    ['a flag twice', named({ flags: ['TRUSTED', 'TRUSTED'] })],
+    ['65 flags', named({ flags: Array.from({ length: 65 }, (_, i) => `F${i}`) })],
+    ...['maxFailedAttempts', 'expiresInSeconds'].flatMap((member) =>
+      [0, -1, 1.5, '3', true, member === 'maxFailedAttempts' ? 65 : 2_592_001].map((count): [string, ProviderAnswer] => [
+        `${member} of ${JSON.stringify(count)}`,
+        named({ [member]: count }),
+      ]),
+    ),
   ])('%s activates nobody', async (_, answer) => {
     provider.answerWith(() => answer)
     expectRefused(await sendFrom(world.newPhone('3.1')), 'activation')
@@ -192,9 +207,12 @@ test('no transaction is open while the keys are agreed on, which may have to wai
     return 'UNUSABLE' as const
   }
   const owner = { applicationId: world.applicationId, userId: world.newUser() }
+  const recognised = { isCommitted: true, flags: [], maxFailedAttempts: undefined, expiresInSeconds: undefined }
   const device = { name: null, platform: null, deviceInfo: null, extras: null, externalId: null }
   const agreement = { version: '3.3', activationVersion: 3, ctrDataLength: 16, isConfirmedByPhone: false, agree }
-  await expect(activateDirectly(context, agreement, owner, 'ACTIVE', device)).rejects.toMatchObject({ code: 'ACTIVATION_FAILED' })
+  await expect(activateDirectly(context, agreement, owner, recognised, device)).rejects.toMatchObject({
+    code: 'ACTIVATION_FAILED',
+  })
 })
 
 describe('nothing is created', () => {
@@ -240,6 +258,69 @@ describe('nothing is created', () => {
     const asked = provider.questions.length
     expectRefused(await phone.send(request), 'encryption')
     expect(provider.questions).toHaveLength(asked)
+  })
+})
+
+describe('what the provider says of an activation', () => {
+  test('are its flags, which stand in the row of its creation', async () => {
+    provider.answerWith(() => ({ body: { userId: world.newUser(), commit: true, flags: ['TRUSTED', 'BRANCH_7'] } }))
+    const { activationId } = await (async (phone) => phone.exchange(await prepare(phone)))(world.newPhone('3.3'))
+    expect(await detailOf(activationId)).toMatchObject({ state: 'ACTIVE', flags: ['TRUSTED', 'BRANCH_7'] })
+    const created = server.context.db.selectFrom('audit_trail').select('event_data').where('activation_id', '=', activationId)
+    expect(await created.where('event_type', '=', 'registration_created').execute()).toEqual([
+      { event_data: '{"flags":"TRUSTED,BRANCH_7"}' },
+    ])
+  })
+
+  test('is how many wrong codes it takes, each of them counted against this limit alone', async () => {
+    const userId = world.newUser()
+    provider.answerWith(() => ({ body: { userId, commit: true, maxFailedAttempts: 2 } }))
+    const phone = world.newPhone('3.2')
+    const { activationId } = await phone.exchange(await prepare(phone))
+    expect(await detailOf(activationId)).toMatchObject({ failedAttempts: 0, maxFailedAttempts: 2 })
+    expectRefused(await phone.send(phone.prepareValidation({ wrongKeys: { knowledge: random(16) } })), 'signature')
+    expect(await detailOf(activationId)).toMatchObject({ state: 'ACTIVE', failedAttempts: 1 })
+    expectOk(await phone.send(phone.prepareValidation()))
+    expectRefused(await phone.send(phone.prepareValidation({ wrongKeys: { knowledge: random(16) } })), 'signature')
+    expectRefused(await phone.send(phone.prepareValidation({ wrongKeys: { knowledge: random(16) } })), 'signature')
+    expect(await registrationOf(world, userId)).toBe('BLOCKED')
+    expectRefused(await phone.send(phone.prepareValidation()), 'signature')
+  })
+
+  test('is how long it waits for its commit, shorter or longer than others', async () => {
+    for (const [expiresInSeconds, before, after] of [
+      [60, 59 * SECOND, 2 * SECOND],
+      [3600, 59 * MINUTE, 2 * MINUTE],
+    ] as const) {
+      const userId = world.newUser()
+      provider.answerWith(() => ({ body: { userId, expiresInSeconds } }))
+      expectOk(await sendFrom(world.newPhone('3.1')))
+      await world.advance(before)
+      expect(await registrationOf(world, userId)).toBe('PENDING_COMMIT')
+      await world.advance(after)
+      expect(await registrationOf(world, userId)).toBe('NONE')
+    }
+  })
+
+  test('is nothing where it says null', async () => {
+    const userId = world.newUser()
+    provider.answerWith(() => ({ body: { userId, flags: null, maxFailedAttempts: null, expiresInSeconds: null } }))
+    const { activationId } = await (async (phone) => phone.exchange(await prepare(phone)))(world.newPhone('3.2'))
+    expect(await detailOf(activationId)).toMatchObject({ flags: [], maxFailedAttempts: 5 })
+  })
+
+  test('is asked without what the phone does not say of itself', async () => {
+    provider.answerWith(() => ({ body: { userId: world.newUser() } }))
+    expectOk(await sendFrom(world.newPhone('3.1'), direct({}, { platform: null, deviceInfo: null })))
+    const json = provider.questions.at(-1)?.json
+    expect(json).toMatchObject({ protocolVersion: '3.1' })
+    expect(Object.keys(json as object)).toEqual([
+      'applicationId',
+      'type',
+      'identityAttributes',
+      'customAttributes',
+      'protocolVersion',
+    ])
   })
 })
 
