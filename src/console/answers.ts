@@ -3,6 +3,10 @@
 export interface ListedOperation {
   readonly operationId: string
   readonly userId?: string
+  /** The only device that is shown it and decides it. */
+  readonly registrationId?: string
+  /** What a device must carry to approve it. */
+  readonly applicationFlag?: string
   readonly status: string
   readonly statusReason?: string
   readonly template: string

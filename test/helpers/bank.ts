@@ -19,6 +19,8 @@ export interface Bank {
   readonly remove: (userId: string) => Promise<HttpReply>
   readonly view: (userId: string) => Promise<HttpReply>
   readonly createOperation: (body: unknown, headers?: Readonly<Record<string, string>>) => Promise<HttpReply>
+  /** The same at /v2, with `registrationId`, `applicationFlag`, `expiresAt`, or without a user (cloud §6.10). */
+  readonly createDeviceOperation: (body: unknown, headers?: Readonly<Record<string, string>>) => Promise<HttpReply>
   readonly readOperation: (operationId: string) => Promise<HttpReply>
   readonly cancelOperation: (operationId: string, statusReason?: string) => Promise<HttpReply>
   readonly offlineQr: (operationId: string) => Promise<HttpReply>
@@ -48,6 +50,7 @@ export function createBank(url: string, credential: string | undefined): Bank {
     change: (userId, change, more) => call('PUT', '/registration', { userId, change, ...more }),
     remove: (userId) => call('DELETE', `/registration?userId=${encodeURIComponent(userId)}`),
     view: (userId) => call('GET', `/registration?userId=${encodeURIComponent(userId)}`),
+    createDeviceOperation: (body, more) => sendJson(url, 'POST', '/v2/operations', body, { ...headers, ...more }),
     createOperation: (body, more) => sendJson(url, 'POST', '/operations', body, { ...headers, ...more }),
     readOperation: (operationId) => call('GET', `/operations?operationId=${encodeURIComponent(operationId)}`),
     cancelOperation: (operationId, statusReason) => {

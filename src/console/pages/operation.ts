@@ -2,6 +2,7 @@
 import { PawlError } from '../../lib/errors.ts'
 import type { OperationParameters } from '../../domain/template/template.ts'
 import type { ListedOperation } from '../answers.ts'
+import { at } from '../api.ts'
 import {
   actionForm,
   ago,
@@ -28,7 +29,6 @@ import { phonePreview } from '../phone-preview.ts'
 import { fitsQrCode } from '../qr-code.ts'
 
 interface Answer extends ListedOperation {
-  readonly userId: string
   readonly parameters: OperationParameters
   readonly proximityOtp?: string
 }
@@ -80,13 +80,15 @@ function readOffline(form: Form): OfflineCode | undefined {
 
 async function render(call: PageCall, offline: OfflineCode | undefined): Promise<View> {
   const operationId = (call.params['id'] ?? '').toLowerCase()
-  const answer = await call.api.get<Answer>('/operations', { operationId })
+  const answer = await call.api.get<Answer>(at`/v2/operations/${operationId}`)
   const [shown, timeline] = await Promise.all([readShown(call, [operationId]), operationTimeline(call, answer)])
   const known = shown.get(operationId)
   const isPending = answer.status === 'PENDING'
   const back = backTo(link(call, '/operations'), 'Operations')
   const line = known && sayOperation(known.form)
-  const lead = html`for <a href="${link(call, '/registrations', { userId: answer.userId })}">${answer.userId}</a>${line?.detail !== undefined && html` · ${line.detail}`} · ${answer.template}, ${answer.operationType}`
+  const { userId } = answer
+  const whom = userId === undefined ? 'nobody yet' : html`<a href="${link(call, '/registrations', { userId })}">${userId}</a>`
+  const lead = html`for ${whom}${line?.detail !== undefined && html` · ${line.detail}`} · ${answer.template}, ${answer.operationType}`
   const cancel =
     isPending &&
     call.isActing &&
@@ -104,6 +106,7 @@ async function render(call: PageCall, offline: OfflineCode | undefined): Promise
 
 const renderStatus = (call: PageCall, answer: Answer, shown: ShownOperation | undefined): Markup => {
   const { status, failureCount, maxFailureCount, proximityOtp, timestampCreated, timestampExpires, operationId } = answer
+  const { registrationId, applicationFlag } = answer
   const isPending = status === 'PENDING'
   const why = shown?.statusReason ?? undefined
   return card(
@@ -119,6 +122,11 @@ const renderStatus = (call: PageCall, answer: Answer, shown: ShownOperation | un
         isPending ? 'Expires' : 'Expired',
         html`${ago(call.now, timestampExpires)} <small>${exactTime(timestampExpires)}</small>`,
       ],
+      registrationId !== undefined && [
+        'Only on',
+        html`<a href="${link(call, `/registrations/${registrationId}`)}">this device</a> ${code(registrationId, 'the id of the registration')}`,
+      ],
+      applicationFlag !== undefined && ['Demands the flag', applicationFlag],
       ['Operation', code(operationId, 'the id of the operation')],
     ]),
   )
@@ -137,7 +145,7 @@ async function renderOffline(call: PageCall, { userId }: Answer, offline: Offlin
   }
   return card(
     'Without a connection',
-    html`<div class="phones">${qr(offline.text, `QR code of the operation for the phone of ${userId}`)}
+    html`<div class="phones">${qr(offline.text, `QR code of the operation for the phone of ${userId ?? 'nobody yet'}`)}
       <div class="fields"><p>The user scans this with the app, checks what it shows, and reads the digits.</p>
       ${actionForm(call, 'otp', 'Approve', {
         hidden: { qr: offline.text, nonce: offline.nonce, registrationId: offline.registrationId ?? '' },

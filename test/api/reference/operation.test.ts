@@ -85,6 +85,21 @@ describe.each(DIALECTS)('an operation in the words of %s', (dialect) => {
     expect(await ask('create', request)).toMatchObject({ proximityOtp: expect.stringMatching(/^\d{8}$/) })
   })
 
+  test('is for one device, with a flag and an end of its own', async () => {
+    const { phone, userId } = await world.holder()
+    const { activationId } = phone.state
+    const timestampExpires = Date.now() + 90 * MINUTE
+    const { request } = await newOperation({ userId, activationId, activationFlag: 'VIP', timestampExpires })
+    const created = await ask('create', request)
+    expect(created).toMatchObject({
+      userId,
+      activationId,
+      activationFlag: 'VIP',
+      timestampExpires: new Date(timestampExpires).toISOString(),
+    })
+    expect(await ask('detail', { operationId: created['id'] })).toEqual(created)
+  })
+
   test('for whom or what there is none is refused', async () => {
     const { userId, applications, request } = await newOperation()
     await refused('create', { ...request, userId: 'nobody' }, 'ERR0009')
@@ -94,13 +109,18 @@ describe.each(DIALECTS)('an operation in the words of %s', (dialect) => {
     for (const named of [['other-operations'], [...applications, 'other-operations']])
       await refused('create', { ...request, applications: named }, 'ERR0015')
     for (const more of [
-      { activationFlag: 'VIP' },
-      { timestampExpires: Date.now() + MINUTE },
+      { activationFlag: 'vip' },
+      { timestampExpires: Date.now() - MINUTE },
       { proximityCheckEnabled: true },
-      { activationId: anId },
+      { proximityCheckEnabled: false },
       { additionalData: { a: 1 } },
     ])
       await refused('create', { ...request, ...more }, 'ERR0024')
+    await refused('create', { ...request, activationId: anId }, 'ERR0009')
+    const stranger = await world.holder()
+    await refused('create', { ...request, activationId: stranger.phone.state.activationId }, 'ERR0009')
+    const templateName = await world.template({ activationFlag: 'VIP' })
+    await refused('create', { ...request, templateName, activationFlag: 'OTHER' }, 'ERR0024')
     const id = String((await ask('create', request))['id'])
     for (const path of ['detail', 'cancel']) {
       await refused(path, { operationId: anId }, 'ERR0034')

@@ -2,11 +2,11 @@
 import { Type } from '@sinclair/typebox'
 import { createOperation } from '../../../domain/operation/create.ts'
 import { AnyMembers, OptionalOrNull } from '../../../http/types.ts'
-import { Identifier, UserId } from '../../cloud/fields.ts'
+import { Flag, Identifier, UserId } from '../../cloud/fields.ts'
 import { refuse } from '../../door/members.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, foreignApplication, referenceEndpoint } from '../endpoint.ts'
-import { NamesGiven, Optional, requireNoData, TimeGiven } from '../members.ts'
+import { ActivationId, NamesGiven, Optional, requireNoData, TimeGiven, toTime } from '../members.ts'
 import { OperationView, viewOperation } from './view.ts'
 
 export const operationCreate = (dialect: Dialect) =>
@@ -15,7 +15,8 @@ export const operationCreate = (dialect: Dialect) =>
     operationId: 'referenceCreateOperation',
     summary: 'Asks a user to approve something',
     description:
-      'What the template decides in pawl (`activationFlag`, `timestampExpires`, `proximityCheckEnabled`) and `activationId` are refused here.',
+      'With `activationId` no other phone is shown the operation or decides it. What the template decides in pawl (`proximityCheckEnabled`) is ' +
+      'refused, and an `activationFlag` that is not that of a template which has one.',
     errors: ['REGISTRATION_NOT_FOUND'],
     roles: BANK_ROLES,
     request: Type.Object({
@@ -31,26 +32,30 @@ export const operationCreate = (dialect: Dialect) =>
         ),
       ),
       additionalData: OptionalOrNull(AnyMembers),
-      activationFlag: Optional,
+      activationFlag: OptionalOrNull(Flag),
       timestampExpires: TimeGiven,
       proximityCheckEnabled: OptionalOrNull(Type.Boolean()),
-      activationId: Optional,
+      activationId: OptionalOrNull(ActivationId),
     }),
     response: OperationView(dialect),
     async handle(call) {
       const { request, parts, applicationId } = call
       const { userId, applications, templateName: template, externalId = null, parameters } = request
       if (applications.some((named) => named !== applicationId)) throw foreignApplication()
-      for (const member of NOT_OFFERED) {
-        const given = request[member]
-        if (given !== null && given !== undefined) throw refuse(member, 'is not offered: the template decides it')
-      }
+      if (typeof request.proximityCheckEnabled === 'boolean')
+        throw refuse('proximityCheckEnabled', 'is not offered: the template decides it')
       requireNoData(request.additionalData)
-      const wanted = { template, language: 'en', externalId, parameters: parameters ?? {} }
+      const expiresAt = toTime(request.timestampExpires)
+      if (expiresAt !== null && expiresAt.getTime() <= parts.platform.now())
+        throw refuse('timestampExpires', 'must be in the future')
+      const limits = {
+        activationId: request.activationId ?? undefined,
+        activationFlag: request.activationFlag ?? undefined,
+        expiresAt: expiresAt ?? undefined,
+      }
+      const wanted = { template, language: 'en', externalId, parameters: parameters ?? {}, ...limits }
       const operation = await createOperation(parts, { applicationId, userId }, wanted)
       if (operation === undefined) throw foreignApplication()
       return await viewOperation(dialect, call, operation)
     },
   })
-
-const NOT_OFFERED = ['activationFlag', 'timestampExpires', 'proximityCheckEnabled', 'activationId'] as const

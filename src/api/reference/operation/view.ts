@@ -15,6 +15,7 @@ export const OperationView = ({ operationFactors }: Dialect): TObject =>
     applications: Names,
     externalId: Type.Optional(Type.String()),
     activationFlag: Type.Optional(Type.String()),
+    activationId: Type.Optional(Type.String()),
     operationType: Type.String(),
     templateName: Type.String(),
     data: Type.String(),
@@ -42,7 +43,7 @@ export async function viewOperations(
     rows.map(({ operationId }) => operationId),
   )
   return rows.map((row) => {
-    const { userId, activationFlag, statusReason, riskFlags } = row
+    const { userId, activationFlag, activationId, statusReason, riskFlags } = row
     const status = statusAt(row, parts.platform.now())
     const { externalId = null, finalizedAt = null } = notes.get(row.operationId) ?? {}
     const proximityOtp = status === 'PENDING' ? readProximityOtp(parts, row) : undefined
@@ -52,6 +53,7 @@ export async function viewOperations(
       applications: [row.applicationId],
       ...(externalId !== null && { externalId }),
       ...(activationFlag !== null && { activationFlag }),
+      ...(activationId !== null && { activationId }),
       operationType: row.operationType,
       templateName: row.templateName,
       data: row.data,
