@@ -143,6 +143,44 @@ function operationRaces({ servers, rounds }: { servers: number; rounds: number }
     }
   })
 
+  test('of phones that claim one with a flag one that has it gets it, however many have none', async () => {
+    for (let round = 0; round < 4; round++) {
+      const holders = await Promise.all(Array.from({ length: 6 }, () => world.holder()))
+      const able = holders.slice(0, 3)
+      for (const holder of able) await world.setFlags(holder, 'VIP')
+      const created = await bankAt(world, round).createDeviceOperation({ template: 'login', applicationFlag: 'VIP' })
+      const id = String(member(expectOk(created).json, 'operationId'))
+      const claims = await Promise.all(holders.map(({ phone, token }) => phone.prepareTokenCall('claim', token, { id })))
+      const replies = await flood(world, claims)
+      const ofAble = tally(replies.slice(0, 3))
+      expect(ofAble).toEqual({ OK: 1, INVALID_OPERATION: 2 })
+      for (const reply of replies.slice(3))
+        expect(['OPERATION_REQUIRES_ACTIVATION_FLAG', 'INVALID_OPERATION']).toContain(errorCode(reply))
+      const winner = replies.findIndex(({ status }) => status === 200)
+      expect((await world.stored(id)).userId).toBe(holders[winner]?.userId)
+    }
+  })
+
+  // Where a user may have several devices at once, those of one user are to decide one operation here: one decision.
+  test('of several phones that decide an operation for one device only that one does, once', async () => {
+    for (let round = 0; round < 4; round++) {
+      const [holder, ...others] = await Promise.all(Array.from({ length: 4 }, () => world.holder()))
+      if (holder === undefined) throw new TypeError('no holder')
+      const body = { userId: holder.userId, template: 'login', registrationId: holder.phone.state.activationId }
+      const id = String(member(expectOk(await bankAt(world, round).createDeviceOperation(body)).json, 'operationId'))
+      const decisions = ({ phone }: Holder) => [phone.prepareAuthorize({ id, data: 'A2' }), phone.prepareReject(id)]
+      const [own, theirs] = [decisions(holder), others.flatMap(decisions)]
+      const replies = await flood(world, [...theirs.slice(0, 3), ...own, ...theirs.slice(3)])
+      const ofOwn = replies.slice(3, 5)
+      expect(tally(ofOwn)).toEqual({ OK: 1, OPERATION_ALREADY_FINISHED: 1 })
+      expect(tally(replies.filter((reply) => !ofOwn.includes(reply)))).toEqual({ INVALID_OPERATION: 6 })
+      const { status, failureCount, additionalData } = await world.stored(id)
+      expect({ status, failureCount }).toEqual({ status: ofOwn[0]?.status === 200 ? 'APPROVED' : 'REJECTED', failureCount: 0 })
+      expect(additionalData).toMatchObject({ activationId: holder.phone.state.activationId })
+      expect(await world.audit(id)).toHaveLength(1)
+    }
+  })
+
   test('a claim header is good once among ten', async () => {
     const { phone, token, userId } = await world.holder()
     const { id } = await world.operation(userId)

@@ -935,6 +935,7 @@ const NOT_QUERIES = [
   'joinToken',
   'toOperation',
   'toLocked',
+  'isForPhone',
 ]
 
 test('every storage function is among them', async () => {

@@ -42,6 +42,7 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
     'countOperationFailure',
     'endOperation',
     'insertOperation',
+    'insertOperation of nobody',
     'lockOperation',
     'storeAuthenticationAndLock',
   ],

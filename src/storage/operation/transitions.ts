@@ -26,8 +26,8 @@ export async function endOperation(db: Db, end: OperationEnd, audit: AuditEvent)
 }
 
 /**
- * The same by the bank. The audit row is of the live activation of the operation's user, or else of the one that was made last: an
- * operation that nobody has claimed is in no user's log.
+ * The same by the bank. The audit row is of the activation that the operation is for, or else of the live one of its user, or else of the one
+ * that was made last: an operation that nobody has claimed is in no user's log.
  */
 export async function cancelPendingOperation(
   db: Db,
@@ -126,11 +126,11 @@ const CANCEL = defineGivenRows<Ending>(END_COLUMNS).define(
   (given) => sql`
     with ended as (
       ${endPending(given)} and o.application_id = i."applicationId"
-      returning o.application_id, o.user_id, i."eventType", i."eventData", i."occurredAt"
+      returning o.application_id, o.user_id, o.activation_id, i."eventType", i."eventData", i."occurredAt"
     ), owner as (
       select a.application_id, a.user_id, a.activation_id, "eventType", "eventData", "occurredAt"
       from ended join activation a on a.application_id = ended.application_id and a.user_id = ended.user_id
-      order by a.state = 'REMOVED', a.created_at desc limit 1
+      order by a.activation_id is distinct from ended.activation_id, a.state = 'REMOVED', a.created_at desc limit 1
     ), audited as (
       ${insertAuditFrom(sql`owner`, { ...AUDIT_OF_END, applicationId: sql`application_id`, userId: sql`user_id` })}
     )
