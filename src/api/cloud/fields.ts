@@ -67,7 +67,7 @@ export const OperationId = Type.String({
 })
 
 /** The id of an activation, which is what the bank calls a registration; in either case, and compared in lower case. */
-export const RegistrationId = OperationId
+export const RegistrationId = withExample(OperationId, '7f0c2f5e-6d0c-4f55-8a53-3f1a2f6b1c11')
 
 /** A mark of an activation. */
 export const Flag = Type.String({

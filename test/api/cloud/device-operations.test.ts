@@ -223,7 +223,7 @@ describe('without a connection', () => {
   test('one of 4.0 has one, too', async () => {
     const phonesV4 = await openPhonesV4(world)
     const { userId, phone } = await phonesV4.activePhone('EC_P384')
-    const id = operationIdOf(await create({ userId, registrationId: String(phone.state.activationId) }))
+    const id = operationIdOf(await create({ userId, registrationId: phone.state.activationId }))
     const text = await qrOf(id)
     expect(phone.isPersonalized(text)).toBe(true)
     expect(() => holder.phone.scanOperation(text)).toThrow()

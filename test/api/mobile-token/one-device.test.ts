@@ -120,7 +120,7 @@ test('a phone of 4.0 that an operation is for approves or rejects it', async () 
   const { userId, phone } = await phonesV4.activePhone('EC_P384')
   const asks = await asksOfV4(phone)
   const other = asksOf(await world.holder())
-  const registrationId = String(phone.state.activationId)
+  const registrationId = phone.state.activationId
   const [first, second] = [await create({ userId, registrationId }), await create({ userId, registrationId })]
   for (const id of [first, second]) await expectUnknown(other, id)
   expect(await asks.list()).toEqual([second, first])
