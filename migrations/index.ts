@@ -36,6 +36,7 @@ import * as envelopes from './0033_envelopes.ts'
 import * as lookups from './0034_lookups.ts'
 import * as deviceSlots from './0035_device-slots.ts'
 import * as operationsOfOneDevice from './0036_operations-of-one-device.ts'
+import * as transfers from './0039_transfers.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -74,4 +75,5 @@ export const migrations: Record<string, Migration> = {
   '0034_lookups': lookups,
   '0035_device-slots': deviceSlots,
   '0036_operations-of-one-device': operationsOfOneDevice,
+  '0039_transfers': transfers,
 }

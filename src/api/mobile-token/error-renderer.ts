@@ -27,6 +27,8 @@ export const rendering = {
     message: 'The operation demands a flag that the activation lacks',
   },
   PUSH_REGISTRATION_REFUSED: { status: 400, code: 'PUSH_REGISTRATION_FAILED', message: 'The push token was not stored' },
+  ENCRYPTION_FAILED: { status: 400, code: 'ERR_ENCRYPTION', message: 'The envelope does not open' },
+  ACTIVATION_CODE_FAILED: { status: 400, code: 'ACTIVATION_CODE_FAILED', message: 'No code is given for that application' },
   INBOX_REFUSED: { status: 400, code: 'INBOX_FAILED', message: 'No such message' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'Service unavailable' },
   INTERNAL: generic,

@@ -1,6 +1,7 @@
 // The mobile token API: how the phone lists, approves and rejects operations, registers for pushes and reads its inbox.
 import type { FastifyInstance } from 'fastify'
 import { mountDeviceEndpoints } from '../../channel/mount.ts'
+import { activationCode } from './activation/code.ts'
 import { renderMobileTokenError } from './error-renderer.ts'
 import { inboxCount, inboxDetail, inboxList, inboxRead, inboxReadAll } from './inbox.ts'
 import { operationAuthorize } from './operation/authorize.ts'
@@ -12,6 +13,7 @@ import type { MobileTokenParts } from './parts.ts'
 import { pushRegister, pushRegisterToken } from './push.ts'
 
 export const mobileTokenEndpoints = [
+  activationCode,
   operationList,
   operationDetail,
   operationClaim,

@@ -1,17 +1,18 @@
 // Names what the mobile token API needs from the process.
-import type { KeyObject } from 'node:crypto'
 import type { ChannelParts } from '../../channel/parts.ts'
+import type { ActivationParts } from '../../domain/activation/parts.ts'
 import type { Window } from '../../domain/limits/window.ts'
 import type { ReadTemplateTexts } from '../../domain/template/texts.ts'
 import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
 import type { TokenReads } from '../../storage/token/reads.ts'
 
-export interface MobileTokenParts extends ChannelParts {
-  readonly installationKeys: { readonly codeLookup: KeyObject }
+export interface MobileTokenParts extends ChannelParts, ActivationParts {
+  readonly db: ChannelParts['db']
+  readonly settings: ChannelParts['settings'] & ActivationParts['settings']
   readonly protocols: Readonly<Record<Protocol['path'], Protocol>>
   readonly templateTexts: ReadTemplateTexts
   readonly tokenReads: TokenReads
-  /** Reads of one activation. */
+  /** Reads of one activation, and codes that it asks for. */
   readonly mobileReads: Window
 }
 

@@ -5,12 +5,12 @@ import { untilSettled } from '../../lib/until-settled.ts'
 import { changeState } from '../../storage/activation/change.ts'
 import type { ExchangeBasis, WaitingActivationRow } from '../../storage/activation/exchange-basis.ts'
 import { findActivation, type ActivationRow } from '../../storage/activation/find.ts'
-import { storeKeyExchange } from '../../storage/activation/keys.ts'
+import { storeKeyExchange, storeKeyExchangeOfChild } from '../../storage/activation/keys.ts'
 import type { Db } from '../../storage/database/database.ts'
 import type { ActivationAlgorithm } from '../../storage/database/schema.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import { countWrongOtp, createOtpJudge } from './otp.ts'
-import { createAuditEvent } from '../audit/audit.ts'
+import { composeEventData, createAuditEvent } from '../audit/audit.ts'
 import { parseActivationCode } from './code.ts'
 import type { CreatedActivation } from './created.ts'
 import { isExpired } from './registration.ts'
@@ -107,6 +107,8 @@ export async function exchangeKeys<Answer>(
       if (await countWrongOtp(parts, activation)) throw refuseActivation(parts, 'the OTP is wrong')
       return undefined
     }
+    if (activation.parentActivationId !== null && !(await isParentActive(parts, activation.parentActivationId)))
+      throw refuseActivation(parts, 'the activation that asked for the code is not active')
     const to = activation.commitPhase === 'ON_KEY_EXCHANGE' ? 'ACTIVE' : 'PENDING_COMMIT'
     const agreed = await agreeOnKeys(parts, agreement, activation, device, to)
     if (agreed === 'INVALID_DEVICE_KEY') {
@@ -117,7 +119,11 @@ export async function exchangeKeys<Answer>(
     if (agreed === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
     const bound = await agreed.store(parts.db, left)
     if (bound === 'MOVED') return undefined
-    parts.events.registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
+    const { parentActivationId: parent, replacesParent } = activation
+    const { registrationChanged } = parts.events
+    registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
+    if (parent !== null && replacesParent)
+      registrationChanged({ activationId: parent, from: 'ACTIVE', to: 'REMOVED', reason: 'MOVED' })
     return { ...bound, storedClaims }
   })
 }
@@ -140,7 +146,7 @@ export interface KeysToStore<Answer> {
 export async function agreeOnKeys<Answer>(
   { platform, recordKeys }: Pick<ActivationParts, 'platform' | 'recordKeys'>,
   agreement: KeyAgreement<Answer>,
-  activation: CreatedActivation,
+  activation: CreatedActivation & Partial<Pick<WaitingActivationRow, 'parentActivationId' | 'replacesParent'>>,
   device: DeviceDescription,
   to: 'PENDING_COMMIT' | 'ACTIVE',
 ): Promise<KeysToStore<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'> {
@@ -180,10 +186,22 @@ export async function agreeOnKeys<Answer>(
   const exchanged = createAuditEvent(activation, 'registration_keys_exchanged', version, at.getTime())
   const committed = createAuditEvent(activation, 'registration_committed', {}, at.getTime())
   const audit = to === 'ACTIVE' ? ([exchanged, committed] as const) : ([exchanged] as const)
+  const { parentActivationId = null, replacesParent: isReplaced = false } = activation
+  const eventData = composeEventData({ reason: 'MOVED', childActivationId: activationId })
+  const storeIn = (db: Db, values: readonly UniqueValue[] = []): Promise<boolean> =>
+    parentActivationId === null
+      ? storeKeyExchange(db, exchange, audit, values)
+      : storeKeyExchangeOfChild(db, { exchange, audits: audit, values }, { parentActivationId, isReplaced, eventData })
   return {
-    store: async (db, values) =>
-      (await storeKeyExchange(db, exchange, audit, values)) ? { activationId, userId, ctrData, answer } : 'MOVED',
+    store: async (db, values) => ((await storeIn(db, values)) ? { activationId, userId, ctrData, answer } : 'MOVED'),
   }
+}
+
+/** Whether the activation that asked for a code may still hand over; the end of a block that is over is stored first. */
+async function isParentActive(parts: ActivationParts, parentActivationId: string): Promise<boolean> {
+  const parent = await findActivation(parts.db, parentActivationId, new Date(parts.platform.now()))
+  if (parent === undefined) return false
+  return !(await endBlockIfOver(parts, parent)) ? parent.state === 'ACTIVE' : isParentActive(parts, parentActivationId)
 }
 
 async function findWaiting(

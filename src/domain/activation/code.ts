@@ -32,6 +32,12 @@ export const signActivationCodeP384 = async (code: string, masterPrivateKey: Key
 /** code ‖ "#" ‖ signature: what the QR code shows. */
 export const composeActivationQrText = (code: string, signature: string): string => `${code}#${signature}`
 
+/** Its two parts. */
+export function splitActivationQrText(text: string): { readonly activationCode: string; readonly activationSignature: string } {
+  const [activationCode = '', activationSignature = ''] = text.split('#')
+  return { activationCode, activationSignature }
+}
+
 function encodeBase32(bytes: Uint8Array): string {
   let bits = 0n
   for (const byte of bytes) bits = (bits << 8n) | BigInt(byte)

@@ -16,6 +16,14 @@ export interface RegistrationLimits {
   readonly flags?: readonly string[] | undefined
 }
 
+/** The activation of another application that asked for the code of this one (mobile-token §10). */
+export interface Parent {
+  readonly activationId: string
+  /** It ends when this one becomes ACTIVE. */
+  readonly isReplaced: boolean
+  readonly initialFlags: readonly string[]
+}
+
 export interface NewActivation extends RegistrationLimits {
   readonly applicationId: string
   readonly userId: string
@@ -24,6 +32,7 @@ export interface NewActivation extends RegistrationLimits {
   readonly qrText: string | null
   readonly commitPhase: CommitPhase
   readonly otpHash: Uint8Array | null
+  readonly parent?: Parent | undefined
 }
 
 /** What the key exchange needs of an activation. */
@@ -49,7 +58,7 @@ export interface PreparedActivation {
 /** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
 export function prepareActivation(
   { platform, recordKeys, settings, installationKeys }: Omit<ActivationParts, 'db' | 'events' | 'activationOtps'>,
-  { applicationId, userId, code, qrText, commitPhase, otpHash, maxFailedAttempts, expiresAt, flags = [] }: NewActivation,
+  { applicationId, userId, code, qrText, commitPhase, otpHash, parent, maxFailedAttempts, expiresAt, flags = [] }: NewActivation,
 ): PreparedActivation {
   const activationId = platform.uuid()
   const now = platform.now()
@@ -70,9 +79,14 @@ export function prepareActivation(
     expiresAt: expiresAt ?? new Date(now + settings.activationValiditySeconds * 1000),
     commitPhase,
     otpHash,
-    flags: [...new Set(flags)].join(','),
+    flags: [...new Set([...flags, ...(parent?.initialFlags ?? [])])].join(','),
+    parentActivationId: parent?.activationId ?? null,
+    replacesParent: parent?.isReplaced ?? false,
   }
-  const noted = row.flags === '' ? {} : { flags: row.flags }
+  const noted = {
+    ...(row.flags !== '' && { flags: row.flags }),
+    ...(parent && { parentActivationId: parent.activationId, type: parent.isReplaced ? 'MOVE' : 'SPAWN' }),
+  }
   const audit = createAuditEvent({ applicationId, userId, activationId }, 'registration_created', noted, now)
   return {
     created: {

@@ -11,7 +11,7 @@ import type { ActivationState, CommitPhase } from '../../storage/database/schema
 import { countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './code.ts'
-import { prepareActivation, type RegistrationLimits } from './created.ts'
+import { type Parent, prepareActivation, type RegistrationLimits } from './created.ts'
 import { findSigningMasterKeys, openMasterKey, qrSignatureCurveOf } from '../application/master-keys.ts'
 import { places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
@@ -87,6 +87,8 @@ export interface CommitRules {
 export interface RegistrationRules extends CommitRules, RegistrationLimits {
   /** Also beside live ones, in an application where a user may have several. */
   readonly isFurther?: boolean
+  /** Whoever asked for the code shows it: the bank does not. */
+  readonly parent?: Parent
 }
 
 export interface CreatedRegistration {
@@ -155,7 +157,8 @@ async function createOn(
     openMasterKey(parts.recordKeys, signingKey),
   )
   const qrText = composeActivationQrText(code, signature)
-  const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText, ...rules })
+  const kept = rules.parent === undefined ? qrText : null
+  const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText: kept, ...rules })
   try {
     // Administration calls this within a transaction, which a violation would end.
     await asOneStep(parts.db, insert)

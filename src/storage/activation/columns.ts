@@ -61,6 +61,9 @@ export const insertColumns = (list: Columns) => ({
 /** What names an activation and its owner. */
 export const OWNER_COLUMNS = { activation_id: 'text', application_id: 'text', user_id: 'text' } as const satisfies Columns
 
+/** Of an activation whose code another one asked for (mobile-token §10); null and false for all others. */
+export const PARENT_COLUMNS = { parent_activation_id: 'text', replaces_parent: 'boolean' } as const satisfies Columns
+
 /** What an activation is created with. `flags`: names with commas. Sealed: `activation_qr_code`, which is null when nobody is to be shown the code, and `server_private_key`. */
 export const NEW_COLUMNS = {
   activation_code_hash: 'bytea',
@@ -73,6 +76,7 @@ export const NEW_COLUMNS = {
   commit_phase: 'text',
   otp_hash: 'bytea',
   flags: 'text',
+  ...PARENT_COLUMNS,
 } as const satisfies Columns
 
 /** What a registration needs of a live activation. */

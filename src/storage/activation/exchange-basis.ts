@@ -5,10 +5,11 @@ import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import type { CommitPhase } from '../database/schema.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
+import { PARENT_COLUMNS, type Read, selectColumns } from './columns.ts'
 import { type ReadActivationRow, selectActivation } from './find.ts'
 
 /** An activation before its key exchange. */
-export interface WaitingActivationRow extends ReadActivationRow {
+export interface WaitingActivationRow extends ReadActivationRow, Read<typeof PARENT_COLUMNS> {
   readonly serverPublicKey: Buffer
   readonly codeHash: Buffer
   readonly commitPhase: CommitPhase
@@ -64,7 +65,8 @@ const FIND = defineGivenRows<ExchangeNames & { readonly position: number }>({
 }).define(
   (asked) => sql`
   select exists (select from unique_value u where u.value_hash in (i.value, i."secondValue")) as "isUsed", c.claims as "userClaims",
-    ${selectActivation(sql`i.at`)}, a.server_public_key as "serverPublicKey", a.activation_code_hash as "codeHash", a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
+    ${selectActivation(sql`i.at`)}, a.server_public_key as "serverPublicKey", a.activation_code_hash as "codeHash", a.commit_phase as "commitPhase", a.otp_hash as "otpHash",
+    ${selectColumns(PARENT_COLUMNS)}
   from ${asked} as i
   left join activation a on a.application_id = i."applicationId" and a.activation_code_hash = i."codeHash" and a.state = 'CREATED'
   left join user_claims c on c.application_id = a.application_id and c.user_id = a.user_id

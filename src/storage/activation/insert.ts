@@ -86,6 +86,9 @@ const FIND_BASIS = OWNERS.define(
   order by i.position`,
 )
 
+/** Why an activation was created that the bank did not ask for. */
+const REASON = sql`case when parent_activation_id is not null then case when replaces_parent then 'MOVE' else 'SPAWN' end end`
+
 type NewRow = NewActivationRow & Pick<AuditEvent, 'eventType' | 'eventData'>
 
 const [OWNER, NEW] = [insertColumns(OWNER_COLUMNS), insertColumns(NEW_COLUMNS)]
@@ -100,9 +103,9 @@ const INSERT = defineGivenRows<NewRow>({
   with created as (
     insert into activation (${OWNER.names}, state, device_slot, ${NEW.names})
     select ${OWNER.values}, 'CREATED', ${slotOf(sql`i."applicationId"`, sql`i."activationId"`)}, ${NEW.values} from ${given} as i
-    returning activation_id, application_id, user_id, state, created_at
+    returning activation_id, application_id, user_id, state, created_at, parent_activation_id, replaces_parent
   ), history as (
-    ${insertHistoryFrom(sql`created`, { to: sql`state`, at: sql`created_at` })}
+    ${insertHistoryFrom(sql`created`, { to: sql`state`, reason: REASON, at: sql`created_at` })}
   )
   ${insertAuditFrom(sql`created join ${given} as i on i."activationId" = activation_id`, {
     applicationId: sql`application_id`,

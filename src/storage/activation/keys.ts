@@ -1,5 +1,5 @@
 // The keys of an activation: its key exchange, and what changes in them afterwards (v3 §8.3, v4 §9.6, §9.12, §9.13).
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
@@ -88,7 +88,7 @@ interface GivenExchange extends KeyExchange, Pick<AuditEvent, 'applicationId' | 
   readonly secondValueExpiresAt: Date | null
 }
 
-const EXCHANGES = defineGivenRows<GivenExchange>({
+const EXCHANGE_GIVEN = {
   activationId: 'text',
   rowVersion: 'int',
   to: 'text',
@@ -105,7 +105,9 @@ const EXCHANGES = defineGivenRows<GivenExchange>({
   valueExpiresAt: 'timestamptz',
   secondValue: 'bytea',
   secondValueExpiresAt: 'timestamptz',
-})
+} as const
+
+const EXCHANGES = defineGivenRows<GivenExchange>(EXCHANGE_GIVEN)
 
 interface ExchangeToStore {
   readonly exchange: KeyExchange
@@ -130,18 +132,28 @@ function toGiven({ exchange, audits: [audit, secondAudit], values: [value, secon
   }
 }
 
-// The values in the order of their bytes, as everywhere: two requests with the same ones would otherwise wait for each other.
-const EXCHANGE = EXCHANGES.define(
-  (exchanges) => sql`
-  with moved as (
+/** The columns of `moved` that the rest of the statement needs. */
+const MOVED = sql`a.activation_id, i."to", i.at, i."applicationId", i."userId", i."eventType", i."eventData", i."secondType",
+      i."secondData", i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"`
+
+/**
+ * The statement that binds phones. `parent`: before it, what locks the activation that asked for the code, and after it, what becomes of that.
+ * The values in the order of their bytes, as everywhere: two requests with the same ones would otherwise wait for each other.
+ */
+const composeExchange = (
+  exchanges: RawBuilder<unknown>,
+  parent?: { readonly locked: RawBuilder<unknown>; readonly ended: RawBuilder<unknown> },
+): RawBuilder<unknown> => sql`
+  with ${parent ? sql`${parent.locked}, ` : sql``}moved as (
     update activation a set state = i."to", ${setColumns(EXCHANGED_COLUMNS)}, counter = 0,
       failed_attempts = 0, ${setColumns(DEVICE_COLUMNS)}, activation_qr_code = null, row_version = a.row_version + 1,
       otp_hash = case when i."to" = 'PENDING_COMMIT' then a.otp_hash end
     from ${exchanges} as i
-    where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = 'CREATED' and a.expires_at > i.at
-    returning a.activation_id, i."to", i.at, i."applicationId", i."userId", i."eventType", i."eventData", i."secondType", i."secondData",
-      i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"
-  ), history as (
+    where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = 'CREATED' and a.expires_at > i.at${
+      parent ? sql` and exists (select from locked p where p.activation_id = i."parentId" and p.state = 'ACTIVE')` : sql``
+    }
+    returning ${MOVED}${parent ? sql`, i."parentId", i."isParentReplaced", i."parentData"` : sql``}
+  )${parent ? parent.ended : sql``}, history as (
     ${insertHistoryFrom(sql`moved`, { from: sql`'CREATED'`, to: sql`"to"`, at: sql`at` })}
   ), used as (
     ${insertTwoValuesFrom(sql`moved`)}
@@ -157,8 +169,9 @@ const EXCHANGE = EXCHANGES.define(
       occurredAt: sql`at`,
     },
   )}
-  returning activation_id`,
-)
+  returning activation_id`
+
+const EXCHANGE = EXCHANGES.define((exchanges) => composeExchange(exchanges))
 
 const exchangeOne = defineSharedWrite({
   statement: EXCHANGE,
@@ -166,3 +179,72 @@ const exchangeOne = defineSharedWrite({
   idOf: ({ exchange }) => exchange.activationId,
   column: 'activation_id',
 })
+
+/** The activation that asked for the code of another one. */
+export interface ExchangeOfParent {
+  readonly parentActivationId: string
+  readonly isReplaced: boolean
+  /** JSON of the audit row of its end. */
+  readonly eventData: string
+}
+
+/**
+ * storeKeyExchange for an activation whose parent must be ACTIVE at this moment: false when it is not, and nothing is stored. A parent that is
+ * replaced is REMOVED by the same statement, as the bank would remove it, with its own history and audit row. Never shared: two children of one
+ * parent, of which one replaces it, would both find it ACTIVE.
+ */
+export async function storeKeyExchangeOfChild(
+  db: Db,
+  toStore: ExchangeToStore,
+  { parentActivationId, isReplaced, eventData }: ExchangeOfParent,
+): Promise<boolean> {
+  const child = { ...toGiven(toStore), parentId: parentActivationId, isParentReplaced: isReplaced, parentData: eventData }
+  const { rows } = await db.executeQuery(EXCHANGE_OF_CHILD([child]))
+  return rows.length > 0
+}
+
+interface GivenChild extends GivenExchange {
+  readonly parentId: string
+  readonly isParentReplaced: boolean
+  readonly parentData: string
+}
+
+// Both are locked in the order of their ids, as others who lock several do.
+const EXCHANGE_OF_CHILD = defineGivenRows<GivenChild>({
+  ...EXCHANGE_GIVEN,
+  parentId: 'text',
+  isParentReplaced: 'boolean',
+  parentData: 'text',
+}).define((exchanges) =>
+  composeExchange(exchanges, {
+    locked: sql`locked as (
+    select a.activation_id, a.state from activation a
+    where a.activation_id in (select unnest(array[i."activationId", i."parentId"]) from ${exchanges} as i)
+    order by a.activation_id for update
+  )`,
+    ended: sql`, ended as (
+    update activation a set state = 'REMOVED', row_version = a.row_version + 1
+    from moved where a.activation_id = moved."parentId" and moved."isParentReplaced"
+    returning a.activation_id, a.application_id, a.user_id, moved."parentData", moved.at
+  ), parent_history as (
+    ${insertHistoryFrom(sql`(select "parentId" as activation_id, "isParentReplaced", at from moved) as parent`, {
+      from: sql`'ACTIVE'`,
+      to: sql`case when "isParentReplaced" then 'REMOVED' else 'ACTIVE' end`,
+      reason: sql`case when "isParentReplaced" then 'MOVED' else 'SPAWNED' end`,
+      at: sql`at`,
+    })}
+  ), forgotten as (
+    delete from push_registration p using ended where p.activation_id = ended.activation_id
+  ), abandoned as (
+    delete from activation_upgrade u using ended where u.activation_id = ended.activation_id
+  ), parent_audit as (
+    ${insertAuditFrom(sql`ended`, {
+      applicationId: sql`application_id`,
+      userId: sql`user_id`,
+      eventType: sql`'registration_removed'`,
+      eventData: sql`"parentData"`,
+      occurredAt: sql`at`,
+    })}
+  )`,
+  }),
+)

@@ -108,6 +108,8 @@ export interface RegistrationDetailRow extends ListedRegistrationRow {
   readonly externalId: string | null
   readonly commitPhase: CommitPhase
   readonly hasOtp: boolean
+  /** The activation that asked for its code; null where the bank did. */
+  readonly parentActivationId: string | null
   readonly expiresAt: Date
 }
 
@@ -172,7 +174,7 @@ const selectDetail = (
       exists (select from activation_upgrade u where u.activation_id = activation.activation_id) as "isUpgradePending",
       ${failedAttemptsAt(at)} as "failedAttempts", max_failed_attempts as "maxFailedAttempts",
       activation_fingerprint as "activationFingerprint", extras, external_id as "externalId", commit_phase as "commitPhase",
-      otp_hash is not null as "hasOtp", expires_at as "expiresAt"`
+      otp_hash is not null as "hasOtp", parent_activation_id as "parentActivationId", expires_at as "expiresAt"`
 
 const IS_WAITING = amongWaiting('activation')
 const HAS_ENDED = amongEnded('activation')

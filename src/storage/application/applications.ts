@@ -5,6 +5,16 @@ import { toConstantText } from '../database/constant-text.ts'
 import type { Db, Tx } from '../database/database.ts'
 import type { ApplicationVersionTable, MasterKeyAlgorithm, MasterKeyPairTable } from '../database/schema.ts'
 
+/** To which applications a phone may hand over, and what becomes of it then (mobile-token §10). */
+export interface Transfer {
+  /** Ids of applications. */
+  readonly targets: readonly string[]
+  /** MOVE: the phone's own activation ends when the new one is ACTIVE. */
+  readonly type: 'SPAWN' | 'MOVE'
+  /** Of the new activation. */
+  readonly initialFlags?: readonly string[]
+}
+
 export interface ApplicationRow {
   readonly applicationId: string
   readonly isDefault: boolean
@@ -22,6 +32,7 @@ export interface ApplicationRow {
   readonly minimumVersion: string | null
   /** A user may have several phones. */
   readonly isMultiDevice: boolean
+  readonly transfers: readonly Transfer[]
 }
 
 /** One application. */
@@ -77,11 +88,12 @@ export interface ApplicationSettings {
   readonly roles?: readonly string[] | undefined
   /** Text of a protocol version; null: any. */
   readonly minimumVersion?: string | null | undefined
+  readonly transfers?: readonly Transfer[] | undefined
 }
 
 /** Changes the settings of an application. */
 export async function setApplicationSettings(db: Db, applicationId: string, settings: ApplicationSettings): Promise<void> {
-  const { vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumVersion } = settings
+  const { vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumVersion, transfers } = settings
   const set = {
     ...(vaultFactors !== undefined && { vault_factors: vaultFactors.join(',') }),
     ...(customObject !== undefined && { custom_object: customObject }),
@@ -89,6 +101,7 @@ export async function setApplicationSettings(db: Db, applicationId: string, sett
     ...(isProtocol3Admitted !== undefined && { is_protocol_3_admitted: isProtocol3Admitted }),
     ...(roles !== undefined && { roles: roles.join(',') }),
     ...(minimumVersion !== undefined && { minimum_version: minimumVersion }),
+    ...(transfers !== undefined && { transfers: JSON.stringify(transfers) }),
   }
   if (Object.keys(set).length === 0) return
   await db.updateTable('application').set(set).where('application_id', '=', applicationId).execute()
@@ -247,6 +260,7 @@ const COLUMNS = [
   'roles',
   'minimum_version as minimumVersion',
   'is_multi_device as isMultiDevice',
+  'transfers',
 ] as const
 
 // Of constant text, because each request for a temporary key asks: composed anew, it takes 15 µs more, and 60 before it is compiled.
@@ -259,6 +273,7 @@ interface StoredLists {
   readonly customObject: string | null
   readonly algorithms: string
   readonly roles: string
+  readonly transfers: string
 }
 
 const toApplication = <Row extends StoredLists>(row: Row) => ({
@@ -267,6 +282,7 @@ const toApplication = <Row extends StoredLists>(row: Row) => ({
   customObject: toObject(row.customObject),
   algorithms: toList(row.algorithms),
   roles: toList(row.roles),
+  transfers: JSON.parse(row.transfers) as readonly Transfer[],
 })
 
 const toObject = (text: string | null): Readonly<Record<string, unknown>> | null =>

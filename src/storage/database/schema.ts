@@ -81,6 +81,8 @@ export interface ApplicationTable {
   minimum_version: OptionalText
   /** A user may have several phones. */
   is_multi_device: Generated<boolean>
+  /** JSON array. */
+  transfers: Generated<string>
 }
 
 export interface ApplicationVersionTable {
@@ -152,6 +154,10 @@ export interface ActivationTable {
   highest_version: OptionalText
   /** No two live ones of a user have one: empty where a user has one phone, else the activation's own id. */
   device_slot: Generated<string>
+  /** The activation that asked for its code (mobile-token §10). */
+  parent_activation_id: OptionalText
+  /** The parent ends when this one becomes ACTIVE. */
+  replaces_parent: Generated<boolean>
 }
 
 export interface ActivationUpgradeTable {

@@ -76,7 +76,8 @@ export async function findAllUserClaims(
 
 const ACTIVATION_COLUMNS = `a.activation_id, a.application_id, a.state, a.protocol_version, a.highest_version, a.algorithm, a.name, a.platform,
   a.device_info, a.extras, a.external_id, a.flags, a.activation_fingerprint, a.failed_attempts, a.max_failed_attempts, a.blocked_reason,
-  a.block_expires_at, a.commit_phase, a.is_confirmation_pending, a.is_biometry_enabled, a.created_at, a.expires_at, a.last_used_at`
+  a.block_expires_at, a.commit_phase, a.is_confirmation_pending, a.is_biometry_enabled, a.created_at, a.expires_at, a.last_used_at,
+  a.parent_activation_id`
 const OPERATION_COLUMNS = `o.operation_id, o.application_id, o.external_id, o.template_name, o.operation_type, o.language, o.parameters, o.data,
   o.status, o.status_reason, o.signature_types, o.failure_count, o.max_failure_count, o.risk_flags, o.activation_flag, o.activation_id,
   o.additional_data, o.created_at, o.expires_at, o.finalized_at`

@@ -1,6 +1,7 @@
 // /admin/application and /admin/applications: applications with their settings, and what a mobile app needs of them (cloud §10).
 import { Type } from '@sinclair/typebox'
 import { createApplication, readMobileConfiguration, readSdkConfiguration } from '../../../domain/application/application.ts'
+import { requireTransfers } from '../../../domain/application/transfers.ts'
 import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
 import { switchMultiDevice } from '../../../domain/application/multi-device.ts'
 import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
@@ -20,9 +21,25 @@ import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OfId } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
+import { Flag } from './flags.ts'
 
 /** Every version of the protocol, oldest first. */
 const PROTOCOL_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0']
+
+/** To which applications the phones of this one may hand over (mobile-token §10). */
+const Transfers = Type.Array(
+  named(
+    'Transfer',
+    Type.Object({
+      targets: Type.Array(Identifier, { uniqueItems: true, minItems: 1, maxItems: 32 }),
+      type: Type.Unsafe<'SPAWN' | 'MOVE'>(
+        Type.String({ enum: ['SPAWN', 'MOVE'], description: 'MOVE: the phone that asked is removed when the other one is ACTIVE' }),
+      ),
+      initialFlags: Type.Optional(Type.Array(Flag, { uniqueItems: true, maxItems: 64 })),
+    }),
+  ),
+  { maxItems: 32 },
+)
 
 /** The settings of an application, as a list shows them. */
 const Application = named(
@@ -56,7 +73,7 @@ const CustomObject = AnyMembers
 /** The settings of an application with its versions. */
 const Detail = Type.Composite([
   Application,
-  Type.Object({ customObject: Type.Optional(CustomObject), versions: Type.Array(Version) }),
+  Type.Object({ customObject: Type.Optional(CustomObject), transfers: Transfers, versions: Type.Array(Version) }),
 ])
 
 export const ApplicationDetail = ObjectResponse(Detail)
@@ -78,11 +95,16 @@ export async function readApplicationDetail(db: Db, id: string) {
 async function viewApplication(db: Db, id: string) {
   const application = await findApplication(db, id)
   if (application === undefined) return undefined
-  const { customObject } = application
+  const { customObject, transfers } = application
   const versions = await listApplicationVersions(db, id)
   return {
     ...toApplication(application),
     ...(customObject !== null && { customObject }),
+    transfers: transfers.map(({ targets, initialFlags, ...transfer }) => ({
+      targets: [...targets],
+      ...transfer,
+      ...(initialFlags && { initialFlags: [...initialFlags] }),
+    })),
     versions: versions.map(({ name, applicationKey, isSupported }) => ({ name, appKey: applicationKey, isSupported })),
   }
 }
@@ -255,12 +277,15 @@ export const applicationChange = auditedEndpoint({
     isMultiDevice: Type.Optional(
       Type.Boolean({ description: 'whether a user may have several phones; not taken back while a user has several' }),
     ),
+    /** In place of all; a target stands in one entry. */
+    transfers: Type.Optional(Transfers),
   }),
   response: ApplicationDetail,
   async handle({ params: { id }, body, tx, parts }) {
-    const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion } = body
+    const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion, transfers } = body
     const serialized = customObject && serializeCustomObject(customObject)
     await readApplicationDetail(tx, id)
+    if (transfers) await requireTransfers(tx, id, transfers)
     if (isDefault) await markDefaultApplication(tx, id)
     if (body.isMultiDevice !== undefined) await switchMultiDevice(tx, id, body.isMultiDevice, new Date(parts.platform.now()))
     await setApplicationSettings(tx, id, {
@@ -271,6 +296,7 @@ export const applicationChange = auditedEndpoint({
       isProtocol3Admitted,
       roles,
       minimumVersion: minimumProtocolVersion,
+      transfers,
     })
     return ok(await readApplicationDetail(tx, id))
   },

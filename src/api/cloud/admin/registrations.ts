@@ -166,6 +166,8 @@ const RegistrationDetail = named(
       commitPhase: Phase,
       /** Whether an OTP is still to be given. */
       isOtpDemanded: Type.Boolean(),
+      /** The activation, of another application, that asked for the code of this one. */
+      parentActivationId: Type.Optional(Type.String()),
       extras: Type.Optional(Type.String()),
       externalId: Type.Optional(Type.String()),
       /** Only in the states CREATED and PENDING_COMMIT. */
@@ -218,6 +220,7 @@ const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): S
   maxFailedAttempts: row.maxFailedAttempts,
   commitPhase: row.commitPhase,
   isOtpDemanded: row.hasOtp && row.state !== 'REMOVED',
+  ...(row.parentActivationId !== null && { parentActivationId: row.parentActivationId }),
   ...(row.extras !== null && { extras: row.extras }),
   ...(row.externalId !== null && { externalId: row.externalId }),
   ...((row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && { timestampExpires: row.expiresAt.getTime() }),

@@ -1,0 +1,51 @@
+// A code that an activation asks for, by which another application of the bank on the same phone is bound to its user (mobile-token §10).
+import { PawlError } from '../../lib/errors.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
+import { findApplication } from '../../storage/application/applications.ts'
+import { findTransfer } from '../application/transfers.ts'
+import { splitActivationQrText } from './code.ts'
+import type { ActivationParts } from './parts.ts'
+import { createRegistration, readRegistration } from './registration.ts'
+
+/** What the app that asks hands to the other one, with the OTP that it chose. */
+export interface TransferCode {
+  readonly activationId: string
+  readonly activationCode: string
+  /** Base64, under the master key of the target. */
+  readonly activationSignature: string
+}
+
+/**
+ * Creates a registration of the same user in the target, which its key exchange makes ACTIVE when it has the OTP. Throws ACTIVATION_CODE_FAILED
+ * when the application of the parent does not hand over to the target, or the user has a live registration there.
+ */
+export async function createTransferCode(
+  parts: ActivationParts,
+  { activationId, applicationId: source, userId }: ActivationRow,
+  { applicationId, otp }: { readonly applicationId: string; readonly otp: string },
+): Promise<TransferCode> {
+  const transfers = (await findApplication(parts.db, source))?.transfers ?? []
+  const transfer = findTransfer(transfers, applicationId)
+  if (transfer === undefined) throw refuse('the application does not hand over to this one')
+  // Before the slow hash.
+  if ((await readRegistration(parts, { applicationId, userId })) !== undefined) throw refuse(HAS_ONE)
+  const created = await createRegistration(
+    parts,
+    { applicationId, userId },
+    {
+      commitPhase: 'ON_KEY_EXCHANGE',
+      otpHash: await parts.activationOtps.hash(otp),
+      expiresAt: new Date(parts.platform.now() + VALIDITY_MS),
+      parent: { activationId, isReplaced: transfer.type === 'MOVE', initialFlags: transfer.initialFlags ?? [] },
+    },
+  ).catch((error: unknown) => {
+    throw error instanceof PawlError && error.code === 'REGISTRATION_EXISTS' ? refuse(HAS_ONE) : error
+  })
+  if (created === undefined) throw refuse('there is no such application')
+  return { activationId: created.activationId, ...splitActivationQrText(created.activationQrCodeData) }
+}
+
+const refuse = (detail: string): PawlError => new PawlError('ACTIVATION_CODE_FAILED', { detail })
+
+const HAS_ONE = 'the user has a live registration in that application'
+const VALIDITY_MS = 300_000
