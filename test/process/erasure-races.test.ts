@@ -280,7 +280,16 @@ describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
       const row = { ...app, activationCodeHash: bytes, activationQrCode: bytes, serverPublicKey: bytes, serverPrivateKey: bytes }
       const times = { createdAt: new Date(), expiresAt: new Date(Date.now() + 300_000) }
       await insertActivation(tx, {
-        row: { ...row, ...times, maxFailedAttempts: 5, commitPhase: 'ON_COMMIT', otpHash: null, flags: '' },
+        row: {
+          ...row,
+          ...times,
+          maxFailedAttempts: 5,
+          commitPhase: 'ON_COMMIT',
+          otpHash: null,
+          flags: '',
+          parentActivationId: null,
+          replacesParent: false,
+        },
         audit: { ...app, eventType: 'registration_created', eventData: '{}', occurredAt: new Date() },
       })
     },

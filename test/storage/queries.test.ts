@@ -199,6 +199,8 @@ const activation = {
   commitPhase: 'ON_COMMIT',
   otpHash: null,
   flags: '',
+  parentActivationId: null,
+  replacesParent: false,
 } as const
 
 const templateContent = {
@@ -321,6 +323,12 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         ['x', 'y'].map((activationId) =>
           activationKeys.storeKeyExchange(db, { ...exchange, activationId, to: 'PENDING_COMMIT' }, [auditEvent]),
         ),
+      ),
+    storeKeyExchangeOfChild: (db) =>
+      activationKeys.storeKeyExchangeOfChild(
+        db,
+        { exchange: { ...exchange, to: 'ACTIVE' }, audits: [auditEvent, auditEvent], values: [] },
+        { parentActivationId: 'y', isReplaced: true, eventData: '{}' },
       ),
     confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
     storeFactorKeys: (db) =>

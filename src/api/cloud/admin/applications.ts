@@ -19,9 +19,8 @@ import {
 import type { Db } from '../../../storage/database/database.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfId } from '../fields.ts'
+import { Flag, Identifier, OfId } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
-import { Flag } from './flags.ts'
 
 /** Every version of the protocol, oldest first. */
 const PROTOCOL_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0']
@@ -33,7 +32,10 @@ const Transfers = Type.Array(
     Type.Object({
       targets: Type.Array(Identifier, { uniqueItems: true, minItems: 1, maxItems: 32 }),
       type: Type.Unsafe<'SPAWN' | 'MOVE'>(
-        Type.String({ enum: ['SPAWN', 'MOVE'], description: 'MOVE: the phone that asked is removed when the other one is ACTIVE' }),
+        Type.String({
+          enum: ['SPAWN', 'MOVE'],
+          description: 'MOVE: the phone that asked is removed when the other one is ACTIVE',
+        }),
       ),
       initialFlags: Type.Optional(Type.Array(Flag, { uniqueItems: true, maxItems: 64 })),
     }),
