@@ -192,9 +192,10 @@ describe.each(SIDES)('a phone of %s', (side) => {
   })
 })
 
-test('what a moved phone had is gone as with a removal by the bank: token, push registration, operations', async () => {
+test('what a moved phone had is gone as with a removal by the bank: its tokens, and where pushes go', async () => {
   const { phone, userId } = await world.activePhone('3.3')
   const token = await phone.createToken()
+  const temporaryKey = await phone.fetchTemporaryKey('activation')
   const { db } = server.context
   const registration = {
     activation_id: phone.state.activationId,
@@ -208,7 +209,7 @@ test('what a moved phone had is gone as with a removal by the bank: token, push 
   await wallet.exchange(await prepareBind(wallet, activationCode))
   const rows = db.selectFrom('push_registration').select('activation_id').where('activation_id', '=', phone.state.activationId)
   expect(await rows.execute()).toEqual([])
-  expect((await phone.send(await phone.prepareDetail(token))).status).toBeGreaterThanOrEqual(400)
+  expect((await phone.send(await phone.prepareDetail(token, { temporaryKey }))).status).toBeGreaterThanOrEqual(400)
   // The place of the user is free in the application that was left.
   expectOk(await world.bank.register(userId))
 })
