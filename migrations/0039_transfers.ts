@@ -1,4 +1,4 @@
-// An app of the bank that is bound lets another one on the same phone be bound (mobile-token §10).
+// An app of the bank that is bound lets another one on the same phone be bound (mobile-token §9).
 import { type Kysely, sql } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

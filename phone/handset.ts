@@ -74,7 +74,7 @@ export interface HandsetStatus {
 export interface Generation {
   /** What is remembered; undefined members are not there yet. */
   readonly state: { activationId: string; readonly tokens: { readonly id: string; readonly factors: string }[] }
-  readonly prepareBind: (code: string, name: string) => Promise<Prepared<{ fingerprint: string }>>
+  readonly prepareBind: (code: string, name: string, activationOtp?: string) => Promise<Prepared<{ fingerprint: string }>>
   /** Takes the key of knowledge out of the state. */
   readonly takeKnowledge: () => Uint8Array
   readonly scan: (text: string) => OperationQr
@@ -174,8 +174,8 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
     exchange,
     proofOf,
     /** Exchanges keys for an activation code, and sets the password; the fingerprint that user and bank compare. */
-    bind: async (code: string, name: string, password: string): Promise<string> => {
-      const { fingerprint } = (await exchange(await generation.prepareBind(code, name))) as { fingerprint: string }
+    bind: async (code: string, name: string, password: string, otp?: string): Promise<string> => {
+      const { fingerprint } = (await exchange(await generation.prepareBind(code, name, otp))) as { fingerprint: string }
       record.knowledge = hideKey(generation.takeKnowledge(), password)
       persist()
       return fingerprint
@@ -219,6 +219,17 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
       const prepared = await generation.prepareEncrypted(request, unlock && proofOf(unlock))
       persist()
       return prepared
+    },
+    /**
+     * Asks for a code by which another application of the bank is bound, with an OTP that both apps know (mobile-token §9). The text is that of a
+     * QR code: code and signature.
+     */
+    askForCode: async (applicationId: string, otp: string, unlock: Unlock): Promise<string> => {
+      const plaintext = JSON.stringify({ requestObject: { applicationId, otp } })
+      const request = { path: '/api/activation/code', resourceId: '/api/activation/code', plaintext }
+      const answer = await exchange(await generation.prepareEncrypted(request, proofOf(unlock)), identity.operationsUrl)
+      const given = member(answer, 'responseObject')
+      return `${String(member(given, 'activationCode'))}#${String(member(given, 'activationSignature'))}`
     },
     transfer,
     status: () => generation.readStatus(),

@@ -59,6 +59,8 @@ const change = command({
     protocol3: text('yes|no', 'whether phones of protocol 3 are admitted'),
     multiDevice: text('yes|no', 'whether a user may have several phones'),
     minimumProtocolVersion: text('VERSION', 'older phones are refused; none takes every version'),
+    moveTo: many('ID', 'an application to which a phone may move; takes away all that are not given, with --spawn'),
+    spawn: many('ID', 'one that a phone may let be bound beside its own'),
     set: text('JSON', 'settings as PATCH /admin/applications/{id} takes them, or @FILE'),
   },
   examples: [
@@ -66,6 +68,7 @@ const change = command({
     'app change my-app --minimum-protocol-version 3.2',
     'app change my-app --algorithm EC_P384_ML_L3',
     'app change my-app --multi-device yes',
+    'app change my-app --move-to new-app --spawn junior-app',
   ],
   run: async ({ words: [id], values, terminal }) => {
     const { minimumProtocolVersion: minimum } = values
@@ -78,6 +81,7 @@ const change = command({
         isProtocol3Admitted: readYesNo('--protocol3', values.protocol3),
         isMultiDevice: readYesNo('--multi-device', values.multiDevice),
         minimumProtocolVersion: minimum === 'none' ? null : minimum,
+        transfers: toTransfers(values.moveTo, values.spawn),
       }),
     }
     if (Object.keys(body).length === 0) throw usageFault('no setting is given')
@@ -88,6 +92,15 @@ const change = command({
 function readYesNo(name: string, given: string | undefined): boolean | undefined {
   if (given !== undefined && given !== 'yes' && given !== 'no') throw usageFault(`${name} is yes or no`)
   return given === undefined ? undefined : given === 'yes'
+}
+
+/** Undefined where none is given, which leaves them as they are. */
+function toTransfers(moveTo: readonly string[], spawn: readonly string[]) {
+  const transfers = [
+    { targets: moveTo, type: 'MOVE' },
+    { targets: spawn, type: 'SPAWN' },
+  ].filter(({ targets }) => targets.length > 0)
+  return transfers.length === 0 ? undefined : transfers
 }
 
 const addVersion = command({

@@ -25,6 +25,7 @@ const bind = command({
     ...STORE,
     ...PICTURE,
     name: text('NAME', 'how the phone is called here and at the bank'),
+    otp: text('TEXT', 'the one-time password of the registration, where it demands one'),
     phonesUrl: text(
       'URL',
       'where phones reach the server, with what stands before /pa; by default what the server says with --app, else this machine at PAWL_PORT or 8080',
@@ -46,6 +47,16 @@ const bind = command({
     'phone bind 4SYFV-BCW6R-K3OCA-PGBWA --app-key … --app-secret … --master-key … --protocol 3.1 --phones-url https://other.example/enrollment-server',
   ],
   run: async ({ words: [code], values, terminal }) => (await work()).bind(code, values, terminal),
+})
+
+const handOver = command({
+  name: 'hand-over',
+  summary: 'Asks for a code by which another application of the bank is bound, and makes its one-time password',
+  more: 'pawl phone bind takes both within five minutes. The bank configures whether the phone then ends: pawl app change --move-to, --spawn.',
+  words: { '<application>': 'the id of the other application' },
+  options: { ...OPTIONS, ...BIOMETRY },
+  examples: ['phone hand-over new-app --phone alice'],
+  run: async ({ words: [application = ''], values, terminal }) => (await work()).handOver(application, values, terminal),
 })
 
 const phones = command({
@@ -204,6 +215,7 @@ export const phone: Noun = {
   summary: 'Phones of this terminal, of protocol 3.0 to 4.0: the other side of an approval',
   commands: [
     bind,
+    handOver,
     phones,
     list,
     approve,

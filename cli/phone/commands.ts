@@ -26,6 +26,7 @@ const DIALECTS = { powerauth: 'PowerAuth', svc: 'Svc' } as const
 
 export interface BindValues extends PhoneValues {
   readonly name: string | undefined
+  readonly otp: string | undefined
   readonly phonesUrl: string | undefined
   readonly operationsUrl: string | undefined
   readonly protocol: string | undefined
@@ -60,7 +61,7 @@ export async function bind(given: string | undefined, values: BindValues, termin
       if (record.state.activationId !== '') store.phones.set(name, record)
       store.save()
     })
-    const fingerprint = await phone.bind(code, name, password)
+    const fingerprint = await phone.bind(code, name, password, values.otp)
     const { activationId } = phone.record.state
     return {
       json: { phone: name, activationId, fingerprint, store: store.path },
@@ -339,6 +340,21 @@ export const token = (values: PhoneValues & { remove: boolean }, terminal: Termi
       text: Object.entries(headers)
         .map(([name, value]) => `${name}: ${value}\n`)
         .join(''),
+    }
+  })
+
+/** Asks for a code for another application, with an OTP of its own. */
+export const handOver = (
+  applicationId: string,
+  values: PhoneValues & { biometry: boolean },
+  terminal: Terminal,
+): Promise<Answer> =>
+  withPhone(values, terminal, async ({ phone }) => {
+    const otp = randomBytes(16).toString('hex')
+    const code = await phone.askForCode(applicationId, otp, await readUnlock(values.biometry, terminal))
+    return {
+      json: { application: applicationId, code, otp },
+      text: `Within five minutes: pawl phone bind '${code}' --otp ${otp} --app ${applicationId} --name NAME\n`,
     }
   })
 

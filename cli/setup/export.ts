@@ -58,6 +58,7 @@ function toApplication({ id, name, isDefault, ...application }: ServerApplicatio
     vaultFactors: application.vaultFactors.toSorted(),
     roles: application.roles.toSorted(),
     customObject: application.customObject,
+    transfers: application.transfers,
     ...lists({
       versions: sorted(application.versions, (one) => one.name).map((one) => ({ name: one.name, isSupported: one.isSupported })),
       config: sorted(application.config, ({ key, scope }) => `${key}\0${scope}`).map(({ key, scope, value }) => ({

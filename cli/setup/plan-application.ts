@@ -72,6 +72,19 @@ function planSettings(draft: Draft, { file, path, server }: Pair): void {
   draft.steps.push({ sign: '~', what, path, differences, run })
 }
 
+/** Adds to which applications it hands over: once all of them are there. */
+export function planTransfers(draft: Draft, { file, path, server }: Pair): void {
+  const differences = findDifferences(['transfers'], file, { transfers: server?.transfers ?? [] })
+  if (differences.length === 0) return
+  draft.steps.push({
+    sign: '~',
+    what: `transfers of ${file.id}`,
+    path: [...path, 'transfers'],
+    differences,
+    run: (bank) => bank.call('PATCH', toPath`/admin/applications/${file.id}`, bodyOf(differences)),
+  })
+}
+
 function planVersions(draft: Draft, { file: { id, versions = [] }, path, server }: Pair): void {
   const there = server?.versions ?? NEW_VERSIONS
   for (const [index, version] of versions.entries()) {

@@ -1,7 +1,7 @@
 // Compares a set-up file with a server: what is to be made and changed, in an order in which each thing finds what it needs.
 import type { Bank } from '../bank.ts'
 import { compact, toPath } from '../query.ts'
-import { planApplication, type Pair } from './plan-application.ts'
+import { planApplication, planTransfers, type Pair } from './plan-application.ts'
 import type { Setup, SetupUser, SetupWebhook } from './schema.ts'
 import { listWebhooks, type ServerState, type ServerUser, type ServerWebhook, splitUrl } from './state.ts'
 import { bodyOf, type Draft, findDifferences, MADE_BY_ANOTHER, nameRest, newMembers, type Plan, type Step } from './step.ts'
@@ -15,6 +15,7 @@ export function planSetup(setup: Setup, state: ServerState, now: number): Plan {
     server: state.applications.find(({ id }) => id === file.id),
   }))
   for (const pair of pairs) planApplication(draft, pair, now)
+  for (const pair of pairs) planTransfers(draft, pair)
   const named = new Set(pairs.map(({ file }) => file.id))
   draft.notInFile.push(...nameRest(state.applications, named, ({ id }) => id).map((id) => `application ${id}`))
   planTexts(draft, setup, state)

@@ -119,6 +119,17 @@ const Webhook = Type.Object(
   closed('must be a webhook: kind, name and url'),
 )
 
+const Transfer = Type.Object(
+  {
+    targets: setOf(Name, 'applications', 1),
+    type: oneOf(['SPAWN', 'MOVE']),
+    initialFlags: Type.Optional(
+      setOf(Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be a text of 1 to 64 of A-Z, 0-9 and _' }), 'flags'),
+    ),
+  },
+  closed('must be a transfer: targets and type'),
+)
+
 const Application = Type.Object(
   {
     id: Name,
@@ -141,6 +152,7 @@ const Application = Type.Object(
       ),
     ),
     customObject: Type.Optional(orNull(AnyObject)),
+    transfers: Type.Optional(listOf(Transfer, 'transfers')),
     versions: Type.Optional(listOf(Version, 'versions')),
     config: Type.Optional(listOf(Item, 'configuration items')),
     rules: Type.Optional(listOf(Rule, 'rules')),

@@ -6,7 +6,14 @@ import type { SetupApplication, SetupRule, SetupTemplate, SetupText, SetupUser, 
 type Item = NonNullable<SetupApplication['config']>[number]
 type Settings = Pick<
   SetupApplication,
-  'algorithms' | 'isProtocol3Admitted' | 'minimumProtocolVersion' | 'isMultiDevice' | 'vaultFactors' | 'roles' | 'customObject'
+  | 'algorithms'
+  | 'isProtocol3Admitted'
+  | 'minimumProtocolVersion'
+  | 'isMultiDevice'
+  | 'vaultFactors'
+  | 'roles'
+  | 'customObject'
+  | 'transfers'
 >
 
 export interface ServerPin {
@@ -105,6 +112,8 @@ async function readApplication(read: Read, id: string, webhooks: readonly Server
     vaultFactors: settings.vaultFactors,
     roles: settings.roles,
     customObject: settings.customObject ?? null,
+    // A server of the version before has none.
+    transfers: settings.transfers ?? [],
     versions: settings.versions,
     config,
     rules: rules.applicationVersions,
@@ -114,8 +123,8 @@ async function readApplication(read: Read, id: string, webhooks: readonly Server
 }
 
 type ApplicationAnswer = Pick<ServerApplication, 'isDefault' | 'versions'> &
-  Omit<Required<Settings>, 'minimumProtocolVersion' | 'customObject'> &
-  Pick<Settings, 'minimumProtocolVersion' | 'customObject'>
+  Omit<Required<Settings>, 'minimumProtocolVersion' | 'customObject' | 'transfers'> &
+  Pick<Settings, 'minimumProtocolVersion' | 'customObject' | 'transfers'>
 
 /** A URL without its query, which may hold a secret of the receiver; and what that is, if any. */
 export function splitUrl(url: string): { readonly shown: string; readonly query: string } {

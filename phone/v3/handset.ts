@@ -29,7 +29,8 @@ export function createGenerationOf3({ url, dialect, version, app }: HandsetIdent
   const state: StateOf3 = phone.state
   return {
     state,
-    prepareBind: async (code, name) => phone.prepareActivation(code, { layer2: { activationName: name, ...DEVICE } }),
+    prepareBind: async (code, name, activationOtp) =>
+      phone.prepareActivation(code, { layer2: { activationName: name, ...DEVICE, activationOtp } }),
     takeKnowledge: () => {
       const { knowledge, vault } = keysOf(state)
       state.lockedDeviceKey = underVault(state.device.privateKey, vault)

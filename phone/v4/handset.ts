@@ -20,7 +20,8 @@ export function createGenerationOf4(identity: HandsetIdentity, given?: V4PhoneSt
   const { state } = phone
   return {
     state,
-    prepareBind: async (code, name) => phone.prepareActivation(code, { layer2: { activationName: name, ...DEVICE } }),
+    prepareBind: async (code, name, activationOtp) =>
+      phone.prepareActivation(code, { layer2: { activationName: name, ...DEVICE, activationOtp } }),
     takeKnowledge: () => {
       const { knowledge } = v4KeysOf(state)
       state.keys = { ...v4KeysOf(state), secret: NO_BODY, knowledge: NO_BODY, biometry: NO_BODY }

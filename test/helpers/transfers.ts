@@ -1,4 +1,4 @@
-// An app of the bank that hands over to another one on the same phone (mobile-token §10): the applications, and what both apps send.
+// An app of the bank that hands over to another one on the same phone (mobile-token §9): the applications, and what both apps send.
 import { expect } from 'vitest'
 import { type HttpReply, member } from '../../phone/http.ts'
 import type { PhoneVersion } from '../../phone/v3/crypto.ts'

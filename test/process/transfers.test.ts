@@ -1,5 +1,5 @@
 // A phone moves to another app of the bank, and something else happens: a process is killed, a statement is lost, the bank or another app is
-// as fast. Of parent and child one is live afterwards, never both and never none (mobile-token §10).
+// as fast. Of parent and child one is live afterwards, never both and never none (mobile-token §9).
 import { afterEach, describe, expect, test } from 'vitest'
 import type { HttpReply } from '../../phone/http.ts'
 import type { Prepared } from '../../phone/v3/state.ts'

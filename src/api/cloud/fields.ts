@@ -69,13 +69,6 @@ export const OperationId = Type.String({
 /** The id of an activation, which is what the bank calls a registration; in either case, and compared in lower case. */
 export const RegistrationId = withExample(OperationId, '7f0c2f5e-6d0c-4f55-8a53-3f1a2f6b1c11')
 
-/** A mark of an activation. */
-export const Flag = Type.String({
-  pattern: '^[A-Z0-9_]{1,64}$',
-  description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
-  examples: ['VERIFIED'],
-})
-
 /** A machine-readable reason that the phone may show. */
 export const StatusReason = Type.Optional(
   Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,32}$', description: 'must be 1 to 32 characters' }),

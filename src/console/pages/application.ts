@@ -32,6 +32,7 @@ interface Detail {
   readonly minimumProtocolVersion?: string
   readonly isMultiDevice: boolean
   readonly customObject?: unknown
+  readonly transfers: readonly unknown[]
   readonly versions: readonly { readonly name: string; readonly appKey: string; readonly isSupported: boolean }[]
   readonly serviceBaseUrl: string
   readonly masterServerPublicKey: string
@@ -89,6 +90,7 @@ export const application: Page = {
           .split(/[\s,]+/)
           .filter(Boolean),
         customObject: customObject === undefined ? null : parseJsonField('customObject', customObject),
+        transfers: parseJsonField('transfers', form.optional('transfers') ?? '[]'),
       })
       return done(call, home(call), 'saved')
     },
@@ -164,7 +166,7 @@ const renderSwitch = (call: PageCall, version: string, isSupported: boolean): Ma
     : actionForm(call, 'support', 'Switch on', { tone: 'plain', hidden: { version, isSupported: 'true' } })
 
 function renderSettings(call: PageCall, detail: Detail): Markup {
-  const { algorithms, isProtocol3Admitted, minimumProtocolVersion, vaultFactors, roles, customObject, isDefault, isMultiDevice } =
+  const { algorithms, isProtocol3Admitted, minimumProtocolVersion, vaultFactors, roles, customObject, transfers, isDefault, isMultiDevice } =
     detail
   if (!call.isAdmin) {
     return facts([
@@ -174,9 +176,11 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
       ['A user has', isMultiDevice ? 'several phones' : 'one phone'],
       ['Vault opens with', vaultFactors.join(', ')],
       roles.length > 0 && ['Roles', roles.join(', ')],
+      transfers.length > 0 && ['Hands over to', html`<code>${JSON.stringify(transfers)}</code>`],
     ])
   }
   const custom = customObject === undefined ? '' : JSON.stringify(customObject, undefined, 2)
+  const handsOver = transfers.length === 0 ? '' : JSON.stringify(transfers, undefined, 2)
   return html`${actionForm(call, 'settings', 'Save', {
     fields: html`${checks('Admits', 'isProtocol3Admitted', [['true', 'protocol 3 (3.0 to 3.3)']], isProtocol3Admitted ? ['true'] : [], 'Without it, QR codes are signed for phones of 4.0 only.')}
       ${checks('Algorithms of protocol 4', 'algorithms', ALGORITHMS, algorithms, 'Where none is chosen, all are admitted.')}
@@ -184,7 +188,8 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
       ${checks('A user may have', 'isMultiDevice', [['true', 'several phones']], isMultiDevice ? ['true'] : [], 'Not taken back while a user has several.')}
       ${checks('The vault opens with', 'vaultFactors', FACTORS, vaultFactors)}
       ${field(call, 'roles', 'Roles', { value: roles.join(' '), hint: 'For the back end, separated by spaces.' })}
-      ${field(call, 'customObject', 'Custom object', { value: custom, rows: 4, hint: 'JSON that anybody may read in the status of an activation.' })}`,
+      ${field(call, 'customObject', 'Custom object', { value: custom, rows: 4, hint: 'JSON that anybody may read in the status of an activation.' })}
+      ${field(call, 'transfers', 'Hands over to', { value: handsOver, rows: 4, hint: 'JSON, for instance [{"targets":["new-app"],"type":"MOVE"}]: which applications a phone may let be bound, beside its own (SPAWN) or in its place (MOVE).' })}`,
   })}${!isDefault && actionForm(call, 'default', 'Make it the default', { tone: 'plain' })}`
 }
 

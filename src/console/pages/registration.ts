@@ -35,6 +35,7 @@ interface Detail extends ListedRegistration {
   readonly flags: readonly string[]
   readonly highestProtocolVersion?: string
   readonly isConfirmationPending?: boolean
+  readonly parentActivationId?: string
   readonly isBiometryEnabled?: boolean
   readonly isUpgradePending?: boolean
   readonly activationFingerprint?: string
@@ -209,6 +210,10 @@ function renderPhone(call: PageCall, detail: Detail): Markup {
       ['Created', exactTime(detail.timestampCreated)],
       detail.timestampLastUsed !== undefined && ['Last used', ago(call.now, detail.timestampLastUsed)],
       ['Activation', code(detail.activationId, 'the id of the activation')],
+      detail.parentActivationId !== undefined && [
+        'Bound by',
+        html`${code(detail.parentActivationId, 'the id of its parent')} <small>an app on the same phone</small>`,
+      ],
     ]),
   )
 }

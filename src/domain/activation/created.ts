@@ -16,7 +16,7 @@ export interface RegistrationLimits {
   readonly flags?: readonly string[] | undefined
 }
 
-/** The activation of another application that asked for the code of this one (mobile-token §10). */
+/** The activation of another application that asked for the code of this one (mobile-token §9). */
 export interface Parent {
   readonly activationId: string
   /** It ends when this one becomes ACTIVE. */

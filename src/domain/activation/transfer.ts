@@ -1,4 +1,4 @@
-// A code that an activation asks for, by which another application of the bank on the same phone is bound to its user (mobile-token §10).
+// A code that an activation asks for, by which another application of the bank on the same phone is bound to its user (mobile-token §9).
 import { PawlError } from '../../lib/errors.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import { findApplication } from '../../storage/application/applications.ts'

@@ -1,4 +1,4 @@
-// To which applications the phones of an application may hand over (mobile-token §10).
+// To which applications the phones of an application may hand over (mobile-token §9).
 import { notFound, PawlError } from '../../lib/errors.ts'
 import { listApplications, type Transfer } from '../../storage/application/applications.ts'
 import type { Db } from '../../storage/database/database.ts'

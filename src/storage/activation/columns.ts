@@ -61,7 +61,7 @@ export const insertColumns = (list: Columns) => ({
 /** What names an activation and its owner. */
 export const OWNER_COLUMNS = { activation_id: 'text', application_id: 'text', user_id: 'text' } as const satisfies Columns
 
-/** Of an activation whose code another one asked for (mobile-token §10); null and false for all others. */
+/** Of an activation whose code another one asked for (mobile-token §9); null and false for all others. */
 export const PARENT_COLUMNS = { parent_activation_id: 'text', replaces_parent: 'boolean' } as const satisfies Columns
 
 /** What an activation is created with. `flags`: names with commas. Sealed: `activation_qr_code`, which is null when nobody is to be shown the code, and `server_private_key`. */

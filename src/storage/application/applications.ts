@@ -5,7 +5,7 @@ import { toConstantText } from '../database/constant-text.ts'
 import type { Db, Tx } from '../database/database.ts'
 import type { ApplicationVersionTable, MasterKeyAlgorithm, MasterKeyPairTable } from '../database/schema.ts'
 
-/** To which applications a phone may hand over, and what becomes of it then (mobile-token §10). */
+/** To which applications a phone may hand over, and what becomes of it then (mobile-token §9). */
 export interface Transfer {
   /** Ids of applications. */
   readonly targets: readonly string[]

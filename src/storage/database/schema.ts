@@ -154,7 +154,7 @@ export interface ActivationTable {
   highest_version: OptionalText
   /** No two live ones of a user have one: empty where a user has one phone, else the activation's own id. */
   device_slot: Generated<string>
-  /** The activation that asked for its code (mobile-token §10). */
+  /** The activation that asked for its code (mobile-token §9). */
   parent_activation_id: OptionalText
   /** The parent ends when this one becomes ACTIVE. */
   replaces_parent: Generated<boolean>

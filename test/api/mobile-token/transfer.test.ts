@@ -1,4 +1,4 @@
-// POST /api/activation/code: an app that is bound lets another one of the bank be bound, beside it or in its place (mobile-token §10).
+// POST /api/activation/code: an app that is bound lets another one of the bank be bound, beside it or in its place (mobile-token §9).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { withFlippedMember } from '../../../phone/header.ts'
 import { member } from '../../../phone/http.ts'

@@ -25,7 +25,7 @@ import type { CloudParts } from '../parts.ts'
 /** Every version of the protocol, oldest first. */
 const PROTOCOL_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0']
 
-/** To which applications the phones of this one may hand over (mobile-token §10). */
+/** To which applications the phones of this one may hand over (mobile-token §9). */
 const Transfers = Type.Array(
   named(
     'Transfer',

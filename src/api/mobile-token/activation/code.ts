@@ -1,4 +1,4 @@
-// activation/code: a phone asks for a code by which another application of the bank on it is bound. Spec: mobile-token §10.
+// activation/code: a phone asks for a code by which another application of the bank on it is bound. Spec: mobile-token §9.
 import { Type } from '@sinclair/typebox'
 import { openedSignedEndpoint } from '../../../channel/flow/opened-then-signed.ts'
 import { createTransferCode } from '../../../domain/activation/transfer.ts'
