@@ -343,21 +343,6 @@ export const token = (values: PhoneValues & { remove: boolean }, terminal: Termi
     }
   })
 
-/** Asks for a code for another application, with an OTP of its own. */
-export const handOver = (
-  applicationId: string,
-  values: PhoneValues & { biometry: boolean },
-  terminal: Terminal,
-): Promise<Answer> =>
-  withPhone(values, terminal, async ({ phone }) => {
-    const otp = randomBytes(16).toString('hex')
-    const code = await phone.askForCode(applicationId, otp, await readUnlock(values.biometry, terminal))
-    return {
-      json: { application: applicationId, code, otp },
-      text: `Within five minutes: pawl phone bind '${code}' --otp ${otp} --app ${applicationId} --name NAME\n`,
-    }
-  })
-
 /** Gives the activation another name, at the server. */
 export const rename = (name: string, values: PhoneValues, terminal: Terminal): Promise<Answer> =>
   withPhone(values, terminal, async ({ phone }) => {
