@@ -222,6 +222,15 @@ test('applications, versions, rules, texts and configuration items', async () =>
   await json('app', 'set-config', 'limits', '{"daily":500}', '--app', 'cli-app')
   expect(JSON.stringify(await json('app', 'config', '--app', 'cli-app'))).toContain('"daily":500')
   await json('app', 'set-config', 'limits', '--app', 'cli-app')
+  await json('app', 'change', 'cli-app', '--move-to', 'test-app')
+  await json('app', 'create', 'junior-app')
+  const { responseObject } = await json('app', 'change', 'cli-app', '--spawn', 'junior-app', '--move-to', 'test-app')
+  expect(responseObject).toMatchObject({
+    transfers: [
+      { targets: ['test-app'], type: 'MOVE' },
+      { targets: ['junior-app'], type: 'SPAWN' },
+    ],
+  })
   expect(await pawl(['app', 'change', 'cli-app'])).toMatchObject({ code: 2 })
 })
 

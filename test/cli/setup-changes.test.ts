@@ -87,6 +87,21 @@ describe('what is there already', () => {
     expect(within).toContain('version default of my-app, configuration item limit of my-app, rule for IOS of my-app, pin Oy8d')
     expect(within).toContain('webhook OPERATION core of my-app')
   })
+
+  test('hands over to an application that the file makes as well, further down, and says so once', async () => {
+    const file = `${of('transfers: [{ targets: [next-app], type: MOVE, initialFlags: [MOVED] }]')}  - id: next-app\n`
+    const entry = '{"targets":["next-app"],"type":"MOVE","initialFlags":["MOVED"]}'
+    expect(await changesOf(file)).toEqual([
+      '+ application next-app',
+      '~ transfers of my-app',
+      '    - transfers: []',
+      `    + transfers: [${entry}]`,
+      '2 changes',
+    ])
+    expect(await changesOf(file)).toEqual(['nothing to change'])
+    expect(await server.exported()).toContain('type: MOVE\n')
+    expect(await changesOf(of('transfers: []'))).toContain('~ transfers of my-app')
+  })
 })
 
 describe('what cannot be done is said before anything is changed', () => {

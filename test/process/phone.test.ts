@@ -125,6 +125,30 @@ describe.each(KINDS)('a phone of %s, %s', (name, dialect, given) => {
   })
 })
 
+test.each([
+  ['3.3', ['--protocol', '3.3']],
+  ['4.0', ['--algorithm', 'EC_P384']],
+])('a phone of %s moves to another app, which checks the signature of the code', async (name, given) => {
+  const application = `next-${name}`
+  expectOk(await world.bank.createApplication(application))
+  const transfers = [{ targets: [application], type: 'MOVE' }]
+  expectOk(await world.bank.call('PATCH', `/admin/applications/${world.applicationId}`, { transfers }))
+  const store = `move-${name}.json`
+  const userId = await desk.bindPhone(store, given)
+  const { code, otp } = JSON.parse(await ok(phone(store, ['hand-over', application, '--json']))) as Record<string, string>
+  const bind = (text = '') =>
+    phone(store, ['bind', text, '--otp', otp ?? '', '--name', 'next', '--app', application, ...given, '--json'], {
+      PAWL_URL: world.url,
+      PAWL_ADMIN: world.bank.credential ?? '',
+    })
+  const other = `${(code ?? '').split('#')[0]}#${String(await desk.register('somebody else')).split('#')[1]}`
+  expect(await bind(other)).toMatchObject({ code: 1, stderr: expect.stringContaining('not signed') as unknown })
+  await ok(bind(code))
+  expect(await ok(phone(store, ['sign', '--send', '--phone', 'next']))).toMatch(/^HTTP 200 /)
+  expect((await phone(store, ['sign', '--send', '--phone', 'mine'])).code).toBe(1)
+  expect(member((await world.bank.view(userId)).json, 'registration')).toBe('NONE')
+})
+
 test.each(PHONE_ALGORITHMS.flatMap((algorithm) => DIALECTS.map((dialect) => [algorithm, dialect] as const)))(
   'a phone of 3.3 moves to %s and goes on, %s',
   async (algorithm, dialect) => {

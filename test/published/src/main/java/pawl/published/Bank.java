@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
+import java.util.List;
 import java.util.Map;
 
 /** The bank's side of pawl: registrations, with the credential of an administrator. */
@@ -31,6 +32,12 @@ final class Bank {
 
     void commit(String userId) throws Exception {
         call("POST", "/registration/commit", Map.of("userId", userId));
+    }
+
+    /** Phones of the application may move to the other one, and nowhere else. */
+    void allowMove(String application, String to) throws Exception {
+        Object transfers = List.of(Map.of("targets", List.of(to), "type", "MOVE"));
+        call("PATCH", "/admin/applications/" + encode(application), Map.of("transfers", transfers));
     }
 
     /** `change`: BLOCK, UNBLOCK or REMOVE. */

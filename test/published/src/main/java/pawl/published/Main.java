@@ -8,7 +8,7 @@ import java.util.List;
 import org.bouncycastle.jce.provider.BouncyCastleProvider;
 
 /**
- * Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, OTHER_BANK_URL, EXPRESS_BANK_URL,
+ * Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, PAWL_OTHER_APP, BANK_URL, OTHER_BANK_URL, EXPRESS_BANK_URL,
  * SPRING_URL, CLIENTS_URL.
  */
 public final class Main {
@@ -27,11 +27,15 @@ public final class Main {
         String pawl = setting("PAWL_URL");
         Bank bank = new Bank(setting("BANK_API_URL"), setting("PAWL_ADMIN"));
         JsonNode application = bank.application(setting("PAWL_APP"));
+        String otherApp = setting("PAWL_OTHER_APP");
+        bank.allowMove(setting("PAWL_APP"), otherApp);
+        JsonNode otherApplication = bank.application(otherApp);
         Check check = new Check();
         List<String> versions = args.length > 0 ? List.of(args) : VERSIONS;
         for (String version : versions) {
             Checks.Shop shop = shopOf(version, pawl, application);
             new Checks(check, version, shop, bank, setting("BANK_URL"), setting("OTHER_BANK_URL")).run();
+            new TransferChecks(check, version, shop, shopOf(version, pawl, otherApplication), bank, pawl, otherApp).run();
             ReferenceChecks reference =
                     new ReferenceChecks(check, version, shop, setting("PAWL_APP"), setting("SPRING_URL"), setting("CLIENTS_URL"));
             if (!version.startsWith(Phone4.VERSION)) {

@@ -9,7 +9,12 @@ interface Phone {
     enum Factors { POSSESSION, POSSESSION_KNOWLEDGE, POSSESSION_BIOMETRY }
 
     /** Exchanges keys with pawl for an activation code. */
-    void activate(String code) throws Exception;
+    default void activate(String code) throws Exception {
+        activate(code, null);
+    }
+
+    /** The same with a one-time password; null where none is demanded. */
+    void activate(String code, String otp) throws Exception;
 
     /** `url` has the query, `body` is null where there is none. */
     Http.Request signed(String method, String url, String resourceId, byte[] body, Factors factors, String pin)

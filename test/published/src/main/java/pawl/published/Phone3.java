@@ -68,9 +68,10 @@ final class Phone3 implements Phone {
     }
 
     @Override
-    public void activate(String code) throws Exception {
+    public void activate(String code, String otp) throws Exception {
         PrepareActivationStepModel model = at(pawl, new PrepareActivationStepModel());
         model.setActivationCode(code);
+        model.setAdditionalActivationOtp(otp);
         model.setActivationName("published phone");
         model.setPlatform("android");
         model.setDeviceInfo("pawl-published");

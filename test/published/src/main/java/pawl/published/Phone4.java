@@ -65,12 +65,13 @@ final class Phone4 implements Phone {
     }
 
     @Override
-    public void activate(String code) throws Exception {
+    public void activate(String code, String otp) throws Exception {
         TemporaryKey4 temporary = TemporaryKey4.fetch(pawl, app, algorithm, null, null, null);
         Exchange4 exchange = new Exchange4(algorithm);
         ObjectNode inner = Http.JSON.createObjectNode();
         inner.set("sharedSecretRequest", exchange.request());
         inner.set("devicePublicKeys", SigningKeys.generate(algorithm).json());
+        inner.put("activationOtp", otp);
         inner.put("activationName", "published phone").put("platform", "ios").put("deviceInfo", "pawl-published");
         Envelope innerEnvelope = envelope(EncryptorId.ACTIVATION_LAYER_2, temporary);
         ObjectNode outer = Http.JSON.createObjectNode().put("type", "CODE");
