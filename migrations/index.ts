@@ -37,6 +37,7 @@ import * as lookups from './0034_lookups.ts'
 import * as deviceSlots from './0035_device-slots.ts'
 import * as operationsOfOneDevice from './0036_operations-of-one-device.ts'
 import * as transfers from './0039_transfers.ts'
+import * as oidcProviders from './0038_oidc-providers.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -76,4 +77,5 @@ export const migrations: Record<string, Migration> = {
   '0035_device-slots': deviceSlots,
   '0036_operations-of-one-device': operationsOfOneDevice,
   '0039_transfers': transfers,
+  '0038_oidc-providers': oidcProviders,
 }

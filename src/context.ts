@@ -20,6 +20,7 @@ import { createAccessTokens } from './domain/credential/access-token.ts'
 import { createCredentials } from './domain/credential/credential.ts'
 import { createTickets } from './domain/credential/tickets.ts'
 import { createActivationProvider } from './domain/activation/direct.ts'
+import { createOidcLogins } from './domain/oidc/logins.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
 import { createHttpProvider, type HttpProvider } from './domain/user-info/http-provider.ts'
 import { type InstallationKeys, loadInstallationKeys, requireMasterKey } from './domain/installation-keys.ts'
@@ -160,6 +161,8 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
 }
 
 const CLOSE_MS = 1_000
+/** Of one source and OpenID provider: a user who binds a phone brings one code. */
+const OIDC_REDEMPTIONS_PER_MINUTE = 10
 
 /** The database of the settings. */
 const openConfigured = (config: Config, { databaseUrl }: Secrets, events: Events, isTraced: boolean): Promise<Database> =>
@@ -263,6 +266,8 @@ function createParts(channel: ReturnType<typeof createChannel>, caches: Caches) 
     mobileReads: createWindow({ perMinute: settings.mobileReadsPerMinute }),
     otpAttempts: createWindow({ perMinute: settings.otpAttemptsPerMinute }),
     temporaryKeys: createWindow({ perMinute: settings.temporaryKeysPerMinute }),
+    oidcLogins: createOidcLogins(channel),
+    oidcRedemptions: createWindow({ perMinute: OIDC_REDEMPTIONS_PER_MINUTE }),
   }
 }
 

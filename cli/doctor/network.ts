@@ -58,7 +58,7 @@ async function examineInside(url: string, env: Instruments['env']): Promise<Find
 async function examineTokenKeys(url: string): Promise<Finding> {
   const todo = 'check PAWL_JWT_JWKS_URL, and that this machine may reach it: until then access tokens are answered 503'
   try {
-    const { keys } = await fetchKeySet(url)
+    const { keys } = await fetchKeySet({ name: 'PAWL_JWT_JWKS_URL', url, arePrivateAllowed: true })
     return keys.length > 0
       ? ok('token keys', `${new URL(url).origin} gives ${keys.length} keys for access tokens`)
       : fault('token keys', `${new URL(url).origin} gives a key set without keys`, todo)

@@ -45,6 +45,7 @@ export type MobileTokenCode =
   | 'INBOX_REFUSED'
   | 'ENCRYPTION_FAILED'
   | 'ACTIVATION_CODE_FAILED'
+  | 'CONFIGURATION_FAILED'
 
 export type UtilityCode = SharedCode | 'CHALLENGE_INSUFFICIENT' | 'PINNING_APPLICATION_UNKNOWN'
 

@@ -27,6 +27,7 @@ import {
   applicationConfigStore,
 } from './admin/config.ts'
 import { activationFlags } from './admin/flags.ts'
+import { oidcProviderRead, oidcProviderRemove, oidcProviderStore, oidcProvidersList } from './admin/oidc-providers.ts'
 import { operationsSearch } from './admin/operations.ts'
 import {
   administrationRegistrationCommit,
@@ -158,6 +159,10 @@ export const cloudEndpoints = [
   activationConfigList,
   activationConfigStore,
   activationConfigRemove,
+  oidcProvidersList,
+  oidcProviderRead,
+  oidcProviderStore,
+  oidcProviderRemove,
   appCreate,
   appsList,
   appDetail,

@@ -2,6 +2,7 @@
 import type { ActivationProvider } from '../../domain/activation/direct.ts'
 import type { ActivationParts } from '../../domain/activation/parts.ts'
 import type { Window } from '../../domain/limits/window.ts'
+import type { OidcLogins } from '../../domain/oidc/logins.ts'
 import type { CustomObjectMemory } from '../../domain/application/custom-object.ts'
 import type { UserInfoProvider } from '../../domain/user-info/user-info.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
@@ -23,6 +24,9 @@ export interface DeviceParts extends ChannelParts, ActivationParts {
   readonly db: Pool
   /** Undefined when the operator configured none. */
   readonly activationProvider: ActivationProvider | undefined
+  readonly oidcLogins: OidcLogins
+  /** Codes that one source brings for one OpenID provider. */
+  readonly oidcRedemptions: Window
   readonly userInfoProvider: UserInfoProvider
   readonly readStatus: StatusReader
   readonly customObjects: CustomObjectMemory

@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { mountDeviceEndpoints } from '../../channel/mount.ts'
 import { activationCode } from './activation/code.ts'
+import { configOidc } from './config/oidc.ts'
 import { renderMobileTokenError } from './error-renderer.ts'
 import { inboxCount, inboxDetail, inboxList, inboxRead, inboxReadAll } from './inbox.ts'
 import { operationAuthorize } from './operation/authorize.ts'
@@ -14,6 +15,7 @@ import { pushRegister, pushRegisterToken } from './push.ts'
 
 export const mobileTokenEndpoints = [
   activationCode,
+  configOidc,
   operationList,
   operationDetail,
   operationClaim,

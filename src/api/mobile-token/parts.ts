@@ -2,6 +2,7 @@
 import type { ChannelParts } from '../../channel/parts.ts'
 import type { ActivationParts } from '../../domain/activation/parts.ts'
 import type { Window } from '../../domain/limits/window.ts'
+import type { OidcLogins } from '../../domain/oidc/logins.ts'
 import type { ReadTemplateTexts } from '../../domain/template/texts.ts'
 import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
 import type { TokenReads } from '../../storage/token/reads.ts'
@@ -12,6 +13,7 @@ export interface MobileTokenParts extends ChannelParts, ActivationParts {
   readonly protocols: Readonly<Record<Protocol['path'], Protocol>>
   readonly templateTexts: ReadTemplateTexts
   readonly tokenReads: TokenReads
+  readonly oidcLogins: OidcLogins
   /** Reads of one activation, and codes that it asks for. */
   readonly mobileReads: Window
 }

@@ -26,6 +26,8 @@ interface NestedCall<Request, Inner> extends Pick<ExchangeRequest, 'values' | 'u
   readonly applicationVersion: VersionRow
   /** Text of the protocol version. */
   readonly version: string
+  /** Address of the caller. */
+  readonly ip: string
 }
 
 /** `encrypt` and `request`: of the outer one. */
@@ -93,7 +95,8 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         return basis
       }
       const { version } = context
-      const call = { request, inner: innerInput, values, findBasis, sealInner, applicationVersion, version }
+      const { ip } = received.client
+      const call = { request, inner: innerInput, values, findBasis, sealInner, applicationVersion, version, ip }
       const answer = await usingUp(parts, use, (useUp) => handle({ ...call, useUp }))
       return sealAnswer(parts, opened, serialize(answer))
     },

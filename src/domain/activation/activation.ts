@@ -14,7 +14,7 @@ import { composeEventData, createAuditEvent } from '../audit/audit.ts'
 import { parseActivationCode } from './code.ts'
 import type { CreatedActivation } from './created.ts'
 import { isExpired } from './registration.ts'
-import { openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
+import { createKeyPair, openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 import type { ActivationParts } from './parts.ts'
 
@@ -140,6 +140,17 @@ export function refuseActivation({ events }: Pick<ActivationParts, 'events'>, re
  */
 export interface KeysToStore<Answer> {
   readonly store: (db: Db, values?: readonly UniqueValue[]) => Promise<ExchangedKeys<Answer> | 'MOVED'>
+}
+
+/**
+ * Throws ACTIVATION_FAILED for keys of a device that no activation can agree on, tried with keys that are used for nothing else: before something
+ * is done for them that cannot be undone.
+ */
+export async function requireDeviceKeys<Answer>(parts: ActivationParts, agreement: KeyAgreement<Answer>): Promise<void> {
+  const { privateKey, publicKey: serverPublicKey } = createKeyPair()
+  const activationId = parts.platform.uuid()
+  const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey: () => privateKey })
+  if (typeof agreed === 'string') throw refuseActivation(parts, 'the keys of the request are not valid')
 }
 
 /** Agrees on keys with a device for a CREATED activation, which moves to `to` when they are stored. */

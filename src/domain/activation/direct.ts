@@ -4,8 +4,10 @@ import { isIdentifier } from '../../lib/identifier.ts'
 import { describeUncarried, isJsonObject } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { findRegistrationBasis } from '../../storage/activation/insert.ts'
+import { insertAuditEvent } from '../../storage/audit/audit.ts'
 import { inTransaction, isUniqueViolation, type Pool } from '../../storage/database/database.ts'
 import { agreeOnKeys, type DeviceDescription, type ExchangedKeys, type KeyAgreement, refuseActivation } from './activation.ts'
+import { createAuditEvent } from '../audit/audit.ts'
 import { createActivationCode } from './code.ts'
 import { prepareActivation } from './created.ts'
 import type { HttpProvider } from '../user-info/http-provider.ts'
@@ -25,16 +27,22 @@ export interface ActivationRequest {
   readonly deviceInfo?: string | undefined
 }
 
-/** Whom the provider recognised, and what it says of the activation in place of the settings. */
-export interface RecognisedUser {
-  readonly userId: string
+/** What becomes of an activation without a code, in place of the settings. */
+export interface DirectTerms {
   readonly isCommitted: boolean
+  readonly flags?: readonly string[]
+  readonly maxFailedAttempts?: number | undefined
+  /** How long the activation may wait for its commit. */
+  readonly expiresInSeconds?: number | undefined
+  /** By which OpenID provider the user was recognised. */
+  readonly oidcProviderId?: string
+}
+
+/** Whom the provider recognised, and what it says of the activation. */
+export interface RecognisedUser extends DirectTerms {
+  readonly userId: string
   /** In place of those of the phone, in the answer to it. */
   readonly customAttributes: Readonly<Record<string, unknown>> | undefined
-  readonly flags: readonly string[]
-  readonly maxFailedAttempts: number | undefined
-  /** How long the activation may wait for its commit. */
-  readonly expiresInSeconds: number | undefined
 }
 
 /** Finds the user of an activation. Throws OutboundError when it does not. */
@@ -71,7 +79,7 @@ export async function activateDirectly<Answer>(
   parts: ActivationParts & { readonly db: Pool },
   agreement: KeyAgreement<Answer>,
   owner: Owner,
-  { isCommitted, flags, maxFailedAttempts, expiresInSeconds }: Omit<RecognisedUser, 'userId' | 'customAttributes'>,
+  { isCommitted, flags = [], maxFailedAttempts, expiresInSeconds, oidcProviderId }: DirectTerms,
   device: DeviceDescription,
 ): Promise<ExchangedKeys<Answer>> {
   const to = isCommitted ? 'ACTIVE' : 'PENDING_COMMIT'
@@ -93,6 +101,9 @@ export async function activateDirectly<Answer>(
     await insert(tx)
     const bound = await agreed.store(tx)
     if (bound === 'MOVED') throw new TypeError('an activation moved in the transaction that created it')
+    const now = parts.platform.now()
+    if (oidcProviderId !== undefined)
+      await insertAuditEvent(tx, createAuditEvent(created, 'oidc_activation', { providerId: oidcProviderId }, now))
     return bound
   }).catch((error: unknown) => {
     if (isUniqueViolation(error, 'activation_live')) throw refuseActivation(parts, 'the user has a registration')

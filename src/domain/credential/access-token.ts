@@ -1,16 +1,14 @@
 // Access tokens of the bank's own authorization server, instead of a password (cloud §2.1): JWTs of OAuth 2 client credentials, as RFC 9068
 // has them. pawl keeps nothing of their users; what a token says holds for its request.
-import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose'
+import type { JWTPayload } from 'jose'
 import * as errors from 'jose/errors'
-import { createLocalJWKSet } from 'jose/jwks/local'
 import { jwtVerify } from 'jose/jwt/verify'
 import { PawlError } from '../../lib/errors.ts'
 import { isIdentifier } from '../../lib/identifier.ts'
 import { findMemberTwice } from '../../lib/json.ts'
-import { OutboundError } from '../../lib/outbound.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import type { Caller } from './credential.ts'
-import { fetchKeySet } from './key-set.ts'
+import { fetchKeySet, findKeys, KeysMissing } from './key-set.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
 
@@ -49,7 +47,8 @@ export function createAccessTokens({
     jwtClockToleranceSeconds: clockTolerance,
   } = settings
   if (issuer === undefined || audience === undefined || jwtJwksUrl === undefined) return undefined
-  const keys = createKeys(jwtJwksUrl, platform.monotonic)
+  const ask = { name: 'PAWL_JWT_JWKS_URL', url: jwtJwksUrl, arePrivateAllowed: true }
+  const keys = findKeys(() => fetchKeySet(ask), ask, platform.monotonic)
   return async (token, source) => {
     try {
       // The signature is looked at before any claim: only who has a genuine token can tell one refused claim from another, by its time.
@@ -75,51 +74,6 @@ export function createAccessTokens({
     }
   }
 }
-
-/**
- * The JWKS, kept for ten minutes; asked again for an unknown key at most twice a minute, and after a failure at most every five seconds. Not jose's
- * own: that goes by the clock, and one that is set back a day would keep keys that were withdrawn, and new ones out, for a day.
- */
-function createKeys(url: string, monotonic: () => number): JWTVerifyGetKey {
-  let kept: KeptKeys | undefined
-  let failedAt = Number.NEGATIVE_INFINITY
-  let asking: Promise<KeptKeys> | undefined
-  const fetchKeys = async (): Promise<KeptKeys> => {
-    if (monotonic() - failedAt < FAILURE_MS) throw new KeysMissing('failed a moment ago')
-    try {
-      const set = await fetchKeySet(url)
-      kept = { find: createLocalJWKSet(set as JSONWebKeySet), at: monotonic() }
-      return kept
-    } catch (cause) {
-      failedAt = monotonic()
-      throw new KeysMissing(`PAWL_JWT_JWKS_URL: ${cause instanceof OutboundError ? cause.message : 'no key set'}`, { cause })
-    }
-  }
-  const ask = (): Promise<KeptKeys> => {
-    asking ??= fetchKeys().finally(() => {
-      asking = undefined
-    })
-    return asking
-  }
-  return async (header, token) => {
-    const known = kept !== undefined && monotonic() - kept.at < CACHE_MS ? kept : await ask()
-    try {
-      return await known.find(header, token)
-    } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || monotonic() - known.at < COOL_DOWN_MS) throw error
-      return (await ask()).find(header, token)
-    }
-  }
-}
-
-interface KeptKeys {
-  readonly find: JWTVerifyGetKey
-  /** When they came, by the monotonic clock. */
-  readonly at: number
-}
-
-/** The key set could not be fetched: nothing is known of the token. */
-class KeysMissing extends Error {}
 
 /** A genuine token that says nothing that pawl can use. */
 class ClaimRefused extends Error {}
@@ -193,6 +147,3 @@ const isName = (value: unknown): value is string => typeof value === 'string' &&
 const NAME = /^\P{Cc}{1,200}$/u
 /** The longest that providers let an access token live is 30 days. */
 const LIFETIME_SECONDS_MAX = 31 * 86_400
-const CACHE_MS = 600_000
-const COOL_DOWN_MS = 30_000
-const FAILURE_MS = 5_000

@@ -1,13 +1,53 @@
-// The key set (JWKS) of an authorization server, as it gives it now.
+// The key set (JWKS) of an authorization server: as it gives it now, and kept for a while.
+import type { JSONWebKeySet, JWTVerifyGetKey } from 'jose'
+import * as errors from 'jose/errors'
+import { createLocalJWKSet } from 'jose/jwks/local'
 import { isJsonObject, JsonFault, parseForeignObject } from '../../lib/json.ts'
+import { keepAnswer } from '../../lib/kept-answer.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 
 export interface KeySet {
   readonly keys: readonly object[]
 }
 
-/** Throws OutboundError when there is none at the address, which is one of the operator. */
-export async function fetchKeySet(url: string): Promise<KeySet> {
+/** Where a key set is, and what errors call the place. */
+export interface KeySetAddress {
+  readonly name: string
+  readonly url: string
+  readonly arePrivateAllowed: boolean
+}
+
+/** The key set could not be fetched: nothing is known of the token. */
+export class KeysMissing extends Error {}
+
+/**
+ * The keys of a set, kept for ten minutes; asked again for an unknown key at most twice a minute, and after a failure at most every five seconds.
+ * Throws KeysMissing. Not jose's own: that goes by the clock.
+ */
+export function findKeys(
+  ask: () => Promise<KeySet>,
+  { name }: Pick<KeySetAddress, 'name'>,
+  monotonic: () => number,
+): JWTVerifyGetKey {
+  const askOrRefuse = (): Promise<KeySet> =>
+    ask().catch((cause: unknown) => {
+      throw new KeysMissing(`${name}: ${cause instanceof OutboundError ? cause.message : 'no key set'}`, { cause })
+    })
+  const kept = keepAnswer(async () => createLocalJWKSet((await askOrRefuse()) as JSONWebKeySet), monotonic, FAILURE_MS)
+  return async (header, token) => {
+    const known = await kept.read(CACHE_MS)
+    try {
+      return await known.value(header, token)
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey) || monotonic() - known.at < COOL_DOWN_MS) throw error
+      return (await kept.read(COOL_DOWN_MS)).value(header, token)
+    }
+  }
+}
+
+/** Throws OutboundError when there is none at the address. */
+export async function fetchKeySet({ name, url, arePrivateAllowed }: KeySetAddress): Promise<KeySet> {
+  const { origin } = new URL(url)
   const { status, body } = await sendOutbound({
     url,
     method: 'GET',
@@ -15,16 +55,15 @@ export async function fetchKeySet(url: string): Promise<KeySet> {
     body: '',
     timeoutMs: TIMEOUT_MS,
     answerBytesMax: BYTES_MAX + 1,
-    arePrivateAllowed: true,
+    arePrivateAllowed,
   })
-  const { origin } = new URL(url)
-  if (status !== 200) throw new OutboundError(`${origin} ${describeStatus(status, 'PAWL_JWT_JWKS_URL')}`)
+  if (status !== 200) throw new OutboundError(`${origin} ${describeStatus(status, name)}`)
   if (body.length > BYTES_MAX) throw new OutboundError(`${origin} answered with more than ${BYTES_MAX} bytes`)
   try {
     return parseKeySet(body)
   } catch (fault) {
     if (!(fault instanceof JsonFault)) throw fault
-    throw new OutboundError(`${origin} answered with ${fault.message}: look at the path of PAWL_JWT_JWKS_URL`)
+    throw new OutboundError(`${origin} answered with ${fault.message}: look at the path of ${name}`)
   }
 }
 
@@ -35,5 +74,8 @@ function parseKeySet(body: Uint8Array): KeySet {
   throw new JsonFault('no key set')
 }
 
+const CACHE_MS = 600_000
+const COOL_DOWN_MS = 30_000
+const FAILURE_MS = 5_000
 const TIMEOUT_MS = 5_000
 const BYTES_MAX = 262_144

@@ -78,6 +78,8 @@ export const places = {
   webhookSecret: place('webhook', 'secret'),
   webhookPreviousSecret: place('webhook', 'previous_secret'),
   webhookBasicCredentials: place('webhook', 'basic_credentials'),
+  oidcCredentials: (applicationId: string, providerId: string) =>
+    place('oidc_provider', 'credentials')(JSON.stringify([applicationId, providerId])),
   pushToken: owned('push_registration', 'push_token'),
   userClaims: (applicationId: string, userId: string) => place('user_claims', 'claims')(JSON.stringify([applicationId, userId])),
 } as const

@@ -1,8 +1,7 @@
 // Webhooks as administrators make them: where they go, what they carry, how they are signed (cloud §9).
-import { isIP } from 'node:net'
 import { equalConstantTime, fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError, type Violation } from '../../lib/errors.ts'
-import { isPublicAddress } from '../../lib/outbound.ts'
+import { findTargetProblem, type TargetRules } from '../../lib/target-url.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { findApplication } from '../../storage/application/applications.ts'
 import type { WebhookKind } from '../../storage/database/schema.ts'
@@ -22,7 +21,7 @@ import type { Events } from '../../log/events.ts'
 
 /** What a webhook needs from the process. */
 export interface WebhookParts extends KeyParts {
-  readonly settings: { readonly webhookAllowHttp: boolean; readonly webhookAllowPrivateAddresses: boolean }
+  readonly settings: TargetRules
 }
 
 /** What its messages need. */
@@ -181,7 +180,7 @@ export function checkWebhook(
   { url, attributes }: Pick<WebhookTarget, 'url' | 'attributes'>,
 ): void {
   const violations: Violation[] = []
-  const hint = findUrlProblem(url, settings)
+  const hint = findTargetProblem(url, settings)
   // What may hold a password is not repeated.
   if (hint !== undefined)
     violations.push({ fieldName: 'url', ...(!url.includes('@') && { invalidValue: url.slice(0, 128) }), hint })
@@ -190,19 +189,6 @@ export function checkWebhook(
   if (wrong !== undefined)
     violations.push({ fieldName: 'attributes', invalidValue: wrong, hint: `must be of ${known.join(', ')}` })
   if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not a webhook', violations })
-}
-
-/** Names are looked up when a message is sent; an address that never will be reached is refused here already. */
-function findUrlProblem(text: string, settings: WebhookParts['settings']): string | undefined {
-  if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return 'must be a URL'
-  const { protocol, username, password, hash, hostname } = new URL(text)
-  const isHttp = protocol === 'http:'
-  if (protocol !== 'https:' && !(isHttp && settings.webhookAllowHttp)) return 'must be a https URL'
-  if (username !== '' || password !== '') return 'must not contain credentials'
-  if (hash !== '') return 'must not contain a fragment'
-  const host = hostname.replace(/^\[(.*)\]$/, '$1')
-  const isInner = (isIP(host) > 0 && !isPublicAddress(host)) || /(^|\.)localhost\.?$/.test(host)
-  return isInner && !settings.webhookAllowPrivateAddresses ? 'must not lead to a private address' : undefined
 }
 
 const refuse = (detail: string): PawlError => new PawlError('ADMINISTRATION_REFUSED', { detail })

@@ -277,6 +277,16 @@ export interface UserClaimsTable {
   updated_at: Date
 }
 
+export interface OidcProviderTable {
+  application_id: string
+  provider_id: string
+  /** JSON. */
+  settings: string
+  credentials: OptionalBytes
+  created_at: Date
+  updated_at: Date
+}
+
 export interface Schema {
   wrapped_key: WrappedKeyTable
   record_binding: RecordBindingTable
@@ -284,6 +294,7 @@ export interface Schema {
   application_version: ApplicationVersionTable
   master_key_pair: MasterKeyPairTable
   config_item: ConfigItemTable
+  oidc_provider: OidcProviderTable
   activation: ActivationTable
   registration: RegistrationView
   activation_history: ActivationHistoryTable

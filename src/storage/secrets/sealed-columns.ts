@@ -35,6 +35,7 @@ export const SEALED_TABLES: readonly SealedTable[] = [
   { table: 'master_key_pair', key: ['master_key_pair_id'], columns: ['private_key'] },
   { table: 'pinning_key_pair', key: ['application_id'], columns: ['private_key'] },
   { table: 'webhook', key: ['webhook_id'], columns: ['secret', 'previous_secret', 'basic_credentials'] },
+  { table: 'oidc_provider', key: ['application_id', 'provider_id'], columns: ['credentials'] },
   {
     table: 'activation',
     key: ['activation_id'],

@@ -207,10 +207,9 @@ test('no transaction is open while the keys are agreed on, which may have to wai
     return 'UNUSABLE' as const
   }
   const owner = { applicationId: world.applicationId, userId: world.newUser() }
-  const recognised = { isCommitted: true, flags: [], maxFailedAttempts: undefined, expiresInSeconds: undefined }
   const device = { name: null, platform: null, deviceInfo: null, extras: null, externalId: null }
   const agreement = { version: '3.3', activationVersion: 3, ctrDataLength: 16, isConfirmedByPhone: false, agree }
-  await expect(activateDirectly(context, agreement, owner, recognised, device)).rejects.toMatchObject({
+  await expect(activateDirectly(context, agreement, owner, { isCommitted: true }, device)).rejects.toMatchObject({
     code: 'ACTIVATION_FAILED',
   })
 })

@@ -8,6 +8,7 @@ import {
   exchangeKeys,
   type KeyAgreement,
   refuseActivation,
+  requireDeviceKeys,
 } from '../../../domain/activation/activation.ts'
 import { activateDirectly, recogniseUser } from '../../../domain/activation/direct.ts'
 import { hashActivationCode } from '../../../domain/secrets/secrets.ts'
@@ -17,6 +18,7 @@ import { PawlError } from '../../../lib/errors.ts'
 import { isOlderVersion } from '../../../protocol/wire/version-order.ts'
 import type { VersionRow } from '../../../storage/application/version.ts'
 import type { DeviceParts } from '../parts.ts'
+import { readLogin, redeemLogin } from './create.oidc.ts'
 
 /** Attributes and extras are the app's own, of any length, and two layers of Base64 are around them. */
 export const LAYER_1_BYTES_MAX = 64 * 1024
@@ -72,6 +74,8 @@ export const codeHashOf = (
   type === 'CODE' ? hashActivationCode(installationKeys.codeLookup, identityAttributes['code'] ?? '') : null
 
 interface ActivationRequest extends Pick<ExchangeRequest, 'values' | 'useUp' | 'findBasis'> {
+  /** Address of the caller. */
+  readonly ip: string
   readonly layer1: Static<typeof Layer1Request>
   readonly layer2: Static<typeof Device>
 }
@@ -94,7 +98,7 @@ async function bind<Answer>(
   parts: DeviceParts,
   agreement: KeyAgreement<Answer>,
   applicationId: string,
-  { layer1, layer2, ...exchange }: ActivationRequest,
+  { layer1, layer2, ip, ...exchange }: ActivationRequest,
 ) {
   const { type, identityAttributes } = layer1
   const customAttributes = layer1.customAttributes ?? {}
@@ -102,6 +106,16 @@ async function bind<Answer>(
   if (type === 'CODE') {
     const secrets = { code: identityAttributes['code'] ?? '', otp: layer2.activationOtp ?? null }
     return { keys: await exchangeKeys(parts, agreement, { ...secrets, ...exchange }, device), customAttributes }
+  }
+  const login = type === 'DIRECT' ? await readLogin(parts, applicationId, identityAttributes) : undefined
+  if (login !== undefined) {
+    const { isCommitted, flags } = login.provider.settings
+    // A code is good once: all that can be found out without it is found out before.
+    await requireDeviceKeys(parts, agreement)
+    await exchange.useUp()
+    const userId = await redeemLogin(parts, login, ip)
+    const terms = { isCommitted, flags, oidcProviderId: login.provider.providerId }
+    return { keys: await activateDirectly(parts, agreement, { applicationId, userId }, terms, device), customAttributes }
   }
   // Before the provider is asked, which is to hear of a request once.
   await exchange.useUp()

@@ -1,0 +1,218 @@
+// /admin/applications/{id}/oidc-providers: by whose login phones are bound without a code (cloud §10.2).
+import { type Static, Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application/application.ts'
+import {
+  CLIENT_AUTHENTICATIONS,
+  ID_TOKEN_ALGORITHMS,
+  type OidcProvider,
+  readOidcProvider,
+  readOidcProviders,
+  removeOidcProvider,
+  writeOidcProvider,
+} from '../../../domain/oidc/provider.ts'
+import { named, Ok, withExample } from '../../../http/types.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
+import type { Db } from '../../../storage/database/database.ts'
+import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, OfId } from '../fields.ts'
+
+const ProviderId = Type.String({
+  pattern: '^[A-Za-z0-9_.-]{1,64}$',
+  description: 'must be 1 to 64 letters, digits, `_`, `.` or `-`',
+  examples: ['web-bank'],
+})
+
+/** The parameters of the path of one provider. */
+const OfProvider = Type.Object({ id: Identifier, providerId: ProviderId })
+
+const Address = Type.String({ pattern: '^[^]{1,1024}$', description: 'must be 1 to 1024 characters' })
+
+/** Printable ASCII without spaces. */
+const Word = Type.String({
+  pattern: '^[\\x21-\\x7E]{1,255}$',
+  description: 'must be 1 to 255 printable characters without spaces',
+})
+
+const ClientAuthentication = Type.Unsafe<(typeof CLIENT_AUTHENTICATIONS)[number]>(
+  Type.String({ enum: [...CLIENT_AUTHENTICATIONS] }),
+)
+
+/** What of a provider is shown. */
+const settingMembers = {
+  issuer: withExample(Address, 'https://login.bank.example'),
+  clientId: withExample(Word, 'mobile-app'),
+  clientAuthentication: Type.Optional(ClientAuthentication),
+  keyId: Type.Optional(Word),
+  scopes: Type.Optional(Type.Array(withExample(Word, 'openid'), { uniqueItems: true, minItems: 1, maxItems: 32 })),
+  redirectUri: withExample(Address, 'https://app.bank.example/oidc'),
+  authorizationEndpoint: Type.Optional(Address),
+  tokenEndpoint: Type.Optional(Address),
+  jwksUri: Type.Optional(Address),
+  algorithms: Type.Optional(
+    Type.Array(Type.Unsafe<(typeof ID_TOKEN_ALGORITHMS)[number]>(Type.String({ enum: [...ID_TOKEN_ALGORITHMS] })), {
+      uniqueItems: true,
+      minItems: 1,
+    }),
+  ),
+  userIdClaim: Type.Optional(withExample(Word, 'sub')),
+  isCommitted: Type.Optional(Type.Boolean({ description: 'false: the bank commits what was bound' })),
+  flags: Type.Optional(
+    Type.Array(Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be 1 to 64 of the characters A-Z, 0-9 and _' }), {
+      uniqueItems: true,
+      maxItems: 64,
+    }),
+  ),
+  /** True alone: without it a stolen code would do. */
+  pkceEnabled: Type.Optional(Type.Literal(true)),
+}
+
+/** The answer. Secrets of the client are never in it. */
+const Provider = named('OidcProvider', Type.Object({ providerId: ProviderId, ...settingMembers, hasCredentials: Type.Boolean() }))
+
+const NewProvider = Type.Object({
+  ...settingMembers,
+  clientSecret: Type.Optional(
+    Type.String({ pattern: '^[\\x20-\\x7E]{1,1024}$', description: 'must be 1 to 1024 printable characters' }),
+  ),
+  privateKey: Type.Optional(
+    Type.String({ pattern: '^[^\\u0000]{1,8192}$', description: 'must be a private key: PKCS#8 in PEM' }),
+  ),
+})
+
+/** Members without a value are left out. */
+const toAnswer = ({ providerId, settings, credentials }: OidcProvider): Static<typeof Provider> => {
+  const { keyId, authorizationEndpoint, tokenEndpoint, jwksUri, ...others } = settings
+  return {
+    providerId,
+    ...others,
+    ...(keyId !== null && { keyId }),
+    ...(authorizationEndpoint !== null && { authorizationEndpoint }),
+    ...(tokenEndpoint !== null && { tokenEndpoint }),
+    ...(jwksUri !== null && { jwksUri }),
+    scopes: [...settings.scopes],
+    algorithms: [...settings.algorithms],
+    flags: [...settings.flags],
+    pkceEnabled: true,
+    hasCredentials: credentials !== null,
+  }
+}
+
+/** What is stored for a body: its members, and what stands where it has none. */
+const toSettings = (body: Static<typeof NewProvider>): OidcProvider['settings'] => ({
+  issuer: body.issuer,
+  clientId: body.clientId,
+  clientAuthentication: body.clientAuthentication ?? 'client_secret_basic',
+  keyId: body.keyId ?? null,
+  scopes: body.scopes ?? ['openid'],
+  redirectUri: body.redirectUri,
+  authorizationEndpoint: body.authorizationEndpoint ?? null,
+  tokenEndpoint: body.tokenEndpoint ?? null,
+  jwksUri: body.jwksUri ?? null,
+  algorithms: body.algorithms ?? ['RS256'],
+  userIdClaim: body.userIdClaim ?? 'sub',
+  isCommitted: body.isCommitted ?? true,
+  flags: body.flags ?? [],
+})
+
+/** The secret of a body that fits how its client shows itself. Throws REQUEST_INVALID for the other one. */
+function credentialsOf({
+  clientAuthentication,
+  clientSecret,
+  privateKey,
+  scopes,
+}: Static<typeof NewProvider>): string | undefined {
+  const isKeyShown = clientAuthentication === 'private_key_jwt'
+  const [other, fieldName] = isKeyShown ? [clientSecret, 'clientSecret'] : [privateKey, 'privateKey']
+  const violations = [
+    ...(other === undefined ? [] : [{ fieldName, hint: 'does not belong to this clientAuthentication' }]),
+    ...(scopes?.includes('openid') === false
+      ? [{ fieldName: 'scopes', hint: 'must have openid: without it no ID token comes' }]
+      : []),
+  ]
+  if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not an OpenID provider', violations })
+  return isKeyShown ? privateKey : clientSecret
+}
+
+/** Throws ADMINISTRATION_REFUSED when there is none. */
+async function requireProvider(db: Db, id: string, providerId: string) {
+  const provider = await readOidcProvider(db, id, providerId)
+  if (provider === undefined) throw notFound(`provider ${providerId} of ${id}`)
+  return toAnswer(provider)
+}
+
+/** How changes of a provider are recorded: as it is answered, without secrets. */
+const auditedProvider: Audited<Static<typeof OfProvider>> = {
+  target: ({ params: { id, providerId } }) => `OpenID provider ${providerId} of ${id}`,
+  view: async ({ params: { id, providerId }, tx }) => {
+    const provider = await readOidcProvider(tx, id, providerId)
+    return provider && toAnswer(provider)
+  },
+}
+
+/** GET /admin/applications/{id}/oidc-providers: lists the providers of an application (cloud §10.2). */
+export const oidcProvidersList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/applications/:id/oidc-providers',
+  operationId: 'listOidcProviders',
+  summary: 'Lists the OpenID providers of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfId,
+  response: Type.Object({ providers: Type.Array(Provider) }),
+  async handle({ params: { id }, parts }) {
+    await requireApplication(parts.db, id)
+    return { providers: (await readOidcProviders(parts.db, id)).map(toAnswer) }
+  },
+})
+
+/** GET /admin/applications/{id}/oidc-providers/{providerId}: reads one (cloud §10.2). */
+export const oidcProviderRead = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/applications/:id/oidc-providers/:providerId',
+  operationId: 'readOidcProvider',
+  summary: 'Reads an OpenID provider',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfProvider,
+  response: Provider,
+  handle: ({ params: { id, providerId }, parts }) => requireProvider(parts.db, id, providerId),
+})
+
+/** PUT /admin/applications/{id}/oidc-providers/{providerId}: stores one (cloud §10.2). */
+export const oidcProviderStore = auditedEndpoint({
+  method: 'PUT',
+  path: '/admin/applications/:id/oidc-providers/:providerId',
+  operationId: 'storeOidcProvider',
+  summary: 'Stores an OpenID provider',
+  description:
+    'In place of the one of that id. Without `clientSecret` and `privateKey` what is there stays, which nobody can read back, as long as issuer, token endpoint, client and kind of authentication are the same.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfProvider,
+  body: NewProvider,
+  response: Provider,
+  async handle({ params: { id, providerId }, body, tx, parts }) {
+    const provider = { applicationId: id, providerId, settings: toSettings(body) }
+    await writeOidcProvider({ ...parts, db: tx }, provider, credentialsOf(body))
+    return requireProvider(tx, id, providerId)
+  },
+  audited: auditedProvider,
+})
+
+/** DELETE /admin/applications/{id}/oidc-providers/{providerId}: removes one (cloud §10.2). */
+export const oidcProviderRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/applications/:id/oidc-providers/:providerId',
+  operationId: 'removeOidcProvider',
+  summary: 'Removes an OpenID provider',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfProvider,
+  response: Ok,
+  async handle({ params: { id, providerId }, tx }) {
+    await removeOidcProvider(tx, id, providerId)
+    return { status: 'OK' as const }
+  },
+  audited: auditedProvider,
+})

@@ -1,0 +1,62 @@
+// activation/create for a user who logged in at an OpenID provider of the bank: the app brings the code (v3 §8.7).
+import type { LoginProof } from '../../../domain/oidc/logins.ts'
+import { type OidcProvider, readOidcProvider } from '../../../domain/oidc/provider.ts'
+import { PawlError, type Violation } from '../../../lib/errors.ts'
+import { isIdentifier } from '../../../lib/identifier.ts'
+import { OutboundError } from '../../../lib/outbound.ts'
+import { sourceOf } from '../../../lib/source.ts'
+import type { DeviceParts } from '../parts.ts'
+
+/** A login that may be redeemed. */
+export interface Login {
+  readonly provider: OidcProvider
+  readonly proof: LoginProof
+}
+
+/**
+ * What an activation of the method `oidc` brings; undefined for any other, and where the application has no provider of that id. Throws
+ * REQUEST_INVALID for what no login can be.
+ */
+export async function readLogin(
+  { db }: Pick<DeviceParts, 'db'>,
+  applicationId: string,
+  attributes: Readonly<Record<string, string>>,
+): Promise<Login | undefined> {
+  const { method, providerId, code, nonce, codeVerifier } = attributes
+  if (method !== 'oidc' || providerId === undefined || !isIdentifier(providerId)) return undefined
+  const provider = await readOidcProvider(db, applicationId, providerId)
+  if (provider === undefined) return undefined
+  const violations: Violation[] = []
+  const demand = (name: string, value: string | undefined, pattern: RegExp, hint: string): string => {
+    if (value === undefined || !pattern.test(value)) violations.push({ fieldName: `identityAttributes.${name}`, hint })
+    return value ?? ''
+  }
+  const proof = {
+    code: demand('code', code, /^[\x20-\x7E]{1,4096}$/, 'must be 1 to 4096 printable characters'),
+    nonce: demand('nonce', nonce, /^[\x20-\x7E]{1,255}$/, 'must be 1 to 255 printable characters'),
+    codeVerifier: demand(
+      'codeVerifier',
+      codeVerifier,
+      /^[A-Za-z0-9._~-]{43,128}$/,
+      'must be 43 to 128 letters, digits, `-`, `.`, `_` or `~`',
+    ),
+  }
+  if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not a login', violations })
+  return { provider, proof }
+}
+
+/**
+ * Redeems the code and returns the user id. Throws TOO_MANY_REQUESTS for a source that has redeemed too often with this provider, ACTIVATION_FAILED
+ * when it names no user.
+ */
+export async function redeemLogin(parts: DeviceParts, { provider, proof }: Login, ip: string): Promise<string> {
+  const { applicationId, providerId } = provider
+  parts.oidcRedemptions.take(JSON.stringify([sourceOf(ip), applicationId, providerId]), parts.platform.monotonic())
+  try {
+    return await parts.oidcLogins.redeem(provider, proof)
+  } catch (cause) {
+    if (!(cause instanceof OutboundError)) throw cause
+    parts.events.activationProviderFailed({ applicationId, err: cause })
+    throw new PawlError('ACTIVATION_FAILED', { detail: 'the OpenID provider gave no user', cause })
+  }
+}

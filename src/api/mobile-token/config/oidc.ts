@@ -1,0 +1,45 @@
+// config/oidc: what an app needs to let its user log in at an OpenID provider of the bank, before it is activated (v3 §8.7).
+import { Type } from '@sinclair/typebox'
+import { openedByApplicationEndpoint } from '../../../channel/flow/opened-by-application.ts'
+import { readOidcProvider } from '../../../domain/oidc/provider.ts'
+import { NotBlank, ObjectResponse, ok } from '../../../http/types.ts'
+import { isStorable } from '../../../lib/json.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { OutboundError } from '../../../lib/outbound.ts'
+import { findApplicationOfVersion } from '../../../storage/application/applications.ts'
+import type { MobileTokenParts } from '../parts.ts'
+
+export const configOidc = openedByApplicationEndpoint({
+  path: 'config/oidc',
+  summary: 'What an app needs to let its user log in at an OpenID provider',
+  errors: ['CONFIGURATION_FAILED'],
+  encrypt: { sharedInfo1: '/pa/generic/application' },
+  // Unlike everywhere else below /api there is no requestObject around it.
+  request: Type.Object({ providerId: NotBlank(255) }),
+  response: ObjectResponse(
+    Type.Object({
+      providerId: Type.String(),
+      clientId: Type.String(),
+      scopes: Type.String({ description: 'with spaces between them', examples: ['openid profile'] }),
+      authorizeUri: Type.String(),
+      redirectUri: Type.String(),
+      pkceEnabled: Type.Literal(true),
+    }),
+  ),
+  async handle({ request: { providerId }, applicationKey }, parts: MobileTokenParts) {
+    const application = await findApplicationOfVersion(parts.db, applicationKey)
+    const provider =
+      application === undefined || !isStorable(providerId)
+        ? undefined
+        : await readOidcProvider(parts.db, application.applicationId, providerId)
+    if (provider === undefined) throw new PawlError('CONFIGURATION_FAILED', { detail: 'the application has no such provider' })
+    const { applicationId, settings } = provider
+    const authorizeUri = await parts.oidcLogins.findAuthorizationEndpoint(provider).catch((cause: unknown) => {
+      if (!(cause instanceof OutboundError)) throw cause
+      parts.events.activationProviderFailed({ applicationId, err: cause })
+      throw new PawlError('CONFIGURATION_FAILED', { detail: 'the authorization endpoint is not known', cause })
+    })
+    const { clientId, redirectUri } = settings
+    return ok({ providerId, clientId, scopes: settings.scopes.join(' '), authorizeUri, redirectUri, pkceEnabled: true as const })
+  },
+})

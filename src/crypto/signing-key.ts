@@ -1,0 +1,27 @@
+// Private keys that sign JWTs, as the bank gives them: PKCS#8 in PEM.
+import { createPrivateKey, type KeyObject } from 'node:crypto'
+
+/** The algorithm of Web Crypto that a key is for. */
+type Algorithm = Parameters<KeyObject['toCryptoKey']>[0]
+
+/** What signs; undefined for a text that is no key, and for a key of another kind than RSA of 2048 bits or more, P-256, P-384 and Ed25519. */
+export function readSigningKey(pem: string): CryptoKey | undefined {
+  try {
+    const key = createPrivateKey({ key: pem, format: 'pem', type: 'pkcs8' })
+    const algorithm = algorithmOf(key)
+    return algorithm === undefined ? undefined : key.toCryptoKey(algorithm, false, ['sign'])
+  } catch {
+    return undefined
+  }
+}
+
+function algorithmOf({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject): Algorithm | undefined {
+  if (asymmetricKeyType === 'rsa' && (asymmetricKeyDetails.modulusLength ?? 0) >= RSA_BITS_MIN)
+    return { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
+  if (asymmetricKeyType === 'ed25519') return { name: 'Ed25519' }
+  const namedCurve = asymmetricKeyType === 'ec' ? CURVES[asymmetricKeyDetails.namedCurve ?? ''] : undefined
+  return namedCurve === undefined ? undefined : { name: 'ECDSA', namedCurve }
+}
+
+const RSA_BITS_MIN = 2048
+const CURVES: Readonly<Record<string, string>> = { prime256v1: 'P-256', secp384r1: 'P-384' }

@@ -1,0 +1,75 @@
+// ID tokens (OpenID Connect Core 1.0 §3.1.3.7), and the user whom one names (cloud §10.2).
+import type { JWTPayload, JWTVerifyGetKey } from 'jose'
+import * as errors from 'jose/errors'
+import { jwtVerify } from 'jose/jwt/verify'
+import { sha2 } from '../../crypto/hash.ts'
+import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import { isIdentifier } from '../../lib/identifier.ts'
+import { findMemberTwice } from '../../lib/json.ts'
+import type { OidcSettings } from './provider.ts'
+
+/** What a token is checked against. */
+export interface IdTokenTerms {
+  readonly settings: Pick<OidcSettings, 'issuer' | 'clientId' | 'algorithms' | 'userIdClaim'>
+  readonly keys: JWTVerifyGetKey
+  /** Of the app's request. */
+  readonly nonce: string
+  /** That came with it. */
+  readonly accessToken: string
+  /** Milliseconds since 1970. */
+  readonly now: number
+}
+
+/** Why a token is not taken; the message holds nothing of it. */
+export class IdTokenRefused extends Error {}
+
+/** The user id in a genuine token. Throws IdTokenRefused, and what `keys` throws when there are none to be had. */
+export async function readIdToken(idToken: string, terms: IdTokenTerms): Promise<string> {
+  const { settings, keys, nonce, accessToken, now } = terms
+  const { payload, protectedHeader } = await jwtVerify(idToken, keys, {
+    issuer: settings.issuer,
+    audience: settings.clientId,
+    algorithms: [...settings.algorithms],
+    clockTolerance: TOLERANCE_SECONDS,
+    currentDate: new Date(now),
+    requiredClaims: ['exp', 'iat', 'sub'],
+  }).catch((error: unknown) => {
+    throw error instanceof errors.JOSEError ? new IdTokenRefused(error.message) : error
+  })
+  for (const part of idToken.split('.', 2))
+    if (findMemberTwice(Buffer.from(part, 'base64url').toString()) !== undefined)
+      throw new IdTokenRefused('a member stands twice')
+  requireParty(payload, settings.clientId)
+  requireIssued(payload, now)
+  if (typeof payload['nonce'] !== 'string' || !equalConstantTime(utf8(payload['nonce']), utf8(nonce)))
+    throw new IdTokenRefused('the nonce is not that of the request')
+  requireAccessTokenHash(payload['at_hash'], protectedHeader.alg, accessToken)
+  const userId = Object.hasOwn(payload, settings.userIdClaim) ? payload[settings.userIdClaim] : undefined
+  if (typeof userId === 'string' && isIdentifier(userId) && userId.isWellFormed()) return userId
+  throw new IdTokenRefused(`the claim ${settings.userIdClaim} is no user id`)
+}
+
+/** A token for several must say who asked for it; one that says so, must name pawl. */
+function requireParty({ aud, azp }: JWTPayload, clientId: string): void {
+  const isForSeveral = Array.isArray(aud) && aud.length > 1
+  if ((isForSeveral || azp !== undefined) && azp !== clientId) throw new IdTokenRefused('it was issued to another client')
+}
+
+/** jose compares `exp`, and `iat` with nothing. */
+function requireIssued({ iat = 0 }: JWTPayload, now: number): void {
+  if (iat > now / 1000 + TOLERANCE_SECONDS) throw new IdTokenRefused('"iat" is in the future')
+}
+
+/** §3.1.3.6: the left half of the hash, by the hash function of the signature. */
+function requireAccessTokenHash(given: unknown, algorithm: string, accessToken: string): void {
+  if (given === undefined) return
+  const hash = sha2(BITS[algorithm.slice(-3)] ?? 512, utf8(accessToken))
+  const expected = Buffer.from(hash.subarray(0, hash.length / 2)).toString('base64url')
+  if (typeof given !== 'string' || !equalConstantTime(utf8(given), utf8(expected)))
+    throw new IdTokenRefused('"at_hash" is of another access token')
+}
+
+/** By the end of the name of an algorithm; EdDSA has 512. */
+const BITS: Readonly<Record<string, 256 | 384 | 512>> = { '256': 256, '384': 384, '512': 512 }
+/** How far the clocks of both may be apart. */
+const TOLERANCE_SECONDS = 60

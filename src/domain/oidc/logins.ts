@@ -1,0 +1,175 @@
+// Logins at an OpenID provider that bind a phone (cloud §10.2): what its app is told of the provider, and the user for whom it brings a code.
+import type { JWTVerifyGetKey } from 'jose'
+import { createFairQueue, type FairQueue } from '../../lib/fair-queue.ts'
+import { JsonFault, parseForeignObject } from '../../lib/json.ts'
+import { type KeptAnswer, keepAnswer } from '../../lib/kept-answer.ts'
+import { createMemory } from '../../lib/memory.ts'
+import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import { systemPlatform } from '../../lib/platform.ts'
+import { findTargetProblem } from '../../lib/target-url.ts'
+import { fetchKeySet, findKeys, KeysMissing } from '../credential/key-set.ts'
+import { IdTokenRefused, readIdToken } from './id-token.ts'
+import { type OidcProvider, type OidcProviderParts, openCredentials } from './provider.ts'
+import { requestTokens } from './token-request.ts'
+
+/** What an app brings from its own browser session. */
+export interface LoginProof {
+  readonly code: string
+  readonly nonce: string
+  readonly codeVerifier: string
+}
+
+export interface OidcLogins {
+  /** Where the app sends its user. Throws OutboundError when that is to be discovered and cannot be. */
+  readonly findAuthorizationEndpoint: (provider: OidcProvider) => Promise<string>
+  /**
+   * Redeems a code and returns the user id of its ID token, within five seconds. Throws OutboundError for everything that names no user,
+   * UNAVAILABLE when too many wait. Whether it throws or not, the code may be used.
+   */
+  readonly redeem: (provider: OidcProvider, proof: LoginProof) => Promise<string>
+}
+
+interface Endpoints {
+  readonly authorizationEndpoint: string
+  readonly tokenEndpoint: string
+  readonly jwksUri: string
+}
+
+/** What is remembered of a provider as it is set up now. */
+interface Acquaintance {
+  readonly endpoints: KeptAnswer<Endpoints>
+  /** With the address they are at. */
+  keys: { readonly jwksUri: string; readonly find: JWTVerifyGetKey } | undefined
+  /** A provider that hangs must not take every socket of the process, nor the places of others. */
+  readonly queue: FairQueue
+}
+
+/** Remembers what was discovered, and keys, for ten minutes. Each change of a provider begins anew, in every process. */
+export function createOidcLogins(parts: OidcProviderParts): OidcLogins {
+  const acquaintances = createMemory<Acquaintance>({ max: PROVIDERS_MAX })
+
+  const acquaintanceOf = (provider: OidcProvider): Acquaintance => {
+    const { applicationId, providerId, settings } = provider
+    const name = JSON.stringify([applicationId, providerId, settings])
+    const known = acquaintances.get(name)
+    if (known !== undefined) return known
+    const endpoints = keepAnswer(() => findEndpoints(parts, provider), parts.platform.monotonic, FAILURE_MS)
+    const queue = createFairQueue({ atOnce: LOGINS_AT_ONCE, waitingMax: LOGINS_WAITING_MAX })
+    const acquaintance: Acquaintance = { endpoints, keys: undefined, queue }
+    acquaintances.set(name, acquaintance)
+    return acquaintance
+  }
+
+  const keysOf = (acquaintance: Acquaintance, jwksUri: string): JWTVerifyGetKey => {
+    if (acquaintance.keys?.jwksUri === jwksUri) return acquaintance.keys.find
+    const arePrivateAllowed = parts.settings.webhookAllowPrivateAddresses
+    const address = { name: 'jwksUri', url: jwksUri, arePrivateAllowed }
+    const find = findKeys(() => fetchKeySet(address), address, parts.platform.monotonic)
+    acquaintance.keys = { jwksUri, find }
+    return find
+  }
+
+  const redeem = async (provider: OidcProvider, { code, nonce, codeVerifier }: LoginProof, endsAt: number): Promise<string> => {
+    const { settings } = provider
+    const acquaintance = acquaintanceOf(provider)
+    const { tokenEndpoint, jwksUri } = (await acquaintance.endpoints.read(KEPT_MS)).value
+    const keys = keysOf(acquaintance, jwksUri)
+    const timeoutMs = endsAt - parts.platform.monotonic()
+    if (timeoutMs <= 0) throw new OutboundError(TOO_LATE)
+    const now = parts.platform.now()
+    const { idToken, accessToken } = await requestTokens({
+      settings,
+      tokenEndpoint,
+      credentials: openCredentials(parts, provider),
+      code,
+      codeVerifier,
+      timeoutMs,
+      arePrivateAllowed: parts.settings.webhookAllowPrivateAddresses,
+      clockDifferenceMs: now - systemPlatform.now(),
+    })
+    return readIdToken(idToken, { settings, keys, nonce, accessToken, now: parts.platform.now() })
+  }
+
+  return {
+    findAuthorizationEndpoint: (provider) =>
+      telling(provider, async () => (await acquaintanceOf(provider).endpoints.read(KEPT_MS)).value.authorizationEndpoint),
+    redeem: (provider, proof) =>
+      telling(provider, () => {
+        const endsAt = parts.platform.monotonic() + LOGIN_MS
+        return withinTime(acquaintanceOf(provider).queue.run(() => redeem(provider, proof, endsAt)))
+      }),
+  }
+}
+
+/** A failure as the log has it: by the id of the provider, without anything that came from the phone. */
+async function telling<T>({ providerId }: OidcProvider, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const isExpected = error instanceof OutboundError || error instanceof KeysMissing || error instanceof IdTokenRefused
+    if (!isExpected) throw error
+    const what = error instanceof IdTokenRefused ? 'its ID token is refused: ' : ''
+    throw new OutboundError(`OpenID provider ${providerId}: ${what}${error.message}`, { cause: error })
+  }
+}
+
+/** Rejects after five seconds; what is under way then ends by its own limits. */
+async function withinTime<T>(work: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new OutboundError(TOO_LATE)), LOGIN_MS)
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Those of the settings, and where they name none, those that the issuer publishes (OpenID Connect Discovery 1.0 §4). */
+async function findEndpoints(parts: OidcProviderParts, { settings }: OidcProvider): Promise<Endpoints> {
+  const { authorizationEndpoint, tokenEndpoint, jwksUri } = settings
+  if (authorizationEndpoint !== null && tokenEndpoint !== null && jwksUri !== null)
+    return { authorizationEndpoint, tokenEndpoint, jwksUri }
+  const published = await discover(parts, settings.issuer)
+  const pick = (given: string | null, name: string): string => {
+    const found = given ?? published[name]
+    const problem = typeof found === 'string' ? findTargetProblem(found, parts.settings) : 'must be a URL'
+    if (typeof found !== 'string' || problem !== undefined) throw new OutboundError(`${name} of its discovery ${problem}`)
+    return found
+  }
+  return {
+    authorizationEndpoint: pick(authorizationEndpoint, 'authorization_endpoint'),
+    tokenEndpoint: pick(tokenEndpoint, 'token_endpoint'),
+    jwksUri: pick(jwksUri, 'jwks_uri'),
+  }
+}
+
+async function discover({ settings }: OidcProviderParts, issuer: string): Promise<Readonly<Record<string, unknown>>> {
+  const { status, body } = await sendOutbound({
+    url: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
+    method: 'GET',
+    headers: { accept: 'application/json' },
+    body: '',
+    timeoutMs: LOGIN_MS,
+    answerBytesMax: ANSWER_BYTES_MAX + 1,
+    arePrivateAllowed: settings.webhookAllowPrivateAddresses,
+  })
+  if (status !== 200) throw new OutboundError(`its discovery ${describeStatus(status, 'issuer')}`)
+  if (body.length > ANSWER_BYTES_MAX) throw new OutboundError(`its discovery answered with more than ${ANSWER_BYTES_MAX} bytes`)
+  try {
+    const published = parseForeignObject(body)
+    if (published['issuer'] === issuer) return published
+  } catch (fault) {
+    if (!(fault instanceof JsonFault)) throw fault
+    throw new OutboundError(`its discovery answered with ${fault.message}`)
+  }
+  throw new OutboundError('its discovery is of another issuer: write the issuer as the provider does')
+}
+
+const TOO_LATE = 'the login took more than 5 s: it has too much to do, or waits for somebody itself'
+const LOGIN_MS = 5_000
+const KEPT_MS = 600_000
+const FAILURE_MS = 5_000
+const ANSWER_BYTES_MAX = 256 * 1024
+const PROVIDERS_MAX = 1_000
+const LOGINS_AT_ONCE = 32
+const LOGINS_WAITING_MAX = 128

@@ -1,0 +1,160 @@
+// OpenID providers of an application, as administrators describe them: where they are, how pawl shows itself there, and what becomes of a
+// phone whose user logged in (cloud §10.2).
+import { readSigningKey } from '../../crypto/signing-key.ts'
+import { fromUtf8, utf8 } from '../../lib/bytes.ts'
+import { notFound, PawlError, type Violation } from '../../lib/errors.ts'
+import { findTargetProblem, type TargetRules } from '../../lib/target-url.ts'
+import { findApplication } from '../../storage/application/applications.ts'
+import {
+  deleteOidcProvider,
+  findOidcProvider,
+  listOidcProviders,
+  type OidcProviderRow,
+  storeOidcProvider,
+} from '../../storage/application/oidc-providers.ts'
+import type { Db } from '../../storage/database/database.ts'
+import { type KeyParts, places } from '../secrets/secrets.ts'
+
+/** How the token endpoint knows pawl (OpenID Connect Core 1.0 §9). */
+export const CLIENT_AUTHENTICATIONS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
+
+/** Signatures of ID tokens, all with a public key. */
+export const ID_TOKEN_ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+] as const
+
+/** What of a provider is no secret. Endpoints that are null are found by discovery; nothing else is. */
+export interface OidcSettings {
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientAuthentication: (typeof CLIENT_AUTHENTICATIONS)[number]
+  /** `kid` of the private key, in the header of what it signs. */
+  readonly keyId: string | null
+  readonly scopes: readonly string[]
+  readonly redirectUri: string
+  readonly authorizationEndpoint: string | null
+  readonly tokenEndpoint: string | null
+  readonly jwksUri: string | null
+  /** Which an ID token may be signed with. */
+  readonly algorithms: readonly (typeof ID_TOKEN_ALGORITHMS)[number][]
+  readonly userIdClaim: string
+  /** False: the bank commits what was bound. */
+  readonly isCommitted: boolean
+  readonly flags: readonly string[]
+}
+
+/** A provider of one application. */
+export interface OidcProvider {
+  readonly applicationId: string
+  readonly providerId: string
+  readonly settings: OidcSettings
+  /** sealed; null where the client has none */
+  readonly credentials: Uint8Array | null
+}
+
+export interface OidcProviderParts extends KeyParts {
+  readonly settings: TargetRules
+}
+
+/** A provider of an application, if there is one of that id. */
+export async function readOidcProvider(db: Db, applicationId: string, providerId: string): Promise<OidcProvider | undefined> {
+  const row = await findOidcProvider(db, applicationId, providerId)
+  return row && toProvider(row)
+}
+
+/** All of an application, by id. */
+export const readOidcProviders = async (db: Db, applicationId: string): Promise<readonly OidcProvider[]> =>
+  (await listOidcProviders(db, applicationId)).map(toProvider)
+
+const toProvider = ({ settings, ...row }: OidcProviderRow): OidcProvider => ({
+  ...row,
+  settings: JSON.parse(settings) as OidcSettings,
+})
+
+/** The client secret or the private key in PEM; undefined where the client has none. */
+export const openCredentials = (
+  { recordKeys }: Pick<OidcProviderParts, 'recordKeys'>,
+  { applicationId, providerId, credentials }: OidcProvider,
+): string | undefined =>
+  credentials === null ? undefined : fromUtf8(recordKeys.open(places.oidcCredentials(applicationId, providerId), credentials))
+
+/**
+ * Stores a provider in place of the one of that id. `credentials`: the client secret, or the private key in PEM; undefined keeps what is there.
+ * Throws REQUEST_INVALID for what no provider can be, and when credentials would be kept for another server or another use;
+ * ADMINISTRATION_REFUSED when there is no such application.
+ */
+export async function writeOidcProvider(
+  parts: OidcProviderParts,
+  { applicationId, providerId, settings }: Omit<OidcProvider, 'credentials'>,
+  credentials: string | undefined,
+): Promise<void> {
+  const { db, platform, recordKeys } = parts
+  if ((await findApplication(db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
+  const existing = await readOidcProviders(db, applicationId)
+  const before = existing.find((one) => one.providerId === providerId)
+  const isKept = credentials === undefined && before !== undefined && isSameClient(before.settings, settings)
+  const violations = [...findAddressProblems(settings, parts.settings), ...findCredentialProblems(settings, credentials, isKept)]
+  if (before === undefined && existing.length >= PROVIDERS_MAX)
+    violations.push({ fieldName: 'providerId', hint: `would be one more than the ${PROVIDERS_MAX} that an application may have` })
+  if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not an OpenID provider', violations })
+  const sealed =
+    credentials === undefined ? null : recordKeys.seal(places.oidcCredentials(applicationId, providerId), utf8(credentials))
+  const row = {
+    applicationId,
+    providerId,
+    settings: JSON.stringify(settings),
+    credentials: isKept ? before.credentials : sealed,
+  }
+  await storeOidcProvider(db, row, new Date(platform.now()))
+}
+
+/** Throws ADMINISTRATION_REFUSED when there is none. */
+export async function removeOidcProvider(db: Db, applicationId: string, providerId: string): Promise<void> {
+  if (!(await deleteOidcProvider(db, applicationId, providerId))) throw notFound(`provider ${providerId} of ${applicationId}`)
+}
+
+/** Nobody can read credentials back, so who may change an address must not have them sent there. */
+const isSameClient = (one: OidcSettings, other: OidcSettings): boolean =>
+  one.issuer === other.issuer &&
+  one.tokenEndpoint === other.tokenEndpoint &&
+  one.clientId === other.clientId &&
+  isKeyShown(one) === isKeyShown(other)
+
+const isKeyShown = ({ clientAuthentication }: OidcSettings): boolean => clientAuthentication === 'private_key_jwt'
+
+function findAddressProblems(settings: OidcSettings, rules: TargetRules): Violation[] {
+  const addresses = ['issuer', 'authorizationEndpoint', 'tokenEndpoint', 'jwksUri'] as const
+  const wrong = addresses.flatMap((fieldName) => {
+    const address = settings[fieldName]
+    const hint = address === null ? undefined : findTargetProblem(address, rules)
+    return hint === undefined ? [] : [{ fieldName, hint }]
+  })
+  if (settings.issuer.includes('?')) wrong.push({ fieldName: 'issuer', hint: 'must have no query' })
+  return URL.canParse(settings.redirectUri) && !settings.redirectUri.includes('#')
+    ? wrong
+    : [...wrong, { fieldName: 'redirectUri', hint: 'must be a URL without a fragment' }]
+}
+
+function findCredentialProblems(settings: OidcSettings, credentials: string | undefined, isKept: boolean): Violation[] {
+  const { clientAuthentication } = settings
+  const fieldName = isKeyShown(settings) ? 'privateKey' : 'clientSecret'
+  if (clientAuthentication === 'none')
+    return credentials === undefined ? [] : [{ fieldName, hint: 'is for a client that shows it: not with none' }]
+  if (isKept) return []
+  if (credentials === undefined) return [{ fieldName, hint: 'must be given: there is none for this client and server' }]
+  if (!isKeyShown(settings) || readSigningKey(credentials) !== undefined) return []
+  return [{ fieldName, hint: 'must be a private key of RSA (2048 bits or more), P-256, P-384 or Ed25519: PKCS#8 in PEM' }]
+}
+
+/** Of an application. */
+const PROVIDERS_MAX = 16

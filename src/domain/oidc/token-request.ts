@@ -1,0 +1,115 @@
+// The one call that redeems a code at the token endpoint of a provider (RFC 6749 §4.1.3). Who calls, and how, is made anew for each call: nothing
+// of one client can be sent for another.
+import type { Client, ClientAuth, CustomFetchOptions } from 'oauth4webapi'
+import { readSigningKey } from '../../crypto/signing-key.ts'
+import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import type { OidcSettings } from './provider.ts'
+
+export interface TokenRequest {
+  readonly settings: OidcSettings
+  readonly tokenEndpoint: string
+  /** The client secret, or the private key in PEM. */
+  readonly credentials: string | undefined
+  readonly code: string
+  readonly codeVerifier: string
+  readonly timeoutMs: number
+  readonly arePrivateAllowed: boolean
+  /** Of the database; the system's, in milliseconds. */
+  readonly clockDifferenceMs: number
+}
+
+export interface Tokens {
+  readonly idToken: string
+  readonly accessToken: string
+}
+
+/** Redeems a code. Throws OutboundError for everything that is no answer with tokens; it holds nothing secret. */
+export async function requestTokens(request: TokenRequest): Promise<Tokens> {
+  const { settings, tokenEndpoint, code, codeVerifier } = request
+  // Loaded when a code comes for the first time: it touches Node's fetch, which takes memory.
+  const oauth = await import('oauth4webapi')
+  const server = {
+    issuer: settings.issuer,
+    token_endpoint: tokenEndpoint,
+    // What may be signed with is configured, never what the provider says of itself.
+    id_token_signing_alg_values_supported: [...settings.algorithms],
+  }
+  const client: Client = {
+    client_id: settings.clientId,
+    [oauth.clockSkew]: Math.round(request.clockDifferenceMs / 1000),
+    [oauth.clockTolerance]: 60,
+  }
+  const parameters = {
+    code,
+    redirect_uri: settings.redirectUri,
+    client_id: settings.clientId,
+    code_verifier: codeVerifier,
+  }
+  try {
+    const response = await oauth.genericTokenEndpointRequest(
+      server,
+      client,
+      authenticationOf(oauth, request),
+      'authorization_code',
+      parameters,
+      {
+        [oauth.customFetch]: (url: string, options: CustomFetchOptions<'POST', URLSearchParams>) => send(url, options, request),
+        [oauth.allowInsecureRequests]: tokenEndpoint.startsWith('http:'),
+      },
+    )
+    const { id_token: idToken, access_token: accessToken } = await oauth.processGenericTokenEndpointResponse(
+      server,
+      client,
+      response,
+    )
+    if (idToken === undefined) throw new OutboundError('it answered without an ID token: look at the scope openid')
+    return { idToken, accessToken }
+  } catch (error) {
+    if (error instanceof OutboundError) throw error
+    // Causes hold the answer, and it the tokens.
+    if (error instanceof oauth.ResponseBodyError)
+      throw new OutboundError(
+        `it refused the code: ${/^[\w-]{1,64}$/.test(error.error) ? error.error : 'an error without a name'}`,
+      )
+    throw new OutboundError(`its answer is not to be used: ${error instanceof Error ? error.message : 'no error'}`)
+  }
+}
+
+type OAuth = typeof import('oauth4webapi')
+
+function authenticationOf(oauth: OAuth, { settings, credentials = '' }: TokenRequest): ClientAuth {
+  const { clientAuthentication, keyId } = settings
+  if (clientAuthentication === 'none') return oauth.None()
+  if (clientAuthentication === 'client_secret_post') return oauth.ClientSecretPost(credentials)
+  if (clientAuthentication === 'client_secret_basic') return oauth.ClientSecretBasic(credentials)
+  const key = readSigningKey(credentials)
+  if (key === undefined) throw new OutboundError('the private key of the client is none')
+  return oauth.PrivateKeyJwt(keyId === null ? key : { key, kid: keyId })
+}
+
+async function send(
+  url: string,
+  { headers, body }: CustomFetchOptions<'POST', URLSearchParams>,
+  { timeoutMs, arePrivateAllowed }: TokenRequest,
+): Promise<Response> {
+  const answer = await sendOutbound({
+    url,
+    method: 'POST',
+    headers,
+    body: body.toString(),
+    timeoutMs,
+    answerBytesMax: ANSWER_BYTES_MAX + 1,
+    arePrivateAllowed,
+  })
+  if (answer.body.length > ANSWER_BYTES_MAX) throw new OutboundError(`it answered with more than ${ANSWER_BYTES_MAX} bytes`)
+  // RFC 6749 §5.2 has an error in the body of these.
+  if (![200, 400, 401].includes(answer.status))
+    throw new OutboundError(`it ${describeStatus(answer.status, 'clientAuthentication')}`)
+  const contentType = answer.headers['content-type']
+  return new Response(new Uint8Array(answer.body), {
+    status: answer.status,
+    headers: typeof contentType === 'string' ? { 'content-type': contentType } : {},
+  })
+}
+
+const ANSWER_BYTES_MAX = 64 * 1024

@@ -1,0 +1,52 @@
+// The table oidc_provider: by whose login phones of an application are bound without a code (cloud §10.2).
+import type { Db } from '../database/database.ts'
+
+export interface OidcProviderRow {
+  readonly applicationId: string
+  readonly providerId: string
+  /** JSON. */
+  readonly settings: string
+  /** sealed; null where the client has none */
+  readonly credentials: Uint8Array | null
+}
+
+/** One provider of an application. */
+export const findOidcProvider = (db: Db, applicationId: string, providerId: string): Promise<OidcProviderRow | undefined> =>
+  db
+    .selectFrom('oidc_provider')
+    .select(columns)
+    .where('application_id', '=', applicationId)
+    .where('provider_id', '=', providerId)
+    .executeTakeFirst()
+
+/** All providers of an application, by id. */
+export const listOidcProviders = (db: Db, applicationId: string): Promise<readonly OidcProviderRow[]> =>
+  db.selectFrom('oidc_provider').select(columns).where('application_id', '=', applicationId).orderBy('provider_id').execute()
+
+/** Stores a provider in place of the one of that id, if there is one. */
+export async function storeOidcProvider(
+  db: Db,
+  { applicationId, providerId, settings, credentials }: OidcProviderRow,
+  at: Date,
+): Promise<void> {
+  await db
+    .insertInto('oidc_provider')
+    .values({ application_id: applicationId, provider_id: providerId, settings, credentials, created_at: at, updated_at: at })
+    .onConflict((conflict) =>
+      conflict.columns(['application_id', 'provider_id']).doUpdateSet({ settings, credentials, updated_at: at }),
+    )
+    .execute()
+}
+
+/** Deletes a provider; false when there was none. */
+export async function deleteOidcProvider(db: Db, applicationId: string, providerId: string): Promise<boolean> {
+  const row = await db
+    .deleteFrom('oidc_provider')
+    .where('application_id', '=', applicationId)
+    .where('provider_id', '=', providerId)
+    .returning('provider_id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+const columns = ['application_id as applicationId', 'provider_id as providerId', 'settings', 'credentials'] as const
