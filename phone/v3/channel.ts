@@ -89,17 +89,18 @@ export async function prepareSignedEncrypted(
   return { ...signed, open: (reply) => parseObject(sealed.open(accepted(reply))) }
 }
 
-/** A request that is only encrypted, in activation scope with the generic label. */
+/** A request that is only encrypted, with the generic label of its scope. */
 export async function prepareEncrypted(
   phone: PhoneContext,
   path: string,
   options: EnvelopeOptions & PlaintextOption = {},
+  scope: PhoneScope = 'activation',
 ): Promise<Prepared<Record<string, unknown>>> {
-  const sealed = await seal(phone, '/pa/generic/activation', 'activation', bytesOf(options.plaintext ?? '{}'), options)
+  const sealed = await seal(phone, `/pa/generic/${scope}`, scope, bytesOf(options.plaintext ?? '{}'), options)
   return {
     method: 'POST',
     path,
-    headers: { 'Content-Type': 'application/json', ...encryptionHeader(phone, 'activation') },
+    headers: { 'Content-Type': 'application/json', ...encryptionHeader(phone, scope) },
     body: bodyOf(sealed, options),
     open: (reply) => parseObject(sealed.open(accepted(reply))),
   }

@@ -35,6 +35,7 @@ import {
 } from './crypto.ts'
 import type { EnvelopeJson, TemporaryKey } from './envelope.ts'
 import { v3DeviceSigners } from '../device-signature.ts'
+import { OIDC_CONFIG_PATH } from '../oidc.ts'
 import { bindOperations } from '../operations.ts'
 import type {
   EnvelopeOptions,
@@ -92,6 +93,9 @@ function bindPhone(phone: PhoneContext) {
     prepareRename: (activationName: unknown, request?: ProtectedOptions) => prepareRename(phone, activationName, request),
     prepareUserInfo: (request?: EnvelopeOptions & PlaintextOption) => prepareEncrypted(phone, '/pa/v3/user/info', request),
     prepareEncrypted: (path: string, request?: EnvelopeOptions & PlaintextOption) => prepareEncrypted(phone, path, request),
+    /** Asks for the settings of an OpenID provider (v3 §8.7). */
+    prepareOidcConfig: (providerId: unknown, request: EnvelopeOptions & PlaintextOption = {}) =>
+      prepareEncrypted(phone, OIDC_CONFIG_PATH, { plaintext: JSON.stringify({ providerId }), ...request }, 'application'),
     /** Encrypted with the generic label, and signed over the plaintext. */
     prepareSignedEncrypted: (request: Omit<EncryptedSigned, 'label'>, more: SignOptions & EnvelopeOptions = {}) =>
       prepareSignedEncrypted(phone, { label: '/pa/generic/activation', ...request }, more),

@@ -3,6 +3,7 @@
 import { v4DeviceSigners } from '../device-signature.ts'
 import type { HttpReply } from '../http.ts'
 import { member, send } from '../http.ts'
+import { OIDC_CONFIG_PATH } from '../oidc.ts'
 import { b64, bytesOf, signedData, unb64 } from '../v3/crypto.ts'
 import type { Prepared } from '../v3/state.ts'
 import { accepted, parseObject } from '../v3/state.ts'
@@ -105,6 +106,9 @@ function bindPhone(phone: V4PhoneContext) {
     /** Encrypted with the generic label, and signed over the plaintext. */
     prepareSignedEncrypted: (request: Omit<V4Protected, 'label'>, more: V4SignOptions & V4EnvelopeOptions = {}) =>
       prepareV4SignedEncrypted(phone, { label: '/pa/generic/activation', ...request }, more),
+    /** Asks for the settings of an OpenID provider (v4 §8.7). */
+    prepareOidcConfig: (providerId: unknown, request: EncryptedOptions = {}) =>
+      prepareV4Encrypted(phone, OIDC_CONFIG_PATH, 'application', { plaintext: JSON.stringify({ providerId }), ...request }),
     prepareEncrypted: (path: string, scope: V4Scope, request?: EncryptedOptions) =>
       prepareV4Encrypted(phone, path, scope, request),
     prepareUserInfo: (request?: EncryptedOptions) => prepareV4Encrypted(phone, '/pa/v4/user/info', 'activation', request),

@@ -3,7 +3,6 @@ import { Type } from '@sinclair/typebox'
 import { openedByApplicationEndpoint } from '../../../channel/flow/opened-by-application.ts'
 import { readOidcProvider } from '../../../domain/oidc/provider.ts'
 import { NotBlank, ObjectResponse, ok } from '../../../http/types.ts'
-import { isStorable } from '../../../lib/json.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { OutboundError } from '../../../lib/outbound.ts'
 import { findApplicationOfVersion } from '../../../storage/application/applications.ts'
@@ -28,10 +27,7 @@ export const configOidc = openedByApplicationEndpoint({
   ),
   async handle({ request: { providerId }, applicationKey }, parts: MobileTokenParts) {
     const application = await findApplicationOfVersion(parts.db, applicationKey)
-    const provider =
-      application === undefined || !isStorable(providerId)
-        ? undefined
-        : await readOidcProvider(parts.db, application.applicationId, providerId)
+    const provider = application && (await readOidcProvider(parts.db, application.applicationId, providerId))
     if (provider === undefined) throw new PawlError('CONFIGURATION_FAILED', { detail: 'the application has no such provider' })
     const { applicationId, settings } = provider
     const authorizeUri = await parts.oidcLogins.findAuthorizationEndpoint(provider).catch((cause: unknown) => {

@@ -1,0 +1,79 @@
+// An OpenID provider on 127.0.0.1: `oidc-provider` behind its HTTP, with codes that tests make without a browser.
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Provider } from 'oidc-provider'
+import { challengeOf } from '../../phone/oidc.ts'
+
+/** A login of a user, as the app has it. */
+export interface TestLogin {
+  readonly code: string
+  readonly nonce: string
+  readonly codeVerifier: string
+}
+
+export interface OpenIdServer {
+  readonly issuer: string
+  /** Paths of all requests so far. */
+  readonly paths: readonly string[]
+  /** Logs a user in at a client; the code is good once. */
+  readonly logIn: (userId: string, clientId?: string) => Promise<TestLogin>
+  readonly close: () => void
+}
+
+export const REDIRECT_URI = 'https://app.bank.example/oidc'
+export const CLIENT_SECRET = 'a secret: with signs + and %'
+
+const random = (): string => randomBytes(32).toString('base64url')
+
+/** Clients: `app`, which shows its secret by HTTP Basic; `posting` in the body; `keyed` by the key `jwk`; `open` not at all. */
+export async function startOpenIdServer(jwk: object): Promise<OpenIdServer> {
+  const paths: string[] = []
+  let serve: ReturnType<Provider['callback']> | undefined
+  const server = createServer((request, response) => {
+    paths.push(request.url ?? '')
+    serve?.(request, response)
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const client = { redirect_uris: [REDIRECT_URI], client_secret: CLIENT_SECRET, grant_types: ['authorization_code'] }
+  const provider = new Provider(issuer, {
+    clients: [
+      { ...client, client_id: 'app', token_endpoint_auth_method: 'client_secret_basic' },
+      { ...client, client_id: 'posting', token_endpoint_auth_method: 'client_secret_post' },
+      { ...client, client_id: 'keyed', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [jwk] } },
+      { ...client, client_id: 'open', token_endpoint_auth_method: 'none' },
+    ].map(({ client_secret, ...rest }) =>
+      rest.token_endpoint_auth_method.startsWith('client_secret') ? { ...rest, client_secret } : rest,
+    ),
+    cookies: { keys: ['of a test'] },
+    findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+  })
+  serve = provider.callback()
+  return {
+    issuer,
+    paths,
+    logIn: async (accountId, clientId = 'app') => {
+      const [nonce, codeVerifier] = [random(), random()]
+      const grant = new provider.Grant({ accountId, clientId })
+      grant.addOIDCScope('openid')
+      const code = new provider.AuthorizationCode({
+        accountId,
+        client: await provider.Client.find(clientId),
+        grantId: await grant.save(),
+        redirectUri: REDIRECT_URI,
+        scope: 'openid',
+        nonce,
+        codeChallenge: challengeOf(codeVerifier),
+        codeChallengeMethod: 'S256',
+      })
+      return { code: await code.save(), nonce, codeVerifier }
+    },
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
