@@ -92,7 +92,6 @@ const layers: readonly Layer[] = [
     packages: ['oauth4webapi'],
   },
   { path: 'src/domain/oidc/id-token.ts', pawl: ['src/domain/oidc', 'src/crypto', 'src/lib'], packages: ['jose'] },
-  { path: 'src/domain/oidc/logins.ts', pawl: ['src/domain/oidc', 'src/domain/credential', 'src/lib'], packages: ['jose'] },
   noun('user-info', ['secrets']),
   noun('user-data', ['user-info', 'audit', 'secrets']),
   noun('pinning', ['secrets']),

@@ -48,7 +48,7 @@ export function createAccessTokens({
   } = settings
   if (issuer === undefined || audience === undefined || jwtJwksUrl === undefined) return undefined
   const ask = { name: 'PAWL_JWT_JWKS_URL', url: jwtJwksUrl, arePrivateAllowed: true }
-  const keys = findKeys(() => fetchKeySet(ask), ask, platform.monotonic)
+  const { find: keys } = findKeys(() => fetchKeySet(ask), ask, platform.monotonic)
   return async (token, source) => {
     try {
       // The signature is looked at before any claim: only who has a genuine token can tell one refused claim from another, by its time.

@@ -17,6 +17,13 @@ export interface KeySetAddress {
   readonly arePrivateAllowed: boolean
 }
 
+/** Keys as jose asks for them. */
+export interface FoundKeys {
+  readonly find: JWTVerifyGetKey
+  /** Throws KeysMissing where `find` would for want of any keys. */
+  readonly ready: () => Promise<void>
+}
+
 /** The key set could not be fetched: nothing is known of the token. */
 export class KeysMissing extends Error {}
 
@@ -24,24 +31,23 @@ export class KeysMissing extends Error {}
  * The keys of a set, kept for ten minutes; asked again for an unknown key at most twice a minute, and after a failure at most every five seconds.
  * Throws KeysMissing. Not jose's own: that goes by the clock.
  */
-export function findKeys(
-  ask: () => Promise<KeySet>,
-  { name }: Pick<KeySetAddress, 'name'>,
-  monotonic: () => number,
-): JWTVerifyGetKey {
+export function findKeys(ask: () => Promise<KeySet>, { name }: Pick<KeySetAddress, 'name'>, monotonic: () => number): FoundKeys {
   const askOrRefuse = (): Promise<KeySet> =>
     ask().catch((cause: unknown) => {
       throw new KeysMissing(`${name}: ${cause instanceof OutboundError ? cause.message : 'no key set'}`, { cause })
     })
   const kept = keepAnswer(async () => createLocalJWKSet((await askOrRefuse()) as JSONWebKeySet), monotonic, FAILURE_MS)
-  return async (header, token) => {
-    const known = await kept.read(CACHE_MS)
-    try {
-      return await known.value(header, token)
-    } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || monotonic() - known.at < COOL_DOWN_MS) throw error
-      return (await kept.read(COOL_DOWN_MS)).value(header, token)
-    }
+  return {
+    ready: async () => void (await kept.read(CACHE_MS)),
+    find: async (header, token) => {
+      const known = await kept.read(CACHE_MS)
+      try {
+        return await known.value(header, token)
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey) || monotonic() - known.at < COOL_DOWN_MS) throw error
+        return (await kept.read(COOL_DOWN_MS)).value(header, token)
+      }
+    },
   }
 }
 

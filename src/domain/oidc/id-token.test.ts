@@ -24,8 +24,11 @@ const keys = createLocalJWKSet({
 })
 
 const CLAIMS: JWTPayload = { iss: ISSUER, aud: 'app', sub: 'alice', nonce: 'n-1', iat: SECONDS, exp: SECONDS + 300 }
-const sign = (claims: JWTPayload, header: { alg: string; kid?: string } = { alg: 'RS256', kid: 'rsa' }, key = rsa.privateKey) =>
-  new SignJWT({ ...CLAIMS, ...claims }).setProtectedHeader(header).sign(key)
+const sign = (
+  claims: Readonly<Record<string, unknown>>,
+  header: { alg: string; kid?: string } = { alg: 'RS256', kid: 'rsa' },
+  key = rsa.privateKey,
+) => new SignJWT({ ...CLAIMS, ...claims }).setProtectedHeader(header).sign(key)
 const settings = { issuer: ISSUER, clientId: 'app', algorithms: ['RS256'], userIdClaim: 'sub' } as const
 const read = (token: string, more: Partial<typeof settings> | Readonly<Record<string, unknown>> = {}) =>
   readIdToken(token, { settings: { ...settings, ...more }, keys, nonce: 'n-1', accessToken: ACCESS_TOKEN, now: NOW })
@@ -43,7 +46,7 @@ test('a genuine token names its user', async () => {
   expect(await read(ofEc, { algorithms: ['ES384'] })).toBe('alice')
 })
 
-test.each<[string, JWTPayload]>([
+test.each<[string, Readonly<Record<string, unknown>>]>([
   ['another issuer', { iss: 'https://login.other.example' }],
   ['a foreign audience', { aud: 'other' }],
   ['several audiences and nobody who asked', { aud: ['app', 'other'] }],

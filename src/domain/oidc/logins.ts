@@ -1,5 +1,4 @@
 // Logins at an OpenID provider that bind a phone (cloud §10.2): what its app is told of the provider, and the user for whom it brings a code.
-import type { JWTVerifyGetKey } from 'jose'
 import { createFairQueue, type FairQueue } from '../../lib/fair-queue.ts'
 import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { type KeptAnswer, keepAnswer } from '../../lib/kept-answer.ts'
@@ -7,7 +6,7 @@ import { createMemory } from '../../lib/memory.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import { systemPlatform } from '../../lib/platform.ts'
 import { findTargetProblem } from '../../lib/target-url.ts'
-import { fetchKeySet, findKeys, KeysMissing } from '../credential/key-set.ts'
+import { fetchKeySet, findKeys, type FoundKeys, KeysMissing } from '../credential/key-set.ts'
 import { IdTokenRefused, readIdToken } from './id-token.ts'
 import { type OidcProvider, type OidcProviderParts, openCredentials } from './provider.ts'
 import { requestTokens } from './token-request.ts'
@@ -39,7 +38,7 @@ interface Endpoints {
 interface Acquaintance {
   readonly endpoints: KeptAnswer<Endpoints>
   /** With the address they are at. */
-  keys: { readonly jwksUri: string; readonly find: JWTVerifyGetKey } | undefined
+  keys: { readonly jwksUri: string; readonly found: FoundKeys } | undefined
   /** A provider that hangs must not take every socket of the process, nor the places of others. */
   readonly queue: FairQueue
 }
@@ -60,13 +59,13 @@ export function createOidcLogins(parts: OidcProviderParts): OidcLogins {
     return acquaintance
   }
 
-  const keysOf = (acquaintance: Acquaintance, jwksUri: string): JWTVerifyGetKey => {
-    if (acquaintance.keys?.jwksUri === jwksUri) return acquaintance.keys.find
+  const keysOf = (acquaintance: Acquaintance, jwksUri: string): FoundKeys => {
+    if (acquaintance.keys?.jwksUri === jwksUri) return acquaintance.keys.found
     const arePrivateAllowed = parts.settings.webhookAllowPrivateAddresses
     const address = { name: 'jwksUri', url: jwksUri, arePrivateAllowed }
-    const find = findKeys(() => fetchKeySet(address), address, parts.platform.monotonic)
-    acquaintance.keys = { jwksUri, find }
-    return find
+    const found = findKeys(() => fetchKeySet(address), address, parts.platform.monotonic)
+    acquaintance.keys = { jwksUri, found }
+    return found
   }
 
   const redeem = async (provider: OidcProvider, { code, nonce, codeVerifier }: LoginProof, endsAt: number): Promise<string> => {
@@ -74,6 +73,8 @@ export function createOidcLogins(parts: OidcProviderParts): OidcLogins {
     const acquaintance = acquaintanceOf(provider)
     const { tokenEndpoint, jwksUri } = (await acquaintance.endpoints.read(KEPT_MS)).value
     const keys = keysOf(acquaintance, jwksUri)
+    // Without keys the code would be spent for nothing.
+    await keys.ready()
     const timeoutMs = endsAt - parts.platform.monotonic()
     if (timeoutMs <= 0) throw new OutboundError(TOO_LATE)
     const now = parts.platform.now()
@@ -87,7 +88,7 @@ export function createOidcLogins(parts: OidcProviderParts): OidcLogins {
       arePrivateAllowed: parts.settings.webhookAllowPrivateAddresses,
       clockDifferenceMs: now - systemPlatform.now(),
     })
-    return readIdToken(idToken, { settings, keys, nonce, accessToken, now: parts.platform.now() })
+    return readIdToken(idToken, { settings, keys: keys.find, nonce, accessToken, now: parts.platform.now() })
   }
 
   return {
