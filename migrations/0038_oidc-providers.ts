@@ -1,4 +1,4 @@
-// OpenID providers by whose login a phone is bound without a code (cloud §10.2).
+// OpenID providers by whose login a phone is bound without a code (cloud §10.1).
 import { type Kysely, sql } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

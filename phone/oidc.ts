@@ -2,7 +2,7 @@
 // (RFC 6749 §4.1, RFC 7636, RFC 9207).
 import { createHash, randomBytes } from 'node:crypto'
 
-/** Where the settings of a provider are asked for (v3 §8.7). */
+/** Where the settings of a provider are asked for (v3 §8.8). */
 export const OIDC_CONFIG_PATH = '/api/config/oidc'
 
 /** What a server answers about a provider. */

@@ -93,7 +93,7 @@ function bindPhone(phone: PhoneContext) {
     prepareRename: (activationName: unknown, request?: ProtectedOptions) => prepareRename(phone, activationName, request),
     prepareUserInfo: (request?: EnvelopeOptions & PlaintextOption) => prepareEncrypted(phone, '/pa/v3/user/info', request),
     prepareEncrypted: (path: string, request?: EnvelopeOptions & PlaintextOption) => prepareEncrypted(phone, path, request),
-    /** Asks for the settings of an OpenID provider (v3 §8.7). */
+    /** Asks for the settings of an OpenID provider (v3 §8.8). */
     prepareOidcConfig: (providerId: unknown, request: EnvelopeOptions & PlaintextOption = {}) =>
       prepareEncrypted(phone, OIDC_CONFIG_PATH, { plaintext: JSON.stringify({ providerId }), ...request }, 'application'),
     /** Encrypted with the generic label, and signed over the plaintext. */

@@ -106,7 +106,7 @@ function bindPhone(phone: V4PhoneContext) {
     /** Encrypted with the generic label, and signed over the plaintext. */
     prepareSignedEncrypted: (request: Omit<V4Protected, 'label'>, more: V4SignOptions & V4EnvelopeOptions = {}) =>
       prepareV4SignedEncrypted(phone, { label: '/pa/generic/activation', ...request }, more),
-    /** Asks for the settings of an OpenID provider (v4 §8.7). */
+    /** Asks for the settings of an OpenID provider (v4 §8.8). */
     prepareOidcConfig: (providerId: unknown, request: EncryptedOptions = {}) =>
       prepareV4Encrypted(phone, OIDC_CONFIG_PATH, 'application', { plaintext: JSON.stringify({ providerId }), ...request }),
     prepareEncrypted: (path: string, scope: V4Scope, request?: EncryptedOptions) =>

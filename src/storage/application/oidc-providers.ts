@@ -1,4 +1,4 @@
-// The table oidc_provider: by whose login phones of an application are bound without a code (cloud §10.2).
+// The table oidc_provider: by whose login phones of an application are bound without a code (cloud §10.1).
 import type { Db } from '../database/database.ts'
 
 export interface OidcProviderRow {

@@ -1,4 +1,4 @@
-// Activations by a login at an OpenID provider, in 3.x and 4.0, against `oidc-provider` (v3 §8.7, v4 §8.7).
+// Activations by a login at an OpenID provider, in 3.x and 4.0, against `oidc-provider` (v3 §8.8, v4 §8.8).
 import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { withHeader } from '../../../phone/header.ts'

@@ -1,4 +1,4 @@
-// /admin/applications/{id}/oidc-providers: by whose login phones are bound without a code (cloud §10.2).
+// /admin/applications/{id}/oidc-providers: by whose login phones are bound without a code (cloud §10.1).
 import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import {
@@ -150,7 +150,7 @@ const auditedProvider: Audited<Static<typeof OfProvider>> = {
   },
 }
 
-/** GET /admin/applications/{id}/oidc-providers: lists the providers of an application (cloud §10.2). */
+/** GET /admin/applications/{id}/oidc-providers: lists the providers of an application (cloud §10.1). */
 export const oidcProvidersList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/oidc-providers',
@@ -166,7 +166,7 @@ export const oidcProvidersList = cloudEndpoint({
   },
 })
 
-/** GET /admin/applications/{id}/oidc-providers/{providerId}: reads one (cloud §10.2). */
+/** GET /admin/applications/{id}/oidc-providers/{providerId}: reads one (cloud §10.1). */
 export const oidcProviderRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/oidc-providers/:providerId',
@@ -179,7 +179,7 @@ export const oidcProviderRead = cloudEndpoint({
   handle: ({ params: { id, providerId }, parts }) => requireProvider(parts.db, id, providerId),
 })
 
-/** PUT /admin/applications/{id}/oidc-providers/{providerId}: stores one (cloud §10.2). */
+/** PUT /admin/applications/{id}/oidc-providers/{providerId}: stores one (cloud §10.1). */
 export const oidcProviderStore = auditedEndpoint({
   method: 'PUT',
   path: '/admin/applications/:id/oidc-providers/:providerId',
@@ -200,7 +200,7 @@ export const oidcProviderStore = auditedEndpoint({
   audited: auditedProvider,
 })
 
-/** DELETE /admin/applications/{id}/oidc-providers/{providerId}: removes one (cloud §10.2). */
+/** DELETE /admin/applications/{id}/oidc-providers/{providerId}: removes one (cloud §10.1). */
 export const oidcProviderRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/applications/:id/oidc-providers/:providerId',

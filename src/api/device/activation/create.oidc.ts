@@ -1,4 +1,4 @@
-// activation/create for a user who logged in at an OpenID provider of the bank: the app brings the code (v3 §8.7).
+// activation/create for a user who logged in at an OpenID provider of the bank: the app brings the code (v3 §8.8).
 import type { LoginProof } from '../../../domain/oidc/logins.ts'
 import { type OidcProvider, readOidcProvider } from '../../../domain/oidc/provider.ts'
 import { PawlError, type Violation } from '../../../lib/errors.ts'

@@ -1,4 +1,4 @@
-// config/oidc: what an app needs to let its user log in at an OpenID provider of the bank, before it is activated (v3 §8.7).
+// config/oidc: what an app needs to let its user log in at an OpenID provider of the bank, before it is activated (v3 §8.8).
 import { Type } from '@sinclair/typebox'
 import { openedByApplicationEndpoint } from '../../../channel/flow/opened-by-application.ts'
 import { readOidcProvider } from '../../../domain/oidc/provider.ts'
