@@ -11,6 +11,7 @@ import { importFrom } from './commands/import.ts'
 import { key } from './commands/key.ts'
 import { login } from './commands/login.ts'
 import { migrate } from './commands/migrate.ts'
+import { oidc } from './commands/oidc.ts'
 import { operation } from './commands/operation.ts'
 import { phone } from './commands/phone.ts'
 import { registration } from './commands/registration.ts'
@@ -37,6 +38,7 @@ export const ENTRIES: readonly Entry[] = [
   operation,
   audit,
   webhook,
+  oidc,
   certificate,
   key,
   backup,

@@ -3,6 +3,7 @@
 import { isEcdsa, type PhoneVersion, unb64 } from './v3/crypto.ts'
 import type { Dialect } from './header.ts'
 import { type HttpReply, member, send } from './http.ts'
+import type { OidcConfig } from './oidc.ts'
 import { type OperationQr, SIGNED_CALLS, TOKEN_PATHS } from './operations.ts'
 import { hideKey, type HiddenKey, revealKey } from './password.ts'
 import type { Prepared } from './v3/state.ts'
@@ -70,11 +71,24 @@ export interface HandsetStatus {
   readonly upgradeVersion?: number
 }
 
+/** Members of a direct activation (v3 §8.6, §8.8). */
+export type Identity = Readonly<Record<string, string>>
+
+/** The layer of an activation that says whom it is for. */
+export const layer1Of = (by: string | Identity): { readonly layer1?: Readonly<Record<string, unknown>> } =>
+  typeof by === 'string' ? {} : { layer1: { type: 'DIRECT', identityAttributes: by } }
+
 /** What one generation of the protocol has to say; the rest is the same for both. */
 export interface Generation {
   /** What is remembered; undefined members are not there yet. */
   readonly state: { activationId: string; readonly tokens: { readonly id: string; readonly factors: string }[] }
-  readonly prepareBind: (code: string, name: string, activationOtp?: string) => Promise<Prepared<{ fingerprint: string }>>
+  /** By an activation code, or by what a provider of the bank recognises the user by. */
+  readonly prepareBind: (
+    by: string | Identity,
+    name: string,
+    activationOtp?: string,
+  ) => Promise<Prepared<{ fingerprint: string }>>
+  readonly prepareOidcConfig: (providerId: string) => Promise<Prepared<Record<string, unknown>>>
   /** Takes the key of knowledge out of the state. */
   readonly takeKnowledge: () => Uint8Array
   readonly scan: (text: string) => OperationQr
@@ -173,9 +187,14 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
     generation,
     exchange,
     proofOf,
-    /** Exchanges keys for an activation code, and sets the password; the fingerprint that user and bank compare. */
-    bind: async (code: string, name: string, password: string, otp?: string): Promise<string> => {
-      const { fingerprint } = (await exchange(await generation.prepareBind(code, name, otp))) as { fingerprint: string }
+    /** What it needs to let its user log in at an OpenID provider. */
+    readOidcConfig: async (providerId: string): Promise<OidcConfig> => {
+      const request = await generation.prepareOidcConfig(providerId)
+      return (await exchange(request, identity.operationsUrl))['responseObject'] as OidcConfig
+    },
+    /** Exchanges keys for an activation code or a login, and sets the password; the fingerprint that user and bank compare. */
+    bind: async (by: string | Identity, name: string, password: string, otp?: string): Promise<string> => {
+      const { fingerprint } = (await exchange(await generation.prepareBind(by, name, otp))) as { fingerprint: string }
       record.knowledge = hideKey(generation.takeKnowledge(), password)
       persist()
       return fingerprint

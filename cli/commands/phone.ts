@@ -19,11 +19,14 @@ const work = () => import('../phone/commands.ts')
 const bind = command({
   name: 'bind',
   summary: 'Binds a new phone by the code of a registration',
-  more: 'The passphrase of the file and the password of the phone are asked for, or stand in PAWL_PHONE_PASSPHRASE and PAWL_PHONE_PASSWORD.',
+  more:
+    'The passphrase of the file and the password of the phone are asked for, or stand in PAWL_PHONE_PASSPHRASE and PAWL_PHONE_PASSWORD. ' +
+    'With --oidc the address to log in at is shown, and the one at which the browser ends is asked for, or read from stdin.',
   words: { '[code]': 'the activation code, or the whole text of the QR code, whose signature is then checked' },
   options: {
     ...STORE,
     ...PICTURE,
+    oidc: text('PROVIDER', 'instead of a code: by a login at this OpenID provider of the bank'),
     name: text('NAME', 'how the phone is called here and at the bank'),
     otp: text('TEXT', 'the one-time password of the registration, where it demands one'),
     phonesUrl: text(
@@ -44,6 +47,7 @@ const bind = command({
   examples: [
     'phone bind 4SYFV-BCW6R-K3OCA-PGBWA --app my-app --name alice',
     'phone bind --picture qr.png --sdk-config AW… --algorithm EC_P384_ML_L3 --phones-url https://phones.bank.example',
+    'phone bind --oidc web-bank --app my-app',
     'phone bind 4SYFV-BCW6R-K3OCA-PGBWA --app-key … --app-secret … --master-key … --protocol 3.1 --phones-url https://other.example/enrollment-server',
   ],
   run: async ({ words: [code], values, terminal }) => (await work()).bind(code, values, terminal),

@@ -17,6 +17,7 @@ import type { Answer, Terminal } from '../command.ts'
 import { phonesUrl } from '../environment.ts'
 import { Fault, usageFault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
+import { logIn } from './login.ts'
 import { readPicture } from './picture.ts'
 import { drawOperation, drawScanned, quote } from './screen.ts'
 import { openPhones, type PhoneValues, readPassword, readUnlock, type Session, toFault, withPhone } from './session.ts'
@@ -38,15 +39,17 @@ export interface BindValues extends PhoneValues {
   readonly masterKey: string | undefined
   readonly app: string | undefined
   readonly picture: string | undefined
+  readonly oidc: string | undefined
   readonly url: string | undefined
   readonly admin: string | undefined
   readonly adminFile: string | undefined
 }
 
-/** Binds a new phone by the code of a registration. */
+/** Binds a new phone by the code of a registration, or by a login of its user. */
 export async function bind(given: string | undefined, values: BindValues, terminal: Terminal): Promise<Answer> {
-  if ((given === undefined) === (values.picture === undefined)) throw usageFault('give the code, or --picture FILE')
-  const text = given ?? readPicture(values.picture ?? '')
+  if ([given, values.picture, values.oidc].filter((way) => way !== undefined).length !== 1)
+    throw usageFault('give the code, or --picture FILE, or --oidc PROVIDER')
+  const text = values.oidc === undefined ? (given ?? readPicture(values.picture ?? '')) : undefined
   const identity = await readIdentity(values, terminal)
   const store = await openPhones(values, terminal, false)
   try {
@@ -54,18 +57,20 @@ export async function bind(given: string | undefined, values: BindValues, termin
       throw usageFault(`${store.path} has no passphrase: choose another --store, or say --insecure-store`)
     const name = values.name ?? `phone-${randomBytes(2).toString('hex')}`
     if (store.phones.has(name)) throw usageFault(`there is a phone ${name} already: --name gives another`)
-    const code = readActivationCode(text, identity.app)
+    const code = text === undefined ? '' : readActivationCode(text, identity.app)
     const password = await readPassword(terminal, 'Password for the new phone: ')
     const phone = newHandset(identity, (record) => {
       // What was not bound is nothing to keep.
       if (record.state.activationId !== '') store.phones.set(name, record)
       store.save()
     })
-    const fingerprint = await phone.bind(code, name, password, values.otp)
+    const login = values.oidc === undefined ? undefined : await logIn(phone, values.oidc, terminal)
+    const fingerprint = await phone.bind(login ?? code, name, password, values.otp)
     const { activationId } = phone.record.state
+    const next = login === undefined ? ': the bank compares it, and commits' : ''
     return {
       json: { phone: name, activationId, fingerprint, store: store.path },
-      text: `${name} is bound to activation ${activationId}.\nIts fingerprint is ${fingerprint}: the bank compares it, and commits.\n`,
+      text: `${name} is bound to activation ${activationId}.\nIts fingerprint is ${fingerprint}${next}.\n`,
     }
   } catch (error) {
     throw toFault(error)

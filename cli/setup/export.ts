@@ -72,6 +72,7 @@ function toApplication({ id, name, isDefault, ...application }: ServerApplicatio
       ).map(({ id: _id, ...rule }) => rule),
       domains: toDomains(id, application.domains, notes),
       webhooks: toWebhooks(id, application.webhooks, notes),
+      oidcProviders: toOidcProviders(id, application.oidcProviders, notes),
     }),
   } as SetupApplication
 }
@@ -105,6 +106,22 @@ function toWebhooks(id: string, webhooks: readonly ServerWebhook[], notes: strin
       if (basicUsername !== undefined)
         notes.push(`${what}: the password of ${basicUsername} is not in the file: pawl webhook change --user-file sets it`)
       return { kind, name, url: shown, attributes: attributes.toSorted(), isEnabled }
+    },
+  )
+}
+
+function toOidcProviders(
+  id: string,
+  providers: ServerApplication['oidcProviders'],
+  notes: string[],
+): SetupApplication['oidcProviders'] {
+  return sorted(providers, ({ providerId }) => providerId).map(
+    ({ hasCredentials, scopes = [], algorithms = [], flags = [], ...one }) => {
+      if (hasCredentials)
+        notes.push(
+          `OpenID provider ${one.providerId} of ${id}: what its client shows is not in the file: pawl oidc set --secret-file or --key-file sets it`,
+        )
+      return { ...one, scopes: scopes.toSorted(), algorithms: algorithms.toSorted(), flags: flags.toSorted() }
     },
   )
 }

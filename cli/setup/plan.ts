@@ -2,6 +2,7 @@
 import type { Bank } from '../bank.ts'
 import { compact, toPath } from '../query.ts'
 import { planApplication, planTransfers, type Pair } from './plan-application.ts'
+import { planOidcProviders } from './plan-oidc.ts'
 import type { Setup, SetupUser, SetupWebhook } from './schema.ts'
 import { listWebhooks, type ServerState, type ServerUser, type ServerWebhook, splitUrl } from './state.ts'
 import { bodyOf, type Draft, findDifferences, MADE_BY_ANOTHER, nameRest, newMembers, type Plan, type Step } from './step.ts'
@@ -21,6 +22,7 @@ export function planSetup(setup: Setup, state: ServerState, now: number): Plan {
   planTexts(draft, setup, state)
   planTemplates(draft, setup, state)
   for (const pair of pairs) planWebhooks(draft, pair)
+  for (const pair of pairs) planOidcProviders(draft, pair)
   planUsers(draft, setup, state)
   return draft
 }

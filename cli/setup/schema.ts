@@ -130,6 +130,42 @@ const Transfer = Type.Object(
   closed('must be a transfer: targets and type'),
 )
 
+const Address = Type.String({
+  pattern: '^[a-z][a-z0-9.+-]*:[^\\s#@]+$',
+  maxLength: 1024,
+  description: 'must be a URL of at most 1024 characters, without user name and fragment',
+})
+
+const Word = Type.String({
+  pattern: '^[\\x21-\\x7E]{1,255}$',
+  description: 'must be a text of 1 to 255 printable characters without spaces',
+})
+
+const OidcProvider = Type.Object(
+  {
+    providerId: Type.String({
+      pattern: '^[A-Za-z0-9_.-]{1,64}$',
+      description: 'must be a text of 1 to 64 letters, digits, `_`, `.` or `-`',
+    }),
+    issuer: Address,
+    clientId: Word,
+    clientAuthentication: Type.Optional(oneOf(['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'])),
+    keyId: Type.Optional(Word),
+    redirectUri: Address,
+    scopes: Type.Optional(setOf(Word, 'scopes', 1)),
+    authorizationEndpoint: Type.Optional(Address),
+    tokenEndpoint: Type.Optional(Address),
+    jwksUri: Type.Optional(Address),
+    algorithms: Type.Optional(setOf(Word, 'algorithms', 1)),
+    userIdClaim: Type.Optional(Word),
+    isCommitted: Type.Optional(Flag),
+    flags: Type.Optional(
+      setOf(Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be 1 to 64 of A-Z, 0-9 and _' }), 'flags'),
+    ),
+  },
+  closed('must be an OpenID provider: providerId, issuer, clientId and redirectUri'),
+)
+
 const Application = Type.Object(
   {
     id: Name,
@@ -158,6 +194,7 @@ const Application = Type.Object(
     rules: Type.Optional(listOf(Rule, 'rules')),
     domains: Type.Optional(listOf(Domain, 'domains')),
     webhooks: Type.Optional(listOf(Webhook, 'webhooks')),
+    oidcProviders: Type.Optional(listOf(OidcProvider, 'OpenID providers')),
   },
   closed('must be an application: id, and what is set in it'),
 )
@@ -258,6 +295,7 @@ export const SetupSchema = Type.Object(
 export type Setup = Static<typeof SetupSchema>
 export type SetupApplication = Static<typeof Application>
 export type SetupRule = Static<typeof Rule>
+export type SetupOidcProvider = Static<typeof OidcProvider>
 export type SetupWebhook = Static<typeof Webhook>
 export type SetupTemplate = Static<typeof Template>
 export type SetupText = Static<typeof Message>
@@ -266,6 +304,8 @@ export type SetupUser = Static<typeof User>
 /** Members whose order has no meaning. */
 export const SETS: ReadonlySet<string> = new Set([
   'algorithms',
+  'scopes',
+  'flags',
   'vaultFactors',
   'roles',
   'attributes',

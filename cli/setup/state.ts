@@ -1,7 +1,15 @@
 // What a server has of what a set-up file describes, read through the bank's API.
 import type { Bank } from '../bank.ts'
 import { toPath } from '../query.ts'
-import type { SetupApplication, SetupRule, SetupTemplate, SetupText, SetupUser, SetupWebhook } from './schema.ts'
+import type {
+  SetupApplication,
+  SetupOidcProvider,
+  SetupRule,
+  SetupTemplate,
+  SetupText,
+  SetupUser,
+  SetupWebhook,
+} from './schema.ts'
 
 type Item = NonNullable<SetupApplication['config']>[number]
 type Settings = Pick<
@@ -42,6 +50,13 @@ export interface ServerApplication extends Required<Settings> {
   readonly rules: readonly (SetupRule & { readonly id: number })[]
   readonly domains: readonly { readonly name: string; readonly port: number; readonly certificates: readonly ServerPin[] }[]
   readonly webhooks: readonly ServerWebhook[]
+  readonly oidcProviders: readonly ServerOidcProvider[]
+}
+
+/** Its secret is never told. */
+export interface ServerOidcProvider extends SetupOidcProvider {
+  readonly clientAuthentication: NonNullable<SetupOidcProvider['clientAuthentication']>
+  readonly hasCredentials: boolean
 }
 
 export interface ServerUser extends Pick<SetupUser, 'username' | 'role' | 'application'> {
@@ -100,6 +115,9 @@ async function readApplication(read: Read, id: string, webhooks: readonly Server
   const app = await read<{ displayName: string; domains: ServerApplication['domains'] }>(toPath`/admin/apps/${id}`)
   const rules = await read<{ applicationVersions: ServerApplication['rules'] }>(toPath`/admin/apps/${id}/versions`)
   const { config } = await read<{ config: readonly Item[] }>(toPath`/admin/applications/${id}/config`)
+  const oidc = await read<{ providers: readonly (ServerOidcProvider & { pkceEnabled: true })[] }>(
+    toPath`/admin/applications/${id}/oidc-providers`,
+  )
   // Member by member: the answer has the application secret, too.
   return {
     id,
@@ -119,6 +137,7 @@ async function readApplication(read: Read, id: string, webhooks: readonly Server
     rules: rules.applicationVersions,
     domains: app.domains,
     webhooks,
+    oidcProviders: oidc.providers.map(({ pkceEnabled: _, ...provider }) => provider),
   }
 }
 

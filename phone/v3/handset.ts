@@ -2,7 +2,7 @@
 // key of the vault, from which biometry gets its own (v3 §3.2, §12).
 import { createCipheriv } from 'node:crypto'
 import { deriveKeys, unb64 } from './crypto.ts'
-import type { Generation, HandsetIdentity } from '../handset.ts'
+import { type Generation, type HandsetIdentity, layer1Of } from '../handset.ts'
 import { NO_BODY } from '../http.ts'
 import type { PhoneState, Prepared } from './state.ts'
 import { keysOf } from './state.ts'
@@ -29,8 +29,12 @@ export function createGenerationOf3({ url, dialect, version, app }: HandsetIdent
   const state: StateOf3 = phone.state
   return {
     state,
-    prepareBind: async (code, name, activationOtp) =>
-      phone.prepareActivation(code, { layer2: { activationName: name, ...DEVICE, activationOtp } }),
+    prepareBind: async (by, name, activationOtp) =>
+      phone.prepareActivation(typeof by === 'string' ? by : '', {
+        ...layer1Of(by),
+        layer2: { activationName: name, ...DEVICE, activationOtp },
+      }),
+    prepareOidcConfig: (providerId) => phone.prepareOidcConfig(providerId),
     takeKnowledge: () => {
       const { knowledge, vault } = keysOf(state)
       state.lockedDeviceKey = underVault(state.device.privateKey, vault)

@@ -1,6 +1,6 @@
 // The phone of its user in protocol 4.0, in any of the three algorithms, and the way there from 3.3 (v4 §10).
 import { DEVICE, opening, STATES } from '../v3/handset.ts'
-import type { Generation, HandsetIdentity } from '../handset.ts'
+import { type Generation, type HandsetIdentity, layer1Of } from '../handset.ts'
 import { NO_BODY } from '../http.ts'
 import type { OperationQr } from '../operations.ts'
 import type { Prepared } from '../v3/state.ts'
@@ -20,8 +20,12 @@ export function createGenerationOf4(identity: HandsetIdentity, given?: V4PhoneSt
   const { state } = phone
   return {
     state,
-    prepareBind: async (code, name, activationOtp) =>
-      phone.prepareActivation(code, { layer2: { activationName: name, ...DEVICE, activationOtp } }),
+    prepareBind: async (by, name, activationOtp) =>
+      phone.prepareActivation(typeof by === 'string' ? by : '', {
+        ...layer1Of(by),
+        layer2: { activationName: name, ...DEVICE, activationOtp },
+      }),
+    prepareOidcConfig: (providerId) => phone.prepareOidcConfig(providerId),
     takeKnowledge: () => {
       const { knowledge } = v4KeysOf(state)
       state.keys = { ...v4KeysOf(state), secret: NO_BODY, knowledge: NO_BODY, biometry: NO_BODY }

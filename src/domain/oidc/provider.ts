@@ -128,7 +128,10 @@ const isSameClient = (one: OidcSettings, other: OidcSettings): boolean =>
   one.issuer === other.issuer &&
   one.tokenEndpoint === other.tokenEndpoint &&
   one.clientId === other.clientId &&
-  isKeyShown(one) === isKeyShown(other)
+  kindOf(one) === kindOf(other)
+
+/** What is shown: a secret may be shown in two ways. */
+const kindOf = ({ clientAuthentication }: OidcSettings): string => clientAuthentication.replace(/_(?:basic|post)$/, '')
 
 const isKeyShown = ({ clientAuthentication }: OidcSettings): boolean => clientAuthentication === 'private_key_jwt'
 

@@ -1,5 +1,5 @@
 // /admin/applications/{id}/oidc-providers: OpenID providers of an application (cloud §10.1).
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { member } from '../../../phone/http.ts'
 import type { TestServer } from '../../helpers/app.ts'
@@ -23,12 +23,8 @@ const SETTINGS = {
   clientSecret: SECRET,
 }
 const put = (providerId: string, members: Readonly<Record<string, unknown>>) => world.bank.call('PUT', path(providerId), members)
-const pemOf = (...given: Parameters<typeof generateKeyPairSync>): string => {
-  const { privateKey } = (generateKeyPairSync as (...args: unknown[]) => { privateKey: { export: (how: object) => unknown } })(
-    ...given,
-  )
-  return String(privateKey.export({ format: 'pem', type: 'pkcs8' }))
-}
+const pemOf = ({ privateKey }: { readonly privateKey: KeyObject }): string =>
+  privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
 const stored = async (providerId: string) =>
   server.context.db
     .selectFrom('oidc_provider')
@@ -87,7 +83,11 @@ test.each<[string, Readonly<Record<string, unknown>>]>([
   ['privateKey', { clientAuthentication: 'private_key_jwt', clientSecret: undefined, privateKey: 'no key' }],
   [
     'privateKey',
-    { clientAuthentication: 'private_key_jwt', clientSecret: undefined, privateKey: pemOf('rsa', { modulusLength: 1024 }) },
+    {
+      clientAuthentication: 'private_key_jwt',
+      clientSecret: undefined,
+      privateKey: pemOf(generateKeyPairSync('rsa', { modulusLength: 1024 })),
+    },
   ],
   ['algorithms', { algorithms: ['none'] }],
   ['algorithms', { algorithms: ['HS256'] }],
@@ -103,14 +103,14 @@ test.each<[string, Readonly<Record<string, unknown>>]>([
   expectError(await world.bank.call('GET', path('refused')), 400, 'ERROR_ADMIN')
 })
 
-test.each<[string, Parameters<typeof generateKeyPairSync>]>([
-  ['RSA', ['rsa', { modulusLength: 2048 } as never]],
-  ['P-256', ['ec', { namedCurve: 'P-256' } as never]],
-  ['P-384', ['ec', { namedCurve: 'P-384' } as never]],
-  ['Ed25519', ['ed25519', undefined as never]],
+test.each<[string, { readonly privateKey: KeyObject }]>([
+  ['RSA', generateKeyPairSync('rsa', { modulusLength: 2048 })],
+  ['P-256', generateKeyPairSync('ec', { namedCurve: 'P-256' })],
+  ['P-384', generateKeyPairSync('ec', { namedCurve: 'P-384' })],
+  ['Ed25519', generateKeyPairSync('ed25519')],
 ])('a client may show itself by a key of %s', async (_, given) => {
   const { clientSecret: __, ...settings } = SETTINGS
-  const keyed = { ...settings, clientAuthentication: 'private_key_jwt', keyId: 'k1', privateKey: pemOf(...given) }
+  const keyed = { ...settings, clientAuthentication: 'private_key_jwt', keyId: 'k1', privateKey: pemOf(given) }
   expect(expectOk(await put('keyed', keyed)).json).toMatchObject({ keyId: 'k1', hasCredentials: true })
 })
 

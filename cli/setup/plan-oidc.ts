@@ -1,0 +1,52 @@
+// What makes the OpenID providers of an application like those of a set-up file, but for their secrets, which are in no file.
+import { toPath } from '../query.ts'
+import type { SetupOidcProvider } from './schema.ts'
+import type { Pair } from './plan-application.ts'
+import { type Draft, findDifferences, nameRest, newMembers } from './step.ts'
+
+const MEMBERS = [
+  'issuer',
+  'clientId',
+  'clientAuthentication',
+  'keyId',
+  'redirectUri',
+  'scopes',
+  'authorizationEndpoint',
+  'tokenEndpoint',
+  'jwksUri',
+  'algorithms',
+  'userIdClaim',
+  'isCommitted',
+  'flags',
+] as const
+/** A change of these needs the secret again. */
+const OF_SECRET: readonly string[] = ['issuer', 'clientId', 'clientAuthentication', 'tokenEndpoint']
+
+/** Adds what is to be done. A provider whose client shows a secret is made by a command, which is given it. */
+export function planOidcProviders(draft: Draft, { file: { id, oidcProviders = [] }, path, server }: Pair): void {
+  const nameOf = ({ providerId }: Pick<SetupOidcProvider, 'providerId'>): string => `OpenID provider ${providerId} of ${id}`
+  const all = server?.oidcProviders ?? []
+  for (const [index, provider] of oidcProviders.entries()) {
+    const { providerId, ...members } = provider
+    const found = all.find((one) => one.providerId === providerId)
+    const at = [...path, 'oidcProviders', index]
+    const { providerId: _, hasCredentials, ...before } = found ?? { providerId, hasCredentials: false }
+    const differences = found === undefined ? newMembers(MEMBERS, members) : findDifferences(MEMBERS, members, before)
+    if (found !== undefined && differences.length === 0) continue
+    const whole: Omit<SetupOidcProvider, 'providerId'> = { ...before, ...members }
+    const isSecretNeeded = (whole.clientAuthentication ?? 'client_secret_basic') !== 'none'
+    if (isSecretNeeded && (!hasCredentials || differences.some(({ name }) => OF_SECRET.includes(name)))) {
+      const problem = `its secret is in no file: pawl oidc set ${providerId} --app ${id} makes it first, with --secret-file or --key-file`
+      draft.conflicts.push({ path: at, kind: 'refused', problem })
+      continue
+    }
+    draft.steps.push({
+      sign: found === undefined ? '+' : '~',
+      what: nameOf(provider),
+      path: at,
+      differences,
+      run: (bank) => bank.call('PUT', toPath`/admin/applications/${id}/oidc-providers/${providerId}`, whole),
+    })
+  }
+  draft.notInFile.push(...nameRest(all, new Set(oidcProviders.map(nameOf)), nameOf))
+}
