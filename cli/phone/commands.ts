@@ -18,6 +18,7 @@ import { phonesUrl } from '../environment.ts'
 import { Fault, usageFault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
 import { logIn } from './login.ts'
+import { readSdk } from './sdk.ts'
 import { readPicture } from './picture.ts'
 import { drawOperation, drawScanned, quote } from './screen.ts'
 import { openPhones, type PhoneValues, readPassword, readUnlock, type Session, toFault, withPhone } from './session.ts'
@@ -118,17 +119,6 @@ async function readApp(
     )
   const detail = await readApplication(openBank(values, terminal), values.app)
   return { app: await readSdk(sdkConfigOf(detail)), serviceBaseUrl: detail.serviceBaseUrl }
-}
-
-async function readSdk(mobileSdkConfig: string): Promise<HandsetApp> {
-  const { readSdkConfiguration } = await import('../../phone/v4/state.ts')
-  try {
-    const { applicationKey, applicationSecret, p256 } = readSdkConfiguration(mobileSdkConfig)
-    const masterPublicKey = p256 && Buffer.from(p256).toString('base64')
-    return { applicationKey, applicationSecret, mobileSdkConfig, ...(masterPublicKey !== undefined && { masterPublicKey }) }
-  } catch (error) {
-    throw usageFault(`the text for SDKs is none: ${error instanceof Error ? error.message : String(error)}`)
-  }
 }
 
 /** All phones of the file. */

@@ -35,9 +35,15 @@ export function planOidcProviders(draft: Draft, { file: { id, oidcProviders = []
     if (found !== undefined && differences.length === 0) continue
     const whole: Omit<SetupOidcProvider, 'providerId'> = { ...before, ...members }
     const isSecretNeeded = (whole.clientAuthentication ?? 'client_secret_basic') !== 'none'
-    if (isSecretNeeded && (!hasCredentials || differences.some(({ name }) => OF_SECRET.includes(name)))) {
-      const problem = `its secret is in no file: pawl oidc set ${providerId} --app ${id} makes it first, with --secret-file or --key-file`
-      draft.conflicts.push({ path: at, kind: 'refused', problem })
+    const remedy = `pawl oidc set ${providerId} --app ${id} with --secret-file or --key-file`
+    if (isSecretNeeded && !hasCredentials) {
+      draft.notes.push(`${nameOf(provider)} is left out: its secret is in no file, and it is made by ${remedy}`)
+      continue
+    }
+    const [changed] = isSecretNeeded ? differences.filter(({ name }) => OF_SECRET.includes(name)) : []
+    if (changed !== undefined) {
+      const problem = `its secret is for what the server has, and in no file: ${remedy} changes both`
+      draft.conflicts.push({ path: [...at, changed.name], kind: 'refused', problem })
       continue
     }
     draft.steps.push({

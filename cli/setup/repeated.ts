@@ -28,13 +28,14 @@ export function findRepeated({ applications = [], texts = [], templates = [], us
   )
   for (const [index, application] of applications.entries()) {
     const at = ['applications', index]
-    const { versions = [], config = [], rules = [], domains = [], webhooks = [] } = application
+    const { versions = [], config = [], rules = [], domains = [], webhooks = [], oidcProviders = [] } = application
     once(versions, [...at, 'versions'], ({ name }) => name, 'name')
     once(config, [...at, 'config'], ({ key, scope = 'APPLICATION' }) => `${key} in ${scope}`, 'key')
     once(rules, [...at, 'rules'], ({ platform, majorOsVersion = 'any version' }) => `${platform} ${majorOsVersion}`, 'platform')
     once(domains, [...at, 'domains'], ({ name }) => name, 'name')
     for (const [place, { certificates }] of domains.entries())
       once(certificates, [...at, 'domains', place, 'certificates'], ({ fingerprint }) => fingerprint, 'fingerprint')
+    once(oidcProviders, [...at, 'oidcProviders'], ({ providerId }) => providerId, 'providerId')
     once(webhooks, [...at, 'webhooks'], ({ kind, name }) => `${kind} ${name}`, 'name')
   }
   once(texts, ['texts'], ({ messageKey, language }) => `${messageKey} in ${language}`, 'messageKey')

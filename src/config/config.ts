@@ -297,7 +297,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     name: 'PAWL_WEBHOOK_ALLOW_HTTP',
     kind: boolean,
     default: 'false',
-    description: 'Webhooks may go to http URLs. By default only to https.',
+    description: 'Webhooks and questions to OpenID providers may go to http URLs. By default only to https.',
   },
   webhookAllowPrivateAddresses: {
     name: 'PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES',

@@ -12,6 +12,7 @@ const STROKES: Readonly<Record<Section, string>> = {
   webhooks: 'M6 15a3 3 0 1 0 3 3h6M12 6a3 3 0 1 0-2 5l-3 5M18 15a3 3 0 1 1-3 3M12 7l4 8',
   certificates: 'M12 4a5 5 0 1 0 0 10 5 5 0 0 0 0-10zM9 13l-1 8 4-2 4 2-1-8',
   config: 'M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4M4 12h3M11 12h9',
+  oidc: 'M10 5H5v14h5M14 8l4 4-4 4M18 12H9',
   audit: 'M5 4h14v16H5zM9 9h6M9 13h6M9 17h3',
   credentials: 'M14.5 4a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM10.5 13.5L4 20M6 18l2 2M16 8.5v.01',
 }

@@ -22,6 +22,7 @@ const GROUPS: readonly (readonly [string, readonly (readonly [Section, string, s
       ['webhooks', '/webhooks', 'Webhooks'],
       ['certificates', '/certificates', 'Certificates'],
       ['config', '/config', 'Configuration'],
+      ['oidc', '/oidc', 'OpenID'],
     ],
   ],
   [

@@ -17,6 +17,7 @@ export type Section =
   | 'webhooks'
   | 'certificates'
   | 'config'
+  | 'oidc'
   | 'audit'
   | 'credentials'
 

@@ -28,6 +28,7 @@ const REASONS: ReadonlyMap<string, string> = new Map(
     device_signature_ok: 'Right device signature',
     device_signature_invalid: 'Wrong device signature',
     envelope_opened: 'Envelope opened',
+    oidc_activation: 'Bound by a login',
     SIGNATURE_WRONG: 'Wrong signature',
     KEYS_MISSING: 'Not signed by every key',
     STATE: 'Activation not active',

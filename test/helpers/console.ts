@@ -274,6 +274,7 @@ export const consolePages = ({
   ['webhook-delivery', `/webhooks/${webhookId}/deliveries/${deliveryId}`],
   ['certificates', '/certificates'],
   ['config', '/config'],
+  ['oidc', '/oidc'],
   ['audit', '/audit'],
   ['audit-devices', `/audit/devices?${new URLSearchParams({ userId: alice }).toString()}`],
   ['credentials', '/credentials'],

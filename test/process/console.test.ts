@@ -444,6 +444,30 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     await page.getByRole('alert').waitFor()
   })
 
+  test('an OpenID provider is created, changed and removed, and its secret is not shown', async () => {
+    await open('/oidc')
+    for (const [label, text] of [
+      ['Id', 'web-bank'],
+      ['Issuer', 'https://login.bank.example'],
+      ['Client', 'mobile-app'],
+      ['Redirect URI', 'https://app.bank.example/oidc'],
+    ] as const)
+      await page.getByLabel(label, { exact: true }).fill(text)
+    await press(page, 'Create')
+    await page.getByText('must be given').waitFor()
+    await page.getByLabel('Secret').fill('of the client')
+    await press(page, 'Create')
+    const row = page.locator('tr', { hasText: 'web-bank' })
+    expect(await row.innerText()).toContain('Active at once')
+    await row.getByRole('link', { name: 'web-bank' }).click()
+    await page.getByLabel('are active at once').uncheck()
+    expect(await page.content()).not.toContain('of the client')
+    await press(page, 'Change')
+    expect(await row.innerText()).toContain('Wait for the bank')
+    await press(await guarded('Remove', row), 'Remove')
+    expect(await row.count()).toBe(0)
+  })
+
   test('configuration items and messages are stored', async () => {
     await open('/config')
     await page.getByLabel('Name').fill('theme')

@@ -8,6 +8,7 @@ import { config } from './config.ts'
 import { credentials } from './credentials.ts'
 import { inbox } from './inbox.ts'
 import { inboxMessage } from './inbox-message.ts'
+import { oidc } from './oidc.ts'
 import { operation } from './operation.ts'
 import { operationNew, operationPreview } from './operation-new.ts'
 import { operations } from './operations.ts'
@@ -44,6 +45,7 @@ export const pages: readonly Page[] = [
   webhookDelivery,
   certificates,
   config,
+  oidc,
   audit,
   auditDevices,
   credentials,

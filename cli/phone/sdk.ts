@@ -1,0 +1,15 @@
+// What is compiled into an app, out of the text that its SDK is given.
+import type { HandsetApp } from '../../phone/handset.ts'
+import { usageFault } from '../fault.ts'
+
+/** Throws a Fault for a text that is none. */
+export async function readSdk(mobileSdkConfig: string): Promise<HandsetApp> {
+  const { readSdkConfiguration } = await import('../../phone/v4/state.ts')
+  try {
+    const { applicationKey, applicationSecret, p256 } = readSdkConfiguration(mobileSdkConfig)
+    const masterPublicKey = p256 && Buffer.from(p256).toString('base64')
+    return { applicationKey, applicationSecret, mobileSdkConfig, ...(masterPublicKey !== undefined && { masterPublicKey }) }
+  } catch (error) {
+    throw usageFault(`the text for SDKs is none: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}

@@ -1,0 +1,108 @@
+// OpenID providers of an application: by whose login phones are bound.
+import { at, unlessRefused } from '../api.ts'
+import { actionForm, badge, card, checks, type Choice, empty, field, guardedForm, pageHead, select } from '../elements.ts'
+import { html, type Markup } from '../markup.ts'
+import { done, link, type Page, type PageCall } from '../page.ts'
+import { table } from '../table.ts'
+import { needsApplication } from './registrations.ts'
+
+interface Provider {
+  readonly providerId: string
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientAuthentication: string
+  readonly redirectUri: string
+  readonly scopes: readonly string[]
+  readonly userIdClaim: string
+  readonly isCommitted: boolean
+  readonly flags: readonly string[]
+  readonly hasCredentials: boolean
+}
+
+const AUTHENTICATIONS: readonly Choice[] = [
+  ['client_secret_basic', 'a secret, by HTTP Basic'],
+  ['client_secret_post', 'a secret, in the body'],
+  ['private_key_jwt', 'a private key'],
+  ['none', 'not at all'],
+]
+
+const pathOf = ({ application = '' }: PageCall): string => at`/admin/applications/${application}/oidc-providers`
+const words = (text: string): readonly string[] => text.split(/[\s,]+/).filter(Boolean)
+
+export const oidc: Page = {
+  path: '/oidc',
+  section: 'oidc',
+  async render(call) {
+    const { application, query, isAdmin } = call
+    if (application === undefined) return { title: 'OpenID', body: needsApplication(call, 'OpenID') }
+    const { providers } = await call.api.get<{ providers: readonly Provider[] }>(pathOf(call))
+    const chosen = providers.find(({ providerId }) => providerId === query['provider'])
+    return {
+      title: 'OpenID',
+      body: html`${pageHead('OpenID', { lead: 'Who logs in at one of these providers of the bank binds a phone without an activation code.' })}
+        <div class="columns"><div>${card(
+          'Providers',
+          providers.length === 0
+            ? empty('None yet', 'Phones are bound by activation codes.')
+            : table(
+                'Providers',
+                ['Provider', ['Shows itself by', 'side'], 'Phones', ['', 'wide']],
+                providers.map((one) => renderRow(call, one)),
+              ),
+        )}</div>
+        <div>${isAdmin && card(chosen === undefined ? 'New provider' : `Change ${chosen.providerId}`, renderForm(call, chosen))}</div></div>`,
+    }
+  },
+  actions: {
+    store: async (call) => {
+      const { form, api } = call
+      const path = `${pathOf(call)}${at`/${form.text('providerId')}`}`
+      // What the form has no line for stays.
+      const before = (await unlessRefused(api.get<Partial<Provider>>(path))) ?? {}
+      const { providerId: _, hasCredentials: __, ...settings } = before
+      const clientSecret = form.all('clientSecret')[0] || undefined
+      await api.send('PUT', path, {
+        ...settings,
+        issuer: form.text('issuer'),
+        clientId: form.text('clientId'),
+        redirectUri: form.text('redirectUri'),
+        clientAuthentication: form.text('clientAuthentication'),
+        ...(clientSecret !== undefined && { clientSecret }),
+        scopes: words(form.text('scopes')),
+        userIdClaim: form.text('userIdClaim'),
+        isCommitted: form.isChecked('isCommitted'),
+        flags: words(form.text('flags')),
+      })
+      return done(call, '/oidc', 'saved')
+    },
+    remove: async (call) => {
+      await call.api.send('DELETE', `${pathOf(call)}${at`/${call.form.text('providerId')}`}`)
+      return done(call, '/oidc', 'removed')
+    },
+  },
+}
+
+const renderRow = (call: PageCall, one: Provider) => [
+  html`<a href="${link(call, '/oidc', { provider: one.providerId })}">${one.providerId}</a><br><small>${one.issuer}</small>`,
+  AUTHENTICATIONS.find(([name]) => name === one.clientAuthentication)?.[1],
+  one.isCommitted ? badge('good', 'Active at once') : badge('info', 'Wait for the bank'),
+  call.isAdmin &&
+    guardedForm(call, 'remove', 'Remove', {
+      hidden: { providerId: one.providerId },
+      question: `Nobody binds a phone by ${one.providerId} any more. Phones that were bound stay.`,
+    }),
+]
+
+const renderForm = (call: PageCall, one: Provider | undefined): Markup =>
+  actionForm(call, 'store', one === undefined ? 'Create' : 'Change', {
+    fields: html`${field(call, 'providerId', 'Id', { isRequired: true, value: one?.providerId, placeholder: 'web-bank', hint: 'The app names it; one of this id is replaced.' })}
+      ${field(call, 'issuer', 'Issuer', { type: 'url', isRequired: true, value: one?.issuer, placeholder: 'https://login.bank.example' })}
+      ${field(call, 'clientId', 'Client', { isRequired: true, value: one?.clientId, placeholder: 'mobile-app' })}
+      ${field(call, 'redirectUri', 'Redirect URI', { isRequired: true, value: one?.redirectUri, placeholder: 'https://app.bank.example/oidc' })}
+      ${select('clientAuthentication', 'pawl shows itself by', AUTHENTICATIONS, call.form.optional('clientAuthentication') ?? one?.clientAuthentication, 'A private key is given by pawl oidc set.')}
+      ${field(call, 'clientSecret', 'Secret', { type: 'password', autocomplete: 'new-password', hint: one?.hasCredentials ? 'Left empty, the one that is there stays.' : undefined })}
+      ${field(call, 'scopes', 'Scopes', { isRequired: true, value: one?.scopes.join(' ') ?? 'openid' })}
+      ${field(call, 'userIdClaim', 'Claim with the user id', { isRequired: true, value: one?.userIdClaim ?? 'sub' })}
+      ${field(call, 'flags', 'Flags of the phones', { value: one?.flags.join(' '), hint: 'Separated by spaces.' })}
+      ${checks('Phones', 'isCommitted', [['yes', 'are active at once; else the bank commits them']], (call.form.isEmpty ? (one?.isCommitted ?? true) : call.form.isChecked('isCommitted')) ? ['yes'] : [])}`,
+  })
