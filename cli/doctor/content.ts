@@ -22,6 +22,13 @@ export interface Receiver {
   readonly dead: number
 }
 
+/** An OpenID provider of an application. */
+export interface LoginProvider {
+  readonly app: string
+  readonly providerId: string
+  readonly issuer: string
+}
+
 export interface Holder {
   readonly username: string
   readonly rights?: readonly string[]
@@ -103,4 +110,21 @@ async function judgeWebhook(
     const says = `${which}: ${hostname} takes no connection (${explainFault(error)})`
     return [...lost, fault('webhooks', says, 'start the receiver, or let this machine reach it')]
   }
+}
+
+/** Which OpenID providers take no connection from here. */
+export async function judgeLogins(providers: readonly LoginProvider[], { connect }: Instruments): Promise<readonly Finding[]> {
+  if (providers.length === 0) return [ok('logins', 'there are no OpenID providers')]
+  return Promise.all(
+    providers.map(async ({ app, providerId, issuer }) => {
+      const { hostname, port, protocol } = new URL(issuer)
+      try {
+        await connect(hostname.replace(/^\[(.*)\]$/, '$1'), Number(port) || (protocol === 'https:' ? 443 : 80))
+        return ok('logins', `${providerId} of ${app} takes connections`)
+      } catch (error) {
+        const says = `${providerId} of ${app}: ${hostname} takes no connection (${explainFault(error)})`
+        return fault('logins', says, 'let this machine reach the provider: until then no phone is bound by its login')
+      }
+    }),
+  )
 }

@@ -2,6 +2,7 @@
 import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
 import { type Database, readTime } from '../../src/storage/database/database.ts'
+import { readOidcProviders } from '../../src/domain/oidc/provider.ts'
 import { warnOfName } from '../../src/domain/pinning/certificate.ts'
 import { listCredentials } from '../../src/storage/credential/credentials.ts'
 import { listPinnedCertificates } from '../../src/storage/pinning/pinning.ts'
@@ -12,7 +13,7 @@ import { explainFault } from '../fault.ts'
 import { explainDatabase, type Settings } from '../local/database.ts'
 import { readKeyFit } from '../local/keys.ts'
 import { readBinding } from '../local/record-binding.ts'
-import { judgeApplications, judgeRights, judgeWebhooks } from './content.ts'
+import { judgeApplications, judgeLogins, judgeRights, judgeWebhooks } from './content.ts'
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
 import { examineThroughServer } from './server.ts'
 
@@ -61,6 +62,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
     judgeRights(await listCredentials(database.db)),
     ...(await examineApplications(database, instruments.now())),
     ...(await examineWebhooks(database, instruments)),
+    ...(await examineLogins(database, instruments)),
   ]
 }
 
@@ -150,3 +152,10 @@ const examineWebhooks = async ({ db }: Database, instruments: Instruments): Prom
     })),
     instruments,
   )
+
+async function examineLogins({ db }: Database, instruments: Instruments): Promise<readonly Finding[]> {
+  const applications = (await listApplications(db)).map(({ applicationId }) => applicationId)
+  const providers = (await Promise.all(applications.map((app) => readOidcProviders(db, app)))).flat()
+  const logins = providers.map(({ applicationId: app, providerId, settings: { issuer } }) => ({ app, providerId, issuer }))
+  return judgeLogins(logins, instruments)
+}

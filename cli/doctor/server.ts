@@ -3,7 +3,16 @@ import { type Bank, openBank } from '../bank.ts'
 import { bankUrl } from '../environment.ts'
 import { explainFault } from '../fault.ts'
 import { toPath } from '../query.ts'
-import { type Holder, judgeApplications, judgeRights, judgeWebhooks, type Pin, type Receiver } from './content.ts'
+import {
+  type Holder,
+  judgeApplications,
+  judgeLogins,
+  judgeRights,
+  judgeWebhooks,
+  type LoginProvider,
+  type Pin,
+  type Receiver,
+} from './content.ts'
 import { type Finding, type Instruments, ok, skipped } from './finding.ts'
 
 /** Asks the server of this environment with the credential of PAWL_ADMIN or of `pawl login`. */
@@ -28,10 +37,16 @@ async function examineContent(instruments: Instruments): Promise<readonly Findin
     const { webhooks } = (await bank.call('GET', '/admin/webhooks')) as { webhooks: readonly Receiver[] }
     const { users } = (await bank.call('GET', '/admin/users')) as { users: readonly Holder[] }
     const applicationsAndPins = judgeApplications(ids, pins, instruments.now())
-    return [judgeRights(users), ...applicationsAndPins, ...(await judgeWebhooks(webhooks, instruments))]
+    const logins = (await Promise.all(ids.map((id) => readProviders(bank, id)))).flat()
+    return [
+      judgeRights(users),
+      ...applicationsAndPins,
+      ...(await judgeWebhooks(webhooks, instruments)),
+      ...(await judgeLogins(logins, instruments)),
+    ]
   } catch (error) {
     const why = `the server that has the database does not tell (${explainFault(error)})`
-    return ['rights', 'applications', 'certificates', 'webhooks'].map((check) => skipped(check, why))
+    return ['rights', 'applications', 'certificates', 'webhooks', 'logins'].map((check) => skipped(check, why))
   }
 }
 
@@ -42,4 +57,11 @@ async function readPins(bank: Bank, app: string): Promise<readonly Pin[]> {
   return domains.flatMap(({ name, certificates }) =>
     certificates.map(({ expires, warning }) => ({ app, domain: name, expiresAt: new Date(expires * 1000), warning })),
   )
+}
+
+async function readProviders(bank: Bank, app: string): Promise<readonly LoginProvider[]> {
+  const { providers } = (await bank.call('GET', toPath`/admin/applications/${app}/oidc-providers`)) as {
+    providers: readonly Omit<LoginProvider, 'app'>[]
+  }
+  return providers.map(({ providerId, issuer }) => ({ app, providerId, issuer }))
 }

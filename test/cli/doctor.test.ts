@@ -116,6 +116,10 @@ const pin = (db: Db, expiresAt: Date, domain = 'api.bank.example', pem?: string)
     createdAt: new Date(0),
   })
 
+const insertProvider = (db: Db) =>
+  sql`insert into oidc_provider (application_id, provider_id, settings, created_at, updated_at)
+    values ('app', 'web', '{"issuer":"https://login.bank.example"}', now(), now())`.execute(db)
+
 test('an installation in order has nothing broken, and every check is there', async () => {
   const findings = await examine(healthy)
   expect(broken(findings)).toEqual([])
@@ -133,6 +137,7 @@ test('an installation in order has nothing broken, and every check is there', as
     'applications',
     'certificates',
     'webhooks',
+    'logins',
   ]
   expect(findings.map(({ check }) => check)).toEqual([...checks, 'server', 'public URL'])
 })
@@ -359,6 +364,12 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     todo: /start the receiver/,
     find: () => findWith(insertHook, { connect: async () => Promise.reject(new Error('connect ECONNREFUSED')) }),
   },
+  'an OpenID provider that takes no connection': {
+    check: 'logins',
+    says: /^web of app: login\.bank\.example takes no connection \(connect ECONNREFUSED\)$/,
+    todo: /reach the provider/,
+    find: () => findWith(insertProvider, { connect: async () => Promise.reject(new Error('connect ECONNREFUSED')) }),
+  },
   'no server': {
     check: 'server',
     state: 'warning',
@@ -480,6 +491,13 @@ describe('an embedded database that a server has', () => {
       const asked = await find(world, { PAWL_ADMIN: credential })
       expect([broken(asked), namesOf(asked, 'skipped')]).toEqual([[], []])
       expect(namesOf(asked, 'ok')).toEqual(expect.arrayContaining(['database', 'migrations', 'keys', 'applications']))
+      const provider = {
+        issuer: 'https://login.bank.example',
+        clientId: 'c',
+        clientAuthentication: 'none',
+        redirectUri: 'app:/oidc',
+      }
+      expectOk(await call('PUT', '/admin/applications/test-app/oidc-providers/web', provider))
       const pinned = {
         domain: 'api.bank.example',
         fingerprint: KEY.toString('base64'),
@@ -494,6 +512,10 @@ describe('an embedded database that a server has', () => {
       expect(broken(later)).toEqual([
         expect.objectContaining({ check: 'certificates', says: expect.stringContaining('api.bank.example') as unknown }),
         expect.objectContaining({ check: 'webhooks', says: expect.stringContaining('takes no connection') as unknown }),
+        expect.objectContaining({
+          check: 'logins',
+          says: expect.stringContaining('web of test-app: login.bank.example takes no connection') as unknown,
+        }),
       ])
     } finally {
       await world.close()
@@ -504,7 +526,7 @@ describe('an embedded database that a server has', () => {
     const world = await startWorld()
     try {
       const alone = await find(world, { XDG_CONFIG_HOME: directory })
-      expect(namesOf(alone, 'skipped')).toEqual(['rights', 'applications', 'certificates', 'webhooks'])
+      expect(namesOf(alone, 'skipped')).toEqual(['rights', 'applications', 'certificates', 'webhooks', 'logins'])
       expect(alone.find(({ check }) => check === 'webhooks')?.says).toContain('pawl login stores one')
       expect(broken(alone)).toEqual([])
       const wrong = await find(world, { PAWL_ADMIN: 'admin:a wrong one' })

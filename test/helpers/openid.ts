@@ -21,6 +21,45 @@ export interface OpenIdServer {
   readonly close: () => void
 }
 
+/**
+ * Logs a user in as a browser does, at the address that an app has made, and agrees to all that is asked. Returns where it ends: the redirect URI
+ * with what the app is told.
+ */
+export async function browse(address: string, userId: string): Promise<string> {
+  const cookies = new Map<string, string>()
+  let next = new URL(address)
+  let form: string | undefined
+  for (let steps = 0; steps < STEPS_MAX; steps += 1) {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const headers = { cookie, ...(form !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }) }
+    const reply = await fetch(next, {
+      redirect: 'manual',
+      method: form === undefined ? 'GET' : 'POST',
+      headers,
+      ...(form !== undefined && { body: form }),
+    })
+    for (const set of reply.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(set) ?? []
+      if (value === '') cookies.delete(name)
+      else cookies.set(name, value)
+    }
+    const text = await reply.text()
+    const to = reply.headers.get('location')
+    if (to?.startsWith(REDIRECT_URI)) return to
+    if (to !== null) {
+      next = new URL(to, next)
+      form = undefined
+    } else {
+      const prompt = /name="prompt" value="(\w+)"/.exec(text)?.[1]
+      if (prompt === undefined) throw new Error(`the provider answered ${reply.status}: ${text}`)
+      form = new URLSearchParams({ prompt, login: userId, password: 'any' }).toString()
+    }
+  }
+  throw new Error('the login has no end')
+}
+
+const STEPS_MAX = 12
+
 export const REDIRECT_URI = 'https://app.bank.example/oidc'
 export const CLIENT_SECRET = 'a secret: with signs + and %'
 

@@ -8,7 +8,14 @@ import type { Prepared } from '../../../phone/v3/state.ts'
 import type { ActivationOptions, VirtualPhone } from '../../../phone/v3/virtual-phone.ts'
 import type { TestServer } from '../../helpers/app.ts'
 import { expectError, expectRefused } from '../../helpers/expectations.ts'
-import { CLIENT_SECRET, type OpenIdServer, REDIRECT_URI, startOpenIdServer, type TestLogin } from '../../helpers/openid.ts'
+import {
+  browse,
+  CLIENT_SECRET,
+  type OpenIdServer,
+  REDIRECT_URI,
+  startOpenIdServer,
+  type TestLogin,
+} from '../../helpers/openid.ts'
 import { expectOk, registrationOf } from '../../helpers/world.ts'
 import { type PhoneV4, startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
 
@@ -76,11 +83,9 @@ describe.each(['3.0', '3.1', '3.2', '3.3', '4.0'] as const)('in %s', (version) =
     const session = beginLogin(config)
     expect(new URL(session.url).searchParams.get('code_challenge_method')).toBe('S256')
     const userId = v4.world.newUser()
-    const login = await provider.logIn(userId)
-    const identityAttributes = identityOf(
-      { ...session, ...login },
-      `${REDIRECT_URI}?state=${session.state}&code=${login.code}&iss=${encodeURIComponent(provider.issuer)}`,
-    )
+    const redirectedTo = await browse(session.url, userId)
+    expect(redirectedTo).toContain(`iss=${encodeURIComponent(provider.issuer)}`)
+    const identityAttributes = identityOf(session, redirectedTo)
     const { activationId } = await bind(phone, { layer1: { type: 'DIRECT', identityAttributes } })
     expect(await registrationOf(v4.world, userId)).toBe('ACTIVE')
     if (version === '4.0') await (phone as PhoneV4).exchange((phone as PhoneV4).prepareConfirm(true))
