@@ -38,6 +38,7 @@ import * as deviceSlots from './0035_device-slots.ts'
 import * as operationsOfOneDevice from './0036_operations-of-one-device.ts'
 import * as transfers from './0039_transfers.ts'
 import * as oidcProviders from './0038_oidc-providers.ts'
+import * as push from './0037_push.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -78,4 +79,5 @@ export const migrations: Record<string, Migration> = {
   '0036_operations-of-one-device': operationsOfOneDevice,
   '0039_transfers': transfers,
   '0038_oidc-providers': oidcProviders,
+  '0037_push': push,
 }

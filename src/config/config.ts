@@ -16,6 +16,7 @@ import {
 } from './kinds.ts'
 import { DOOR_SETTINGS } from './doors.ts'
 import type { Setting } from './kinds.ts'
+import { PUSH_SETTINGS } from './push.ts'
 import { RETENTION_SETTINGS } from './retention.ts'
 import { SERVING_SETTINGS } from './serving.ts'
 import { TLS_SETTINGS } from './tls.ts'
@@ -321,6 +322,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     unit: 'days',
     description: 'How long deliveries are kept, delivered and dead ones alike.',
   },
+  ...PUSH_SETTINGS,
   certificateFetchPrivate: {
     name: 'PAWL_CERTIFICATE_FETCH_PRIVATE',
     kind: boolean,

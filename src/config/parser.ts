@@ -1,6 +1,7 @@
 // Configuration: a record of environment variables becomes a frozen Config and Secrets, or one error that lists every problem.
 import type { Config } from './shape.ts'
 import { SETTINGS } from './config.ts'
+import { findMissingOfPush } from './push.ts'
 import { hideSecrets, readEnvironment } from './reader.ts'
 import type { Secrets } from './secrets.ts'
 import { SECRET_SETTINGS, TLS_MODE } from './secrets.ts'
@@ -32,7 +33,7 @@ export function parseConfig(
   // What the image sets is lost below the variable of the Service. Where there is a default, it is that of the image.
   const lost = Object.values(SETTINGS).filter((setting) => links.has(setting.name) && !('default' in setting))
   problems.push(...lost.map(({ name }) => `${name}: ${LOST}`))
-  const isGiven = (member: 'masterKeys' | 'databaseUrl'): boolean =>
+  const isGiven = (member: 'masterKeys' | 'databaseUrl' | 'apnsKey'): boolean =>
     member in secrets || problems.some((problem) => /^(.*?)(?:_FILE)?:/.exec(problem)?.[1] === SECRET_SETTINGS[member].name)
   const hasMasterKey = isGiven('masterKeys')
   const hasKeyCommand = 'masterKeyCommand' in config
@@ -45,6 +46,7 @@ export function parseConfig(
   if (typeof config['processes'] === 'number' && config['processes'] > 1 && !hasDatabase)
     problems.push(PROCESSES_WITHOUT_DATABASE)
   problems.push(...findMissing(config, TOKENS), ...findMissing(config, INTERNAL_TLS))
+  problems.push(...findMissingOfPush(config, isGiven('apnsKey')))
   if (isBankExposed(config)) problems.push(BANK_EXPOSED)
   if (problems.length > 0) throw new ConfigError(problems)
   if (hasKeyCommand)

@@ -1,10 +1,11 @@
 // Every setting that is a secret; each may come from a file instead.
 import { adminPassword, authorization, databaseUrl, masterKeys, tlsMode } from './kinds.ts'
 import type { SecretSetting } from './kinds.ts'
+import { PUSH_SECRET_SETTINGS, type PushSecrets } from './push.ts'
 import type { GivenKeys } from '../lib/key-list.ts'
 
 /** Never logged: an object of this type prints as [secret]. */
-export interface Secrets {
+export interface Secrets extends PushSecrets {
   readonly databaseUrl?: string
   readonly masterKeys?: GivenKeys
   /** Value of the header X-Vault-Token. */
@@ -69,4 +70,5 @@ export const SECRET_SETTINGS: { readonly [M in keyof SecretSettings]-?: SecretSe
     kind: authorization,
     description: 'The same for PAWL_AUDIT_SINK_URL over HTTP.',
   },
+  ...PUSH_SECRET_SETTINGS,
 }

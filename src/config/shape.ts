@@ -74,6 +74,13 @@ export interface Config {
   readonly webhookAllowPrivateAddresses: boolean
   readonly webhookRetryBaseSeconds: number
   readonly webhookRetentionDays: number
+  readonly apnsKeyId?: string
+  readonly apnsTeamId?: string
+  readonly apnsTopic?: string
+  readonly apnsUrl: string
+  readonly apnsDevelopmentUrl: string
+  readonly apnsLocalized: boolean
+  readonly fcmUrl: string
   readonly certificateFetchPrivate: boolean
   readonly certificateFetchPorts: readonly number[]
   readonly certificateWatch: boolean

@@ -5,6 +5,7 @@ import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from 
 export type WebhookKind = 'OPERATION' | 'ACTIVATION'
 export type DeliveryStatus = 'WAITING' | 'DELIVERED' | 'DEAD'
 
+/** Providers of pushes stand in it too (storage/webhook/push-providers.ts), and are read by none of the queries that are made of these columns. */
 export interface WebhookTable {
   webhook_id: string
   application_id: string
@@ -34,6 +35,8 @@ export interface WebhookDeliveryTable {
   delivery_id: string
   webhook_id: string
   object_id: string
+  /** Of a push: the device that is told. */
+  activation_id: OptionalText
   /** JSON. */
   payload: string
   status: Generated<DeliveryStatus>

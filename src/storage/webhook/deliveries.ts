@@ -5,10 +5,13 @@ import type { Db } from '../database/database.ts'
 import { amongUndelivered } from '../database/index-conditions.ts'
 import type { DeliveryStatus } from '../database/schema.ts'
 
-/** Enabled webhooks that have something to try at `at`; not all of it may be next in line. */
-export async function listDueWebhooks(db: Db, at: Date): Promise<readonly string[]> {
+/**
+ * Enabled webhooks that have something to try at `at`; not all of it may be next in line. Of providers of pushes those of `providers`: another
+ * process may have credentials for more.
+ */
+export async function listDueWebhooks(db: Db, at: Date, providers: readonly string[]): Promise<readonly string[]> {
   const { rows } = await sql<{ webhookId: string }>`
-    select webhook_id as "webhookId" from webhook w where is_enabled and (paused_until is null or paused_until <= ${at}) and (
+    select webhook_id as "webhookId" from webhook w where is_enabled and (kind <> 'PUSH' or webhook_id = any (${providers}::text[])) and (paused_until is null or paused_until <= ${at}) and (
       exists (
         select from webhook_delivery d where d.webhook_id = w.webhook_id and ${amongUndelivered('d')} and d.next_attempt_at <= ${at}
           and ${isFree('d', at)}
@@ -25,6 +28,8 @@ export interface ClaimedDelivery {
   readonly deliveryId: string
   readonly webhookId: string
   readonly objectId: string
+  /** Of a push: the device that is told. */
+  readonly activationId: string | null
   /** JSON. */
   readonly payload: string
   readonly attempts: number
@@ -86,6 +91,12 @@ export async function storeDelivered(db: Db, sequence: string, leaseId: string, 
     update webhook_delivery set status = 'DELIVERED', attempts = attempts + 1, lease_id = null, leased_until = null, last_error = null,
       finished_at = ${at}
     where sequence = ${sequence} and lease_id = ${leaseId} and status = 'WAITING'`.execute(db)
+}
+
+/** Takes a delivery out that is not wanted any more; nothing happens when the lease has passed to another process. */
+export async function dropDelivery(db: Db, sequence: string, leaseId: string): Promise<void> {
+  await sql`
+    delete from webhook_delivery where sequence = ${sequence} and lease_id = ${leaseId} and status = 'WAITING'`.execute(db)
 }
 
 export interface DeliveryFailure {
@@ -218,18 +229,19 @@ const isFree = (table: string, at: Date): RawBuilder<boolean> => {
   return sql<boolean>`(${leasedUntil} is null or ${leasedUntil} <= ${at} or ${leasedUntil} > ${at}::timestamptz + interval '2 minutes')`
 }
 
-/** Deliveries of one object go in their order: each waits for the end of all before it. */
+/** Deliveries of one object go in their order, for each device that is told of it: each waits for the end of all before it. */
 const isNextInLine = (table: string): RawBuilder<boolean> => sql<boolean>`not exists (
         select from webhook_delivery earlier where earlier.webhook_id = ${sql.ref(`${table}.webhook_id`)}
           and earlier.object_id = ${sql.ref(`${table}.object_id`)} and ${amongUndelivered('earlier')}
+          and earlier.activation_id is not distinct from ${sql.ref(`${table}.activation_id`)}
           and earlier.sequence < ${sql.ref(`${table}.sequence`)}
       )`
 
 const takeLease = (source: string, { leaseId, until }: Lease): RawBuilder<unknown> => sql`
     update webhook_delivery d set lease_id = ${leaseId}, leased_until = ${until}
     from ${sql.ref(source)} where d.sequence = ${sql.ref(`${source}.sequence`)}
-    returning d.sequence, d.delivery_id as "deliveryId", d.webhook_id as "webhookId", d.object_id as "objectId", d.payload, d.attempts,
-      d.scheduled_at as "scheduledAt"`
+    returning d.sequence, d.delivery_id as "deliveryId", d.webhook_id as "webhookId", d.object_id as "objectId",
+      d.activation_id as "activationId", d.payload, d.attempts, d.scheduled_at as "scheduledAt"`
 
 const DELIVERY_COLUMNS = sql`d.sequence, d.delivery_id as "deliveryId", d.object_id as "objectId", d.payload, d.status, d.attempts,
       d.next_attempt_at as "nextAttemptAt", d.last_error as "lastError", d.created_at as "createdAt", d.finished_at as "finishedAt",

@@ -27,7 +27,12 @@ export interface WebhookRow {
 
 /** A webhook by its id. */
 export async function findWebhook(db: Db, webhookId: string): Promise<WebhookRow | undefined> {
-  const row = await db.selectFrom('webhook').select(webhookColumns).where('webhook_id', '=', webhookId).executeTakeFirst()
+  const row = await db
+    .selectFrom('webhook')
+    .select(webhookColumns)
+    .where('webhook_id', '=', webhookId)
+    .where(IS_NO_PROVIDER)
+    .executeTakeFirst()
   return row && { ...row, attributes: toList(row.attributes) }
 }
 
@@ -58,6 +63,7 @@ export async function listWebhooks(db: Db, webhookId: string | null): Promise<re
       ),
     ])
     .where(sql<boolean>`(${webhookId}::text is null or webhook_id = ${webhookId})`)
+    .where(IS_NO_PROVIDER)
     .orderBy('name')
     .orderBy('webhook_id')
     .execute()
@@ -152,7 +158,12 @@ export async function replaceWebhookSecret(db: Db, webhookId: string, change: Se
 
 /** Deletes a webhook; false when there was none. Its deliveries are left to deleteDeliveriesOf. */
 export async function deleteWebhook(db: Db, webhookId: string): Promise<boolean> {
-  const row = await db.deleteFrom('webhook').where('webhook_id', '=', webhookId).returning('webhook_id').executeTakeFirst()
+  const row = await db
+    .deleteFrom('webhook')
+    .where('webhook_id', '=', webhookId)
+    .where(IS_NO_PROVIDER)
+    .returning('webhook_id')
+    .executeTakeFirst()
   return row !== undefined
 }
 
@@ -226,6 +237,9 @@ export async function bringBackWebhooks(db: Db, bounds: WebhookBounds): Promise<
       select webhook_id from webhook where ${isPauseLate} or ${isProbeLate} or failing_since > ${failingLatest} for update skip locked
     )`.execute(db)
 }
+
+/** It is what administrators make, and no provider of pushes (push-providers.ts). */
+const IS_NO_PROVIDER = sql<boolean>`kind <> 'PUSH'`
 
 const webhookColumns = [
   'webhook_id as webhookId',

@@ -1,0 +1,132 @@
+// Settings of pushes that pawl sends itself (mobile-token §7.1). Without credentials a provider is off.
+import { utf8 } from '../lib/bytes.ts'
+import { JsonFault, parseForeignObject } from '../lib/json.ts'
+import { jwksUrl, type Kind, matching, boolean, type SecretSetting, type Setting } from './kinds.ts'
+import type { Config } from './shape.ts'
+
+/** What a service account of Google signs with. */
+export interface ServiceAccount {
+  readonly projectId: string
+  readonly clientEmail: string
+  /** PEM, PKCS #8. */
+  readonly privateKey: string
+  readonly tokenUrl: string
+}
+
+export interface PushSecrets {
+  /** PEM, PKCS #8. */
+  readonly apnsKey?: string
+  readonly fcmServiceAccount?: ServiceAccount
+}
+
+const appleId = matching('10 letters and digits', /^[A-Z0-9]{10}$/, '10 capital letters and digits')
+
+export const PUSH_SETTINGS = {
+  apnsKeyId: {
+    name: 'PAWL_APNS_KEY_ID',
+    kind: appleId,
+    description: 'Id of PAWL_APNS_KEY, as Apple shows it beside the key.',
+  },
+  apnsTeamId: {
+    name: 'PAWL_APNS_TEAM_ID',
+    kind: appleId,
+    description: "Id of the team that the key is of, as Apple shows it in the account's membership.",
+  },
+  apnsTopic: {
+    name: 'PAWL_APNS_TOPIC',
+    kind: matching('bundle id', /^[\w.-]{1,255}$/, 'the bundle id of an app'),
+    description: 'Bundle id of the app that gets the pushes, for example `com.example.bank`.',
+  },
+  apnsUrl: {
+    name: 'PAWL_APNS_URL',
+    kind: jwksUrl,
+    default: 'https://api.push.apple.com',
+    description: 'Where pushes go whose token is of no environment, or of `production`.',
+  },
+  apnsDevelopmentUrl: {
+    name: 'PAWL_APNS_DEVELOPMENT_URL',
+    kind: jwksUrl,
+    default: 'https://api.sandbox.push.apple.com',
+    description: 'Where pushes go whose token is of `development`.',
+  },
+  apnsLocalized: {
+    name: 'PAWL_APNS_LOCALIZED',
+    kind: boolean,
+    default: 'false',
+    description:
+      'An alert has a `loc-key` instead of an English text: the app has texts for `mtoken.operationInit`, `mtoken.operationFinished` and ' +
+      '`mtoken.inboxMessage.new` in its `Localizable.strings`.',
+  },
+  fcmUrl: {
+    name: 'PAWL_FCM_URL',
+    kind: jwksUrl,
+    default: 'https://fcm.googleapis.com',
+    description: 'Where pushes for Android go.',
+  },
+} satisfies Partial<{ readonly [M in keyof Config]: Setting<Config[M]> }>
+
+// Values are secrets, so that problems do not repeat them.
+const apnsKey: Kind<string> = {
+  label: 'PEM of a private key',
+  parse: (value) => (isPrivateKey(value) ? { value: value.trim() } : { problem: 'not the text of a .p8 file from Apple' }),
+}
+
+const serviceAccount: Kind<ServiceAccount> = {
+  label: 'JSON of a service account',
+  parse(value) {
+    try {
+      const account = readAccount(value)
+      if (account !== undefined) return { value: account }
+    } catch (error) {
+      if (!(error instanceof JsonFault)) throw error
+    }
+    return { problem: 'not the JSON file of a service account' }
+  },
+}
+
+/** Undefined without what is needed of it. Throws JsonFault. */
+function readAccount(text: string): ServiceAccount | undefined {
+  const {
+    project_id: projectId,
+    client_email: clientEmail,
+    private_key: privateKey,
+    token_uri: tokenUrl = 'https://oauth2.googleapis.com/token',
+  } = parseForeignObject(utf8(text))
+  if (typeof projectId !== 'string' || !/^[a-z0-9:.-]{1,100}$/.test(projectId)) return undefined
+  if (typeof clientEmail !== 'string' || !/^[\x21-\x7E]{1,320}$/.test(clientEmail)) return undefined
+  if (typeof privateKey !== 'string' || !isPrivateKey(privateKey)) return undefined
+  if (typeof tokenUrl !== 'string' || 'problem' in jwksUrl.parse(tokenUrl)) return undefined
+  return { projectId, clientEmail, privateKey, tokenUrl }
+}
+
+const isPrivateKey = (text: string): boolean =>
+  /^\s*-----BEGIN PRIVATE KEY-----[A-Za-z0-9+/=\s]{32,8192}-----END PRIVATE KEY-----\s*$/.test(text)
+
+export const PUSH_SECRET_SETTINGS: {
+  readonly [M in keyof PushSecrets]-?: SecretSetting<NonNullable<PushSecrets[M]>>
+} = {
+  apnsKey: {
+    name: 'PAWL_APNS_KEY',
+    kind: apnsKey,
+    description:
+      'Key for pushes to iPhones, the text of the `.p8` file from Apple. Needs PAWL_APNS_KEY_ID, PAWL_APNS_TEAM_ID and PAWL_APNS_TOPIC. ' +
+      'docs/PUSH.md says step by step how to set it.',
+  },
+  fcmServiceAccount: {
+    name: 'PAWL_FCM_SERVICE_ACCOUNT',
+    kind: serviceAccount,
+    description: 'Service account for pushes to Android, the text of its JSON file from Google. docs/PUSH.md says how to set it.',
+  },
+}
+
+/** What of the settings of Apple is missing beside the others. `hasKey`: PAWL_APNS_KEY is given, whatever its value is. */
+export function findMissingOfPush(config: Record<string, unknown>, hasKey: boolean): readonly string[] {
+  const beside = (['apnsKeyId', 'apnsTeamId', 'apnsTopic'] as const).map((member) => ({
+    name: PUSH_SETTINGS[member].name,
+    isGiven: member in config,
+  }))
+  const all = [{ name: PUSH_SECRET_SETTINGS.apnsKey.name, isGiven: hasKey }, ...beside]
+  const given = all.filter(({ isGiven }) => isGiven).map(({ name }) => name)
+  if (given.length === 0) return []
+  return all.filter(({ isGiven }) => !isGiven).map(({ name }) => `${name}: needed together with ${given.join(' and ')}`)
+}

@@ -1,0 +1,96 @@
+// One attempt to deliver a push: whether anybody still wants it, where it goes, and what becomes of a token that is not known (mobile-token §7.1).
+import { fromUtf8 } from '../../lib/bytes.ts'
+import { OutboundError } from '../../lib/outbound.ts'
+import type { Platform } from '../../lib/platform.ts'
+import type { Events } from '../../log/events.ts'
+import type { Pool } from '../../storage/database/database.ts'
+import { findPushTarget, forgetPushToken, type PushTarget } from '../../storage/token/push-targets.ts'
+import type { PushProvider } from '../../storage/webhook/push-providers.ts'
+import { places, unlessAltered } from '../secrets/secrets.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
+import { composeData, type PushPayload } from './message.ts'
+import type { PushFailure, PushSender } from './sender.ts'
+import type { PushSenders } from './senders.ts'
+
+export interface PushParts {
+  readonly db: Pool
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+  readonly events: Events
+  readonly pushSenders: PushSenders
+}
+
+/** A row of the outbox. */
+export interface PushDelivery {
+  readonly deliveryId: string
+  readonly objectId: string
+  readonly activationId: string
+  /** JSON. */
+  readonly payload: string
+}
+
+/** Why a push is taken out of the outbox without having been sent. */
+export type Dropped = 'over' | 'no_device' | 'forgotten'
+
+export type PushResult = PushFailure | { readonly received: number } | { readonly dropped: Dropped }
+
+/**
+ * Sends a push and waits for the answer, or finds that nobody is to be told any more. It throws nothing of the provider: what went wrong is the
+ * failure.
+ * @param wait is given the request that was sent.
+ */
+export async function attemptPush(
+  parts: PushParts,
+  { provider, sender }: { provider: PushProvider; sender: PushSender },
+  delivery: PushDelivery,
+  wait: <T>(answer: Promise<T>) => Promise<T>,
+): Promise<PushResult> {
+  const result = await attempt(parts, { provider, sender }, delivery, wait)
+  if ('dropped' in result) parts.events.pushDropped({ provider, reason: result.dropped })
+  return result
+}
+
+async function attempt(
+  parts: PushParts,
+  { provider, sender }: { provider: PushProvider; sender: PushSender },
+  { deliveryId, objectId, activationId, payload }: PushDelivery,
+  wait: <T>(answer: Promise<T>) => Promise<T>,
+): Promise<PushResult> {
+  const { db, platform } = parts
+  const parsed = JSON.parse(payload) as PushPayload
+  const at = platform.now()
+  if (parsed.until <= at) return { dropped: 'over' }
+  const target = await findPushTarget(db, { activationId, platform: provider, objectId, at: new Date(at) })
+  if (target === undefined) return { dropped: 'no_device' }
+  // Its end has a push of its own.
+  if (parsed.event === 'created' && target.status !== 'PENDING') return { dropped: 'over' }
+  const token = openToken(parts, activationId, target)
+  if (token === undefined) return { dropped: 'no_device' }
+  const data = composeData(objectId, parsed)
+  const message = { deliveryId, collapseId: objectId, until: parsed.until, data }
+  try {
+    const outcome = await wait(sender.send(message, { token, environment: target.environment }))
+    return 'reason' in outcome && outcome.isGone === true ? await forget(parts, { provider, activationId, target }, outcome) : outcome
+  } catch (error) {
+    if (error instanceof OutboundError) return { reason: error.message }
+    throw error
+  }
+}
+
+const openToken = ({ recordKeys }: PushParts, activationId: string, target: PushTarget): string | undefined => {
+  const { applicationId, userId, pushToken } = target
+  const opened = unlessAltered(() => recordKeys.open(places.pushToken({ activationId, applicationId, userId }), pushToken))
+  return opened && fromUtf8(opened)
+}
+
+/** Forgets the token that was sent to. One that was registered since is tried in its place. */
+async function forget(
+  { db, events }: PushParts,
+  { provider, activationId, target }: { provider: PushProvider; activationId: string; target: PushTarget },
+  { goneSince, reason }: PushFailure,
+): Promise<PushResult> {
+  const isOlder = goneSince === undefined || target.registeredAt.getTime() <= goneSince
+  if (!isOlder || !(await forgetPushToken(db, activationId, target.pushToken))) return { reason, isOfOne: true }
+  events.pushTokenForgotten({ activationId, provider, reason })
+  return { dropped: 'forgotten' }
+}

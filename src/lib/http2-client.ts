@@ -1,0 +1,99 @@
+// One connection of HTTP/2 to a server that an operator configured, kept for as long as it is used and opened again when it is lost.
+import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2'
+import { describeConnectionFailure, OutboundError } from './outbound.ts'
+
+export interface Http2Request {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export interface Http2Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** Cut at 4 KiB. */
+  readonly body: Buffer
+}
+
+export interface Http2Client {
+  /** Sends a POST. Throws OutboundError without an answer in time; its message names the server and no path. */
+  readonly post: (request: Http2Request) => Promise<Http2Answer>
+  readonly close: () => void
+}
+
+/** A client of `origin`, `https:` or, without TLS, `http:`. `timeoutMs`: from the request to the last byte of its answer, a connection included. */
+export function createHttp2Client(origin: string, timeoutMs: number): Http2Client {
+  let open: ClientHttp2Session | undefined
+
+  const connect = (): ClientHttp2Session => {
+    // Not imported: few processes send pushes.
+    const session = process.getBuiltinModule('node:http2').connect(origin)
+    const forget = (): void => {
+      if (open === session) open = undefined
+    }
+    // Requests that are under way are told by their own errors.
+    session.on('error', forget)
+    session.on('close', forget)
+    session.on('goaway', forget)
+    // What stands between may forget a connection that is silent, and says nothing of it.
+    session.setTimeout(IDLE_MS, () => session.close())
+    return session
+  }
+
+  const post = async ({ path, headers, body }: Http2Request): Promise<Http2Answer> => {
+    if (open === undefined || open.closed || open.destroyed) open = connect()
+    const session = open
+    let timer: NodeJS.Timeout | undefined
+    try {
+      return await new Promise<Http2Answer>((resolve, reject) => {
+        timer = setTimeout(() => {
+          reject(new OutboundError(`${origin} did not answer within ${timeoutMs / 1000} s: it has too much to do, or is not reached`))
+          // Whoever hangs for one request hangs for the next one as well: that gets a new connection.
+          session.destroy()
+        }, timeoutMs)
+        send(session, { path, headers, body }, resolve, reject)
+      })
+    } catch (error) {
+      if (error instanceof OutboundError) throw error
+      throw new OutboundError(`${origin} ${describeConnectionFailure(error)}`, { cause: error })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  return { post, close: () => open?.destroy() }
+}
+
+function send(
+  session: ClientHttp2Session,
+  { path, headers, body }: Http2Request,
+  resolve: (answer: Http2Answer) => void,
+  reject: (error: unknown) => void,
+): void {
+  // A session that ends between two turns of the event loop throws here.
+  const stream = session.request({ ':method': 'POST', ':path': path, ...headers })
+  const chunks: Buffer[] = []
+  let length = 0
+  let answered: (IncomingHttpHeaders & { ':status'?: number }) | undefined
+  stream.on('response', (incoming) => {
+    answered = incoming
+  })
+  stream.on('data', (chunk: Buffer) => {
+    length += chunk.length
+    if (length <= ANSWER_BYTES_MAX) chunks.push(chunk)
+    else stream.close()
+  })
+  // A connection that cannot be opened is told by the session; its streams only know that they were cancelled.
+  session.once('error', reject)
+  stream.on('error', reject)
+  stream.on('close', () => {
+    session.off('error', reject)
+    const status = answered?.[':status']
+    if (answered === undefined || status === undefined) reject(new OutboundError(`${session.originSet?.[0] ?? 'the server'} closed the connection without an answer`))
+    else resolve({ status, headers: answered, body: Buffer.concat(chunks) })
+  })
+  stream.end(body)
+}
+
+const IDLE_MS = 60_000
+const ANSWER_BYTES_MAX = 4_096
