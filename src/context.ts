@@ -34,6 +34,7 @@ import { readTemplateFile } from './domain/template/file.ts'
 import { installTemplates } from './domain/template/installation.ts'
 import { createTemplateReader } from './domain/template/reader.ts'
 import { createTemplateTexts } from './domain/template/texts.ts'
+import { createPushSenders, type PushSenders } from './domain/push/senders.ts'
 import { startWebhookDelivery } from './domain/webhook/loop.ts'
 import { createUserInfoProvider } from './domain/user-info/user-info.ts'
 import type { MetricsParts } from './api/metrics/index.ts'
@@ -58,6 +59,7 @@ import { type Database, openDatabase, pingDatabase } from './storage/database/da
 import { DELAYS, migrateDatabase, type MigrationDelay, requireMigrated } from './storage/database/migrate.ts'
 import { requireDatabase } from './storage/database/requirements.ts'
 import { createTokenReads } from './storage/token/reads.ts'
+import { enablePushProviders } from './storage/webhook/push-providers.ts'
 import { createUniqueValueStore } from './storage/activation/unique-values.ts'
 import { readVitalSigns } from './storage/vital-signs.ts'
 import type { KeyParts } from './domain/secrets/secrets.ts'
@@ -118,8 +120,9 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
     await installTemplates(base, templatesOfFile)
     await applyAdminPassword(base, credentials, config.adminUser, secrets.adminPassword)
     await bootstrapApplication(base, config.firstApplication)
+    const pushSenders = await startPushes(base, secrets)
     const templateTexts = createTemplateTexts(base.db, caches)
-    const background = worksInBackground ? startBackground({ ...base, templateTexts }, secrets) : []
+    const background = worksInBackground ? startBackground({ ...base, templateTexts, pushSenders }, secrets) : []
     const channel = createChannel(base, caches)
     metrics.watch({
       version: packageJson.version,
@@ -140,6 +143,7 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
       tracer,
       credentials,
       templateTexts,
+      pushSenders,
       pingDatabase: () => pingDatabase(database),
       serviceState: { phase: 'serving' },
       publicListener: { address: undefined },
@@ -148,6 +152,7 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
       close: async () => {
         stopForgetting()
         await Promise.all([stopHearing(), stopBinding(), ...background.map((stop) => stop())])
+        for (const { sender } of pushSenders.values()) sender.close()
         metrics.close()
         await database.close()
       },
@@ -222,8 +227,16 @@ async function prepareDatabase(
 
 type Base = Awaited<ReturnType<typeof prepareDatabase>>
 
+/** From here on the triggers write pushes for the providers that there are credentials for, and for no others. */
+async function startPushes({ db, platform, settings }: Base, secrets: Secrets): Promise<PushSenders> {
+  const senders = await createPushSenders(settings, secrets, platform)
+  const providers = Array.from(senders.values(), ({ provider, sender: { url } }) => ({ provider, url }))
+  await enablePushProviders(db, providers, new Date(platform.now()))
+  return senders
+}
+
 /** Starts what goes on beside requests; the returned functions stop it. */
-function startBackground(base: Base & Pick<Context, 'templateTexts'>, { auditSinkAuthorization }: Secrets) {
+function startBackground(base: Base & Pick<Context, 'templateTexts' | 'pushSenders'>, { auditSinkAuthorization }: Secrets) {
   const { auditSinkUrl, certificateWatch } = base.settings
   return [
     startHousekeeping(base),

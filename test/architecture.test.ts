@@ -96,7 +96,8 @@ const layers: readonly Layer[] = [
   noun('user-data', ['user-info', 'audit', 'secrets']),
   noun('pinning', ['secrets']),
   noun('application', ['pinning', 'secrets']),
-  noun('webhook', ['template', 'secrets']),
+  { ...noun('push', ['secrets']), packages: ['jose'] },
+  noun('webhook', ['push', 'template', 'secrets']),
   noun('activation', ['application', 'user-info', 'audit', 'secrets']),
   noun('operation', ['activation', 'template', 'audit', 'limits', 'secrets']),
   {

@@ -32,6 +32,7 @@ export function createHttp2Client(origin: string, timeoutMs: number): Http2Clien
       if (open === session) open = undefined
     }
     // Requests that are under way are told by their own errors.
+    session.setMaxListeners(0)
     session.on('error', forget)
     session.on('close', forget)
     session.on('goaway', forget)
@@ -47,11 +48,13 @@ export function createHttp2Client(origin: string, timeoutMs: number): Http2Clien
     try {
       return await new Promise<Http2Answer>((resolve, reject) => {
         timer = setTimeout(() => {
-          reject(new OutboundError(`${origin} did not answer within ${timeoutMs / 1000} s: it has too much to do, or is not reached`))
+          reject(
+            new OutboundError(`${origin} did not answer within ${timeoutMs / 1000} s: it has too much to do, or is not reached`),
+          )
           // Whoever hangs for one request hangs for the next one as well: that gets a new connection.
           session.destroy()
         }, timeoutMs)
-        send(session, { path, headers, body }, resolve, reject)
+        send(session, { path, headers, body }, { resolve, reject, origin })
       })
     } catch (error) {
       if (error instanceof OutboundError) throw error
@@ -67,14 +70,13 @@ export function createHttp2Client(origin: string, timeoutMs: number): Http2Clien
 function send(
   session: ClientHttp2Session,
   { path, headers, body }: Http2Request,
-  resolve: (answer: Http2Answer) => void,
-  reject: (error: unknown) => void,
+  { resolve, reject, origin }: { resolve: (answer: Http2Answer) => void; reject: (error: unknown) => void; origin: string },
 ): void {
   // A session that ends between two turns of the event loop throws here.
   const stream = session.request({ ':method': 'POST', ':path': path, ...headers })
   const chunks: Buffer[] = []
   let length = 0
-  let answered: (IncomingHttpHeaders & { ':status'?: number }) | undefined
+  let answered: (IncomingHttpHeaders & { ':status'?: number | undefined }) | undefined
   stream.on('response', (incoming) => {
     answered = incoming
   })
@@ -89,7 +91,8 @@ function send(
   stream.on('close', () => {
     session.off('error', reject)
     const status = answered?.[':status']
-    if (answered === undefined || status === undefined) reject(new OutboundError(`${session.originSet?.[0] ?? 'the server'} closed the connection without an answer`))
+    if (answered === undefined || status === undefined)
+      reject(new OutboundError(`${origin} closed the connection without an answer: its log may say why`))
     else resolve({ status, headers: answered, body: Buffer.concat(chunks) })
   })
   stream.end(body)

@@ -26,6 +26,7 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
     webhookDelivered: ({ webhookId, count }) => i.webhookAttempts.inc({ webhook: webhookId, result: 'delivered' }, count),
     webhookAttemptsFailed: ({ webhookId, failed }) => i.webhookAttempts.inc({ webhook: webhookId, result: 'failed' }, failed),
     webhookDeliveryDead: ({ webhookId }) => i.deadDeliveries.inc({ webhook: webhookId }),
+    pushDropped: ({ provider, reason }) => i.droppedPushes.inc({ provider, reason }),
     tripTaken: ({ trip, items }) => i.trips.observe({ trip }, items),
     connectionAwaited: ({ ms }) => i.poolWaits.observe(ms / 1000),
     statementTimedOut: ({ by }) => i.statementTimeouts.inc({ by }),

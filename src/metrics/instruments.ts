@@ -102,6 +102,11 @@ const webhooksOf = ({ counter, gauge }: Define) => ({
     'result',
   ]),
   deadDeliveries: counter('pawl_webhook_deliveries_dead_total', 'Messages given up after their last attempt', ['webhook']),
+  droppedPushes: counter(
+    'pawl_push_dropped_total',
+    'Pushes that were not sent, or to nobody. reason: over (nobody needs it any more), no_device, or forgotten (the provider does not know the token)',
+    ['provider', 'reason'],
+  ),
   waitingDeliveries: gauge('pawl_webhook_deliveries_waiting', 'Messages that wait, up to 10000', ['webhook']),
   webhookLag: gauge('pawl_webhook_lag_seconds', 'Age of the oldest message that waits; 0 when none does', ['webhook']),
   webhookFailures: gauge('pawl_webhook_failures_in_row', 'Failed attempts since the last success', ['webhook']),

@@ -45,6 +45,8 @@ import * as inboxMessages from '../../src/storage/user/inbox-messages.ts'
 import * as operations from '../../src/storage/operation/operations.ts'
 import * as operationTransitions from '../../src/storage/operation/transitions.ts'
 import * as pushRegistrations from '../../src/storage/token/push-registrations.ts'
+import * as pushTargets from '../../src/storage/token/push-targets.ts'
+import * as pushProviders from '../../src/storage/webhook/push-providers.ts'
 import * as retention from '../../src/storage/retention.ts'
 import * as recordBinding from '../../src/storage/secrets/record-binding.ts'
 import * as sealedColumns from '../../src/storage/secrets/sealed-columns.ts'
@@ -707,6 +709,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       ),
     listPushRegistrations: (db) => pushRegistrations.listPushRegistrations(db, 'a', 'u'),
   },
+  'token/push-targets': {
+    findPushTarget: (db) => pushTargets.findPushTarget(db, { activationId: 'x', platform: 'apns', objectId: 'o', at }),
+    forgetPushToken: (db) => pushTargets.forgetPushToken(db, 'x', bytes),
+  },
   'pinning/pinning': {
     findPinningKeyPair: (db) => pinning.findPinningKeyPair(db, 'a'),
     insertPinningKeyPair: (db) =>
@@ -814,9 +820,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     deleteExpiredUniqueValues: (db) => uniqueValues.deleteExpiredUniqueValues(db, at, 500),
   },
   'webhook/deliveries': {
-    listDueWebhooks: (db) => webhookDeliveries.listDueWebhooks(db, at),
+    listDueWebhooks: (db) => webhookDeliveries.listDueWebhooks(db, at, ['apns']),
     claimDeliveries: (db) => webhookDeliveries.claimDeliveries(db, 'w', lease, 16),
     claimProbe: (db) => webhookDeliveries.claimProbe(db, 'w', lease, at),
+    dropDelivery: (db) => webhookDeliveries.dropDelivery(db, '1', 'l'),
     storeDelivered: (db) => webhookDeliveries.storeDelivered(db, '1', 'l', at),
     storeFailures: (db) =>
       webhookDeliveries.storeFailures(db, 'l', [{ sequence: '1', attempts: 1, nextAttemptAt: null, reason: 'r' }], at),
@@ -830,6 +837,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     deleteDeliveriesOf: (db) => webhookDeliveries.deleteDeliveriesOf(db, 'w', 1_000),
     deleteOldDeliveries: (db) => webhookDeliveries.deleteOldDeliveries(db, at, 500),
     bringBackDeliveries: (db) => webhookDeliveries.bringBackDeliveries(db, at, at, 500),
+  },
+  'webhook/push-providers': {
+    enablePushProviders: (db) => pushProviders.enablePushProviders(db, [{ provider: 'apns', url: 'u' }], at),
+    listPushProviders: (db) => pushProviders.listPushProviders(db),
   },
   'webhook/webhooks': {
     findWebhook: (db) => webhooks.findWebhook(db, 'w'),

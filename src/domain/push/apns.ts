@@ -114,7 +114,10 @@ async function createBearer({ key, keyId, teamId }: ApnsSettings, { now }: Pick<
   const show = (): Promise<string> => {
     const at = now()
     if (shown === undefined || Math.abs(at - shown.at) >= RENEWED_MS) {
-      const jwt = new SignJWT().setProtectedHeader({ alg: 'ES256', kid: keyId }).setIssuer(teamId).setIssuedAt(Math.floor(at / 1000))
+      const jwt = new SignJWT()
+        .setProtectedHeader({ alg: 'ES256', kid: keyId })
+        .setIssuer(teamId)
+        .setIssuedAt(Math.floor(at / 1000))
       shown = { at, token: jwt.sign(signingKey) }
     }
     return shown.token

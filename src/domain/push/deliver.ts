@@ -3,7 +3,7 @@ import { fromUtf8 } from '../../lib/bytes.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
-import type { Pool } from '../../storage/database/database.ts'
+import type { Db } from '../../storage/database/database.ts'
 import { findPushTarget, forgetPushToken, type PushTarget } from '../../storage/token/push-targets.ts'
 import type { PushProvider } from '../../storage/webhook/push-providers.ts'
 import { places, unlessAltered } from '../secrets/secrets.ts'
@@ -13,7 +13,7 @@ import type { PushFailure, PushSender } from './sender.ts'
 import type { PushSenders } from './senders.ts'
 
 export interface PushParts {
-  readonly db: Pool
+  readonly db: Db
   readonly platform: Platform
   readonly recordKeys: RecordKeys
   readonly events: Events
@@ -70,7 +70,9 @@ async function attempt(
   const message = { deliveryId, collapseId: objectId, until: parsed.until, data }
   try {
     const outcome = await wait(sender.send(message, { token, environment: target.environment }))
-    return 'reason' in outcome && outcome.isGone === true ? await forget(parts, { provider, activationId, target }, outcome) : outcome
+    return 'reason' in outcome && outcome.isGone === true
+      ? await forget(parts, { provider, activationId, target }, outcome)
+      : outcome
   } catch (error) {
     if (error instanceof OutboundError) return { reason: error.message }
     throw error

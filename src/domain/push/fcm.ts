@@ -29,7 +29,7 @@ export async function createFcmSender({ account, url }: FcmSettings, platform: P
       authorization: `Bearer ${shown.token}`,
       body: composeBody(message, token, platform.now()),
     })
-    if (answer.status === 401) access.forget()
+    if (answer.status === 401) access.forget(shown.token)
     return judge(answer)
   }
   return {
@@ -141,8 +141,9 @@ async function createAccess({ clientEmail, privateKey, tokenUrl }: FcmSettings['
       })
       return asking
     },
-    forget: () => {
-      known = undefined
+    /** Another one, that was had since, stays. */
+    forget: (token: string) => {
+      if (known?.token === token) known = undefined
     },
   }
 }

@@ -3,28 +3,34 @@ import {
   claimDeliveries,
   type ClaimedDelivery,
   claimProbe,
+  dropDelivery,
   type Lease,
   listDueWebhooks,
   storeDelivered,
   storeFailures,
 } from '../../storage/webhook/deliveries.ts'
-import { findWebhook, storeWebhookFailure, storeWebhookSuccess, type WebhookRow } from '../../storage/webhook/webhooks.ts'
+import { findWebhook, storeWebhookFailure, storeWebhookSuccess } from '../../storage/webhook/webhooks.ts'
+import { attemptPush, type Dropped } from '../push/deliver.ts'
 import { attempt, type Failure } from './attempt.ts'
 import type { Snapshot } from './message.ts'
 import type { Patience } from './patience.ts'
-import { ATTEMPTS_MAX, probeMilliseconds, retryMilliseconds } from './schedule.ts'
+import { ATTEMPTS_MAX, parseRetryAfter, probeMilliseconds, retryMilliseconds } from './schedule.ts'
 import type { DeliveryParts } from './webhook.ts'
 
 /** Tries everything that is due, all webhooks side by side, until nothing is; returns how many attempts that were. */
 export async function deliverDue(parts: DeliveryParts): Promise<number> {
   for (let tried = 0; ; ) {
-    const webhooks = await listDueWebhooks(parts.db, new Date(parts.platform.now()))
+    const webhooks = await listDue(parts)
     const counts = await Promise.all(webhooks.map((webhookId) => deliverBatch(parts, webhookId)))
     const sum = counts.reduce((total, count) => total + count, 0)
     if (sum === 0) return tried
     tried += sum
   }
 }
+
+/** Webhooks with something to try, and providers of pushes that this process has credentials for. */
+export const listDue = ({ db, platform, pushSenders }: DeliveryParts): Promise<readonly string[]> =>
+  listDueWebhooks(db, new Date(platform.now()), [...pushSenders.keys()])
 
 /**
  * Tries what is due for one webhook, at most 16 deliveries side by side; returns how many attempts that were.
@@ -37,13 +43,11 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait
   const due = await claimDeliveries(db, webhookId, lease, BATCH_ROWS)
   const probeMs = probeMilliseconds(settings.webhookRetryBaseSeconds)
   const claimed = due.length > 0 ? due : await claimProbe(db, webhookId, lease, new Date(now + probeMs))
-  const webhook = claimed.length > 0 ? await findWebhook(db, webhookId) : undefined
-  if (webhook === undefined) return 0
-  const outcomes = await Promise.all(
-    claimed.map((delivery) => deliverOne({ parts, webhook, leaseId: lease.leaseId, wait }, delivery)),
-  )
-  const failed = outcomes.filter((outcome) => outcome !== undefined)
-  const delivered = claimed.length - failed.length
+  const send = claimed.length > 0 ? await findSending(parts, webhookId, wait) : undefined
+  if (send === undefined) return 0
+  const outcomes = await Promise.all(claimed.map((delivery) => deliverOne({ parts, leaseId: lease.leaseId, send }, delivery)))
+  const failed = outcomes.filter((outcome) => typeof outcome === 'object')
+  const delivered = outcomes.filter((outcome) => outcome === 'delivered').length
   if (failed.length > 0) await recordFailures(parts, webhookId, lease, failed)
   if (delivered > 0) {
     parts.events.webhookDelivered({ webhookId, count: delivered })
@@ -53,11 +57,40 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait
   return claimed.length
 }
 
+/** How the messages of a webhook, or the pushes of a provider, are sent. */
+type Sending = (delivery: ClaimedDelivery) => Promise<Failure | { readonly received: number } | { readonly dropped: Dropped }>
+
+/** Undefined when there is no such webhook any more. */
+async function findSending(
+  parts: DeliveryParts,
+  webhookId: string,
+  wait: Patience['wait'] | undefined,
+): Promise<Sending | undefined> {
+  const push = parts.pushSenders.get(webhookId)
+  if (push !== undefined)
+    return async ({ activationId, ...delivery }) => {
+      const result = await attemptPush(
+        parts,
+        push,
+        { ...delivery, activationId: activationId ?? '' },
+        wait ?? ((answer) => answer),
+      )
+      if (!('reason' in result)) return result
+      const { retryAfter, isOfOne = false, isFinal = false, reason } = result
+      return { reason, isOfOne, isFinal, waitMs: parseRetryAfter(retryAfter, parts.platform.now()) }
+    }
+  const webhook = await findWebhook(parts.db, webhookId)
+  return (
+    webhook &&
+    (({ deliveryId, objectId, payload }) =>
+      attempt(parts, webhook, { deliveryId, objectId, snapshot: JSON.parse(payload) as Snapshot }, wait))
+  )
+}
+
 interface Batch {
   readonly parts: DeliveryParts
-  readonly webhook: WebhookRow
   readonly leaseId: string
-  readonly wait: Patience['wait'] | undefined
+  readonly send: Sending
 }
 
 interface Failed {
@@ -66,27 +99,32 @@ interface Failed {
 }
 
 /** One attempt. A message that was received is stored as delivered at once: a process that ends before that sends it a second time. */
-async function deliverOne({ parts, webhook, leaseId, wait }: Batch, delivery: ClaimedDelivery): Promise<Failed | undefined> {
-  const { deliveryId, objectId, payload } = delivery
-  const outcome = await attempt(parts, webhook, { deliveryId, objectId, snapshot: JSON.parse(payload) as Snapshot }, wait)
+async function deliverOne({ parts, leaseId, send }: Batch, delivery: ClaimedDelivery): Promise<Failed | 'delivered' | 'dropped'> {
+  const outcome = await send(delivery)
   if ('reason' in outcome) return { delivery, failure: outcome }
+  if ('dropped' in outcome) {
+    await dropDelivery(parts.db, delivery.sequence, leaseId)
+    return 'dropped'
+  }
   await storeDelivered(parts.db, delivery.sequence, leaseId, new Date(parts.platform.now()))
-  return undefined
+  return 'delivered'
 }
 
 async function recordFailures(parts: DeliveryParts, webhookId: string, lease: Lease, failed: readonly Failed[]): Promise<void> {
   const { db, events, platform, settings } = parts
   const at = new Date(platform.now())
-  const waitMs = Math.max(...failed.map(({ failure }) => failure.waitMs ?? 0))
+  const ofAll = failed.filter(({ failure }) => failure.isOfOne !== true)
+  const waitMs = Math.max(0, ...ofAll.map(({ failure }) => failure.waitMs ?? 0))
   const gone = failed.find(({ failure }) => failure.isGone)?.failure.reason ?? null
   // The webhook comes first: if the process ends in between, its next success still finds that it had failed, and catches up.
-  await storeWebhookFailure(db, webhookId, {
-    failed: failed.length,
-    at,
-    probeAt: new Date(at.getTime() + Math.max(waitMs, probeMilliseconds(settings.webhookRetryBaseSeconds))),
-    pausedUntil: waitMs > 0 ? new Date(at.getTime() + waitMs) : null,
-    disabledReason: gone,
-  })
+  if (ofAll.length > 0)
+    await storeWebhookFailure(db, webhookId, {
+      failed: ofAll.length,
+      at,
+      probeAt: new Date(at.getTime() + Math.max(waitMs, probeMilliseconds(settings.webhookRetryBaseSeconds))),
+      pausedUntil: waitMs > 0 ? new Date(at.getTime() + waitMs) : null,
+      disabledReason: gone,
+    })
   const scheduled = failed.map((one) => ({ ...one.delivery, ...schedule(parts, one, lease, at) }))
   await storeFailures(db, lease.leaseId, scheduled, at)
   events.webhookAttemptsFailed({ webhookId, failed: failed.length, reason: failed[0]?.failure.reason ?? '' })
@@ -99,10 +137,11 @@ async function recordFailures(parts: DeliveryParts, webhookId: string, lease: Le
 /** When a delivery is tried again; null for never. */
 function schedule(
   { platform, settings }: DeliveryParts,
-  { delivery, failure: { reason, waitMs = 0 } }: Failed,
+  { delivery, failure: { reason, waitMs = 0, isFinal = false } }: Failed,
   lease: Lease,
   at: Date,
 ): { attempts: number; nextAttemptAt: Date | null; reason: string } {
+  if (isFinal) return { attempts: delivery.attempts + 1, nextAttemptAt: null, reason }
   // An attempt ahead of its schedule, because the receiver may be back, costs the delivery nothing.
   if (lease.at < delivery.scheduledAt) return { attempts: delivery.attempts, nextAttemptAt: delivery.scheduledAt, reason }
   const attempts = delivery.attempts + 1

@@ -1,7 +1,6 @@
 // The background work that delivers webhooks, in every process beside the others (cloud §9).
 import type { Clocked } from '../../lib/clock.ts'
-import { listDueWebhooks } from '../../storage/webhook/deliveries.ts'
-import { deliverBatch } from './delivery.ts'
+import { deliverBatch, listDue } from './delivery.ts'
 import { startPatience } from './patience.ts'
 import type { DeliveryParts } from './webhook.ts'
 
@@ -22,7 +21,7 @@ export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Prom
   let isStopped = false
 
   const look = async (): Promise<void> => {
-    const due = await listDueWebhooks(parts.db, new Date(parts.platform.now()))
+    const due = await listDue(parts)
     const waiting = due.filter((webhookId) => !lanes.has(webhookId))
     for (const pace of ['quick', 'slow'] as const) start(pace, waiting)
   }

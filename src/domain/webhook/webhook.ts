@@ -16,6 +16,7 @@ import {
 } from '../../storage/webhook/webhooks.ts'
 import { type KeyParts, places } from '../secrets/secrets.ts'
 import { attributesOf, formatSecret } from './message.ts'
+import type { PushSenders } from '../push/senders.ts'
 import type { ReadTemplateTexts } from '../template/texts.ts'
 import type { Events } from '../../log/events.ts'
 
@@ -28,6 +29,7 @@ export interface WebhookParts extends KeyParts {
 export interface DeliveryParts extends WebhookParts {
   readonly events: Events
   readonly templateTexts: ReadTemplateTexts
+  readonly pushSenders: PushSenders
   readonly settings: WebhookParts['settings'] & { readonly webhookRetryBaseSeconds: number }
 }
 
