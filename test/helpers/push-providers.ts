@@ -84,8 +84,11 @@ export async function startApns({
     stream.on('error', () => undefined)
     stream.on('data', (chunk: Buffer) => chunks.push(chunk))
     stream.on('end', async () => {
+      const text = Buffer.concat(chunks).toString('utf8')
+      // What was reset ends as well.
+      if (stream.aborted || stream.destroyed || !text.endsWith('}')) return
       const [, token = ''] = /^\/3\/device\/([^/]+)$/.exec(String(headers[':path'])) ?? []
-      const json = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>
+      const json = JSON.parse(text) as Record<string, unknown>
       const { aps: _aps, ...data } = json
       const [, jwt = ''] = /^bearer (.+)$/.exec(String(headers.authorization)) ?? []
       const claims = readJwt(jwt, publicKey, { alg: 'ES256', kid: APNS_KEY_ID })
