@@ -12,6 +12,7 @@ import { examineDatabase } from './database.ts'
 import type { Finding, Instruments } from './finding.ts'
 import { examineNetwork } from './network.ts'
 import { examinePooler } from './pooler.ts'
+import { examinePush } from './push.ts'
 import { examineFiles, examineSettings } from './settings.ts'
 
 /** Every finding, in the order in which trouble is best looked for. */
@@ -22,6 +23,7 @@ export async function examine(instruments: Instruments): Promise<readonly Findin
     examinePooler(settings, instruments),
     examineDatabase(settings, instruments),
     examineNetwork(settings, instruments),
+    examinePush(settings),
   ])
   return [...findings, ...examineFiles(settings, instruments), ...sections.flat()]
 }

@@ -49,6 +49,17 @@ export interface Webhook {
   readonly lagSeconds: number
 }
 
+export interface PushProvider {
+  readonly provider: 'apns' | 'fcm'
+  readonly isEnabled: boolean
+  readonly waiting: number
+  readonly delivered: number
+  readonly dead: number
+  readonly failuresInRow: number
+  readonly lagSeconds: number
+  readonly lastError?: string
+}
+
 export interface PinnedCertificate {
   readonly fingerprint: string
   /** Seconds since 1970, as all times of certificates. */

@@ -1,12 +1,12 @@
 // Tests what the overview leads with: the worst first, and never "nothing" above a failure.
 import { expect, test } from 'vitest'
-import type { PinnedDomain, Webhook } from './answers.ts'
+import type { PinnedDomain, PushProvider, Webhook } from './answers.ts'
 import { type Attention, findTasks, renderTasks } from './attention.ts'
 import { toText } from './markup.ts'
 
 const NOW = 1_800_000_000_000
 const DAY_S = 86_400
-const nothing: Attention = { problems: [], pending: [], webhooks: [], domains: [] }
+const nothing: Attention = { problems: [], pending: [], webhooks: [], providers: [], domains: [] }
 const webhook = (more: Partial<Webhook>): Webhook => ({
   id: 'w',
   application: 'my-app',
@@ -16,6 +16,16 @@ const webhook = (more: Partial<Webhook>): Webhook => ({
   attributes: [],
   isEnabled: true,
   createdAt: 0,
+  waiting: 0,
+  delivered: 0,
+  dead: 0,
+  failuresInRow: 0,
+  lagSeconds: 0,
+  ...more,
+})
+const provider = (more: Partial<PushProvider>): PushProvider => ({
+  provider: 'apns',
+  isEnabled: true,
   waiting: 0,
   delivered: 0,
   dead: 0,
@@ -39,7 +49,8 @@ const namesOf = (more: Partial<Attention>) => tasksOf(more).map(({ tone, name })
 const textOf = (more: Partial<Attention>) => toText(renderTasks(tasksOf(more)))
 
 test('nothing needs attention where webhooks get through and pins last', () => {
-  const well = { webhooks: [webhook({ waiting: 3, lagSeconds: 2 })], domains: [domain(-1, 200), domain()] }
+  const providers = [provider({ waiting: 3, lagSeconds: 2, dead: 4 }), provider({ isEnabled: false, failuresInRow: 3 })]
+  const well = { webhooks: [webhook({ waiting: 3, lagSeconds: 2 })], providers, domains: [domain(-1, 200), domain()] }
   expect(namesOf(well)).toEqual([])
   expect(textOf(well)).toContain('Nothing needs attention')
 })
@@ -49,6 +60,8 @@ test.each<[string, Partial<Attention>, string]>([
   ['messages that were given up', { webhooks: [webhook({ dead: 2 })] }, 'bad Given up'],
   ['a webhook that is late', { webhooks: [webhook({ lagSeconds: 400, waiting: 9 })] }, 'wait Webhook is late'],
   ['one that is switched off', { webhooks: [webhook({ isEnabled: false, failuresInRow: 9 })] }, 'wait Switched off'],
+  ['a provider that fails', { providers: [provider({ failuresInRow: 2 })] }, 'bad Pushes fail'],
+  ['a provider that is late', { providers: [provider({ lagSeconds: 400 })] }, 'wait Pushes are late'],
   ['a pin that ends in two days', { domains: [domain(2)] }, 'bad Pin ends'],
   ['a pin that ends in twenty days', { domains: [domain(2, 20)] }, 'wait Pin ends'],
   ['pins that have all ended', { domains: [domain(-3, -1)] }, 'bad No pin'],

@@ -1,5 +1,5 @@
 // What somebody should do something about: what is wrong with the server, webhooks that fail, pins that end, phones that wait.
-import type { ListedRegistration, PinnedDomain, Webhook } from './answers.ts'
+import type { ListedRegistration, PinnedDomain, PushProvider, Webhook } from './answers.ts'
 import { badge, sayDistance, type Tone } from './elements.ts'
 import type { Problem } from './health.ts'
 import { html, type Markup } from './markup.ts'
@@ -14,6 +14,7 @@ export interface Attention {
   readonly problems: readonly Problem[]
   readonly pending: readonly ListedRegistration[]
   readonly webhooks: readonly Webhook[]
+  readonly providers: readonly PushProvider[]
   readonly domains: readonly PinnedDomain[]
 }
 
@@ -26,6 +27,7 @@ export function findTasks(found: Attention, linkTo: (path: string) => string, no
       text: html`${text} <span class="soft">${todo}</span>`,
     })),
     ...found.webhooks.flatMap((webhook) => ofWebhook(webhook, linkTo)),
+    ...found.providers.flatMap((provider) => ofProvider(provider, linkTo)),
     ...found.domains.flatMap((domain) => ofDomain(domain, linkTo, now)),
     ...found.pending.map(({ userId, activationId }): Task => {
       const href = linkTo(`/registrations/${encodeURIComponent(activationId)}`)
@@ -55,6 +57,31 @@ function ofWebhook(
   if (dead > 0) tasks.push({ tone: 'bad', name: 'Given up', text: html`${dead} messages of ${place} can be sent again.` })
   return tasks
 }
+
+/** One that is switched off is so by the settings: nobody waits for its pushes. Those that were given up are old news. */
+function ofProvider(
+  { provider, isEnabled, failuresInRow, lagSeconds, waiting, lastError }: PushProvider,
+  linkTo: (path: string) => string,
+): readonly Task[] {
+  if (!isEnabled) return []
+  const place = html`<a href="${linkTo('/webhooks')}">${PUSH_PROVIDERS[provider]}</a>`
+  const waits = waiting > 0 && html` ${waiting} ${waiting === 1 ? 'push waits' : 'pushes wait'}.`
+  if (failuresInRow > 0) {
+    const text = html`${place} took none of the last ${failuresInRow} pushes.${waits} <span class="soft">${lastError ?? ''}</span>`
+    return [{ tone: 'bad', name: 'Pushes fail', text }]
+  }
+  if (lagSeconds <= LAG_MAX_SECONDS) return []
+  return [
+    {
+      tone: 'wait',
+      name: 'Pushes are late',
+      text: html`${place} is ${sayDistance(-lagSeconds * 1000).replace(' ago', '')} behind.${waits}`,
+    },
+  ]
+}
+
+/** As people call them. */
+export const PUSH_PROVIDERS: Readonly<Record<PushProvider['provider'], string>> = { apns: 'Apple (APNs)', fcm: 'Google (FCM)' }
 
 function ofDomain({ name, certificates, live }: PinnedDomain, linkTo: (path: string) => string, now: number): readonly Task[] {
   const place = html`<a href="${linkTo('/certificates')}">${name}</a>`

@@ -48,6 +48,7 @@ import {
 } from './admin/users.ts'
 import { ruleCreate, ruleDetail, ruleRemove, rulesList } from './admin/version-rules.ts'
 import { versionChange, versionCreate } from './admin/versions.ts'
+import { pushProvidersList } from './admin/push.ts'
 import { webhookDeliveriesList, webhookDeliveriesReplay, webhookDeliveryRead } from './admin/webhook-deliveries.ts'
 import {
   webhookChange,
@@ -134,6 +135,7 @@ export const cloudEndpoints = [
   templateCreate,
   templateReplace,
   templateRemove,
+  pushProvidersList,
   webhooksList,
   webhookDetail,
   webhookCreate,

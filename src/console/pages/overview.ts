@@ -1,5 +1,5 @@
 // The first page: is it healthy, what happens, what waits for somebody.
-import type { AdminEvent, ListedOperation, ListedRegistration, PinnedDomain, Webhook } from '../answers.ts'
+import type { AdminEvent, ListedOperation, ListedRegistration, PinnedDomain, PushProvider, Webhook } from '../answers.ts'
 import type { Look } from '../../metrics/look.ts'
 import { at, unlessRefused } from '../api.ts'
 import { ago, badge, card, empty, live, pageHead, sayDistance, type Tone } from '../elements.ts'
@@ -44,28 +44,31 @@ interface State {
   readonly operations: readonly ListedOperation[]
   readonly pending: readonly ListedRegistration[]
   readonly webhooks: readonly Webhook[]
+  readonly providers: readonly PushProvider[]
   readonly domains: readonly PinnedDomain[]
   readonly changes: readonly AdminEvent[]
 }
 
 async function readState({ api, parts }: PageCall, application: string): Promise<State> {
-  const [seen, health, { operations }, { registrations }, { webhooks }, { domains }, { items }] = await Promise.all([
-    parts.metrics.look(),
-    api.get('/health/ready').then(
-      () => true,
-      () => false,
-    ),
-    api.get<Pick<State, 'operations'>>(at`/admin/applications/${application}/operations`, { limit: OPERATIONS_MAX }),
-    api.get<{ registrations: ListedRegistration[] }>(at`/admin/applications/${application}/registrations`, {
-      state: 'PENDING_COMMIT',
-      limit: 5,
-    }),
-    api.get<Pick<State, 'webhooks'>>('/admin/webhooks'),
-    api.get<Pick<State, 'domains'>>(at`/admin/apps/${application}`),
-    unlessRefused(api.get<{ items: AdminEvent[] }>('/admin/audit', { limit: 6 })).then((found) => found ?? { items: [] }),
-  ])
+  const [seen, health, { operations }, { registrations }, { webhooks }, { providers }, { domains }, { items }] =
+    await Promise.all([
+      parts.metrics.look(),
+      api.get('/health/ready').then(
+        () => true,
+        () => false,
+      ),
+      api.get<Pick<State, 'operations'>>(at`/admin/applications/${application}/operations`, { limit: OPERATIONS_MAX }),
+      api.get<{ registrations: ListedRegistration[] }>(at`/admin/applications/${application}/registrations`, {
+        state: 'PENDING_COMMIT',
+        limit: 5,
+      }),
+      api.get<Pick<State, 'webhooks'>>('/admin/webhooks'),
+      api.get<Pick<State, 'providers'>>('/admin/push'),
+      api.get<Pick<State, 'domains'>>(at`/admin/apps/${application}`),
+      unlessRefused(api.get<{ items: AdminEvent[] }>('/admin/audit', { limit: 6 })).then((found) => found ?? { items: [] }),
+    ])
   const own = webhooks.filter((webhook) => webhook.application === application)
-  return { isReady: health, seen, operations, pending: registrations, webhooks: own, domains, changes: items }
+  return { isReady: health, seen, operations, pending: registrations, webhooks: own, providers, domains, changes: items }
 }
 
 const sayUpTime = (now: number, { startedAt }: Look): string => sayDistance(startedAt * 1000 - now).replace(' ago', '')

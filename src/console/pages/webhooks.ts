@@ -1,5 +1,6 @@
 // Webhooks of an application: how they are doing, and a new one.
-import type { Webhook } from '../answers.ts'
+import type { PushProvider, Webhook } from '../answers.ts'
+import { PUSH_PROVIDERS } from '../attention.ts'
 import { actionForm, badge, card, type Choice, code, empty, field, pageHead, sayDistance, select } from '../elements.ts'
 import { table } from '../table.ts'
 import { html, type Markup } from '../markup.ts'
@@ -17,9 +18,11 @@ export const webhooks: Page = {
   async render(call) {
     const { application } = call
     if (application === undefined) return { title: 'Webhooks', body: needsApplication(call, 'Webhooks') }
-    const found = (await call.api.get<{ webhooks: readonly Webhook[] }>('/admin/webhooks')).webhooks.filter(
-      (one) => one.application === application,
-    )
+    const [{ webhooks: all }, { providers }] = await Promise.all([
+      call.api.get<{ webhooks: readonly Webhook[] }>('/admin/webhooks'),
+      call.api.get<{ providers: readonly PushProvider[] }>('/admin/push'),
+    ])
+    const found = all.filter((one) => one.application === application)
     return {
       title: 'Webhooks',
       body: html`${pageHead('Webhooks', { lead: 'pawl tells these servers of the bank what became of operations and registrations.' })}
@@ -32,7 +35,7 @@ export const webhooks: Page = {
                 ['Webhook', 'Tells of', ['State', 'side'], 'Waiting', ['Delivered', 'away'], ['Given up', 'away']],
                 found.map((one) => renderRow(call, one)),
               ),
-        )}</div>
+        )}${providers.length > 0 && card('Pushes of all applications', renderProviders(providers))}</div>
         <div>${call.isAdmin && card('New webhook', renderCreate(call))}</div></div>`,
     }
   },
@@ -86,6 +89,21 @@ const renderRow = (call: PageCall, one: Webhook) => [
   one.delivered,
   one.dead > 0 ? html`<strong>${one.dead}</strong>` : 0,
 ]
+
+const renderProviders = (providers: readonly PushProvider[]): Markup =>
+  table(
+    'Providers of pushes',
+    ['Provider', ['State', 'side'], 'Waiting', ['Delivered', 'away'], ['Given up', 'away']],
+    providers.map(({ provider, isEnabled, failuresInRow, lastError, waiting, lagSeconds, delivered, dead }) => [
+      PUSH_PROVIDERS[provider],
+      isEnabled
+        ? html`${failuresInRow > 0 ? badge('bad', `${failuresInRow} failures in a row`) : badge('good', 'Gets through')}${lastError !== undefined && html`<br><small>${lastError}</small>`}`
+        : badge('off', 'Off'),
+      html`${waiting}${lagSeconds >= 5 && html`<br><small>oldest ${sayDistance(-lagSeconds * 1000)}</small>`}`,
+      delivered,
+      dead,
+    ]),
+  )
 
 export const webhookFields = (call: PageCall, one?: Webhook): Markup =>
   html`${field(call, 'name', 'Name', { isRequired: true, value: one?.name, placeholder: 'Core banking' })}

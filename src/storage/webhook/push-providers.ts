@@ -36,7 +36,7 @@ export interface PushProviderFigures {
   /** Of the oldest push that waits. */
   readonly waitingSince: Date | null
   readonly failuresInRow: number
-  /** What the newest failed attempt said, of pushes that wait or were given up. */
+  /** What an attempt said of the newest push that waits again, or else of the newest that was given up. */
   readonly lastError: string | null
 }
 
@@ -48,8 +48,11 @@ export async function listPushProviders(db: Db): Promise<readonly PushProviderFi
       (select count(*)::int from webhook_delivery d where d.webhook_id = w.webhook_id and d.status = 'DEAD') as dead,
       (select min(created_at) from webhook_delivery d where d.webhook_id = w.webhook_id and ${amongUndelivered('d')}) as "waitingSince",
       w.failures_in_row as "failuresInRow",
-      (select d.last_error from webhook_delivery d where d.webhook_id = w.webhook_id and d.last_error is not null
-        order by d.sequence desc limit 1) as "lastError"
+      coalesce(
+        (select d.last_error from webhook_delivery d where d.webhook_id = w.webhook_id and ${amongUndelivered('d')} and d.last_error is not null
+          order by d.sequence desc limit 1),
+        (select d.last_error from webhook_delivery d where d.webhook_id = w.webhook_id and d.status = 'DEAD' order by d.sequence desc limit 1)
+      ) as "lastError"
     from webhook w where w.kind = 'PUSH' order by w.webhook_id`.execute(db)
   return rows
 }

@@ -1,0 +1,49 @@
+// /admin/push: how the providers are doing that pawl sends pushes to (mobile-token §7.1, cloud §10).
+import { Type } from '@sinclair/typebox'
+import { named } from '../../../http/types.ts'
+import { listPushProviders } from '../../../storage/webhook/push-providers.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+
+const PushProvider = named(
+  'PushProvider',
+  Type.Object({
+    provider: Type.String({ enum: ['apns', 'fcm'] }),
+    /** The newest start had credentials for it. */
+    isEnabled: Type.Boolean(),
+    /** Pushes that wait for their first or next attempt. */
+    waiting: Type.Integer(),
+    /** Pushes that it took, since the first start with it. */
+    delivered: Type.Integer(),
+    /** Pushes that were given up, of those that are kept. */
+    dead: Type.Integer(),
+    /** Attempts without a success between them. */
+    failuresInRow: Type.Integer(),
+    /** Age of the oldest push that waits. */
+    lagSeconds: Type.Integer(),
+    /** Of the newest push that waits after an attempt, or else of the newest that was given up. */
+    lastError: Type.Optional(Type.String()),
+  }),
+)
+
+/** GET /admin/push: lists the providers that are or were used (cloud §10). */
+export const pushProvidersList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/push',
+  operationId: 'listPushProviders',
+  summary: 'How the providers of pushes are doing',
+  description: 'Empty where pawl has never sent pushes itself.',
+  errors: [],
+  roles: ['admin', 'read-only'],
+  response: Type.Object({ providers: Type.Array(PushProvider) }),
+  async handle({ parts: { db, platform } }) {
+    const now = platform.now()
+    const providers = await listPushProviders(db)
+    return {
+      providers: providers.map(({ waitingSince, lastError, ...figures }) => ({
+        ...figures,
+        lagSeconds: waitingSince === null ? 0 : Math.max(0, Math.round((now - waitingSince.getTime()) / 1000)),
+        ...(lastError !== null && { lastError }),
+      })),
+    }
+  },
+})
