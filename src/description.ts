@@ -72,6 +72,7 @@ const TAGS: readonly Tag[] = [
   },
   { name: 'Administration: activations', description: 'Flags and configuration items of one phone.' },
   { name: 'Administration: templates', description: 'What operations look like and how they are approved; docs/TEMPLATES.md.' },
+  { name: 'Administration: push', description: 'How Apple and Google are doing, which pawl sends pushes to; docs/PUSH.md.' },
   {
     name: 'Administration: webhooks',
     description: 'Who is told what happened; docs/WEBHOOKS.md, and the messages below `webhooks` of this document.',

@@ -182,8 +182,10 @@ const eventsOfWebhooks = (log: Log, failures: Failures) => ({
   webhookDisabled: (fields: { webhookId: string; reason: string }) => log.warn(fields, 'webhook disabled'),
   webhookUnusable: (fields: { webhookId: string; err: unknown }) =>
     failures.tell('error', fields, 'webhook cannot be sent', true),
-  /** `reason`: `over`, `no_device` or `forgotten`. */
+  /** `reason`: `over`, `no_device`, `forgotten` or `refused`. */
   pushDropped: untold as Untold<{ provider: string; reason: string }>,
+  pushRefused: (fields: { activationId: string; provider: string; reason: string }) =>
+    log.warn(fields, 'a push was refused, and would be again'),
   pushTokenForgotten: (fields: { activationId: string; provider: string; reason: string }) =>
     log.info(fields, 'a push token is not known any more and was forgotten'),
   webhookRoundFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'delivering webhooks failed'),

@@ -104,7 +104,7 @@ const webhooksOf = ({ counter, gauge }: Define) => ({
   deadDeliveries: counter('pawl_webhook_deliveries_dead_total', 'Messages given up after their last attempt', ['webhook']),
   droppedPushes: counter(
     'pawl_push_dropped_total',
-    'Pushes that were not sent, or to nobody. reason: over (nobody needs it any more), no_device, or forgotten (the provider does not know the token)',
+    'Pushes that were not sent, or to nobody. reason: over (nobody needs it any more), no_device, forgotten (the provider does not know the token), or refused (for good)',
     ['provider', 'reason'],
   ),
   waitingDeliveries: gauge('pawl_webhook_deliveries_waiting', 'Messages that wait, up to 10000', ['webhook']),

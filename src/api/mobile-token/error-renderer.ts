@@ -30,7 +30,6 @@ export const rendering = {
   ENCRYPTION_FAILED: { status: 400, code: 'ERR_ENCRYPTION', message: 'The envelope does not open' },
   ACTIVATION_CODE_FAILED: { status: 400, code: 'ACTIVATION_CODE_FAILED', message: 'No code is given for that application' },
   INBOX_REFUSED: { status: 400, code: 'INBOX_FAILED', message: 'No such message' },
-  ENCRYPTION_FAILED: { status: 400, code: 'ERR_ENCRYPTION', message: 'The request is not encrypted as it must be' },
   CONFIGURATION_FAILED: { status: 400, code: 'ERR_CONFIG', message: 'No such OpenID provider' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'Service unavailable' },
   INTERNAL: generic,

@@ -140,7 +140,7 @@ async function renderOffline(call: PageCall, { userId }: Answer, offline: Offlin
     return card(
       'Without a connection',
       html`<p>The phone scans a QR code and shows a password of two groups of eight digits, which approves the operation.</p>
-      ${actionForm(call, 'qr', 'Make a QR code', { tone: 'plain', fields: await choosePhone(call, userId) })}`,
+      ${actionForm(call, 'qr', 'Make a QR code', { tone: 'plain', fields: userId !== undefined && (await choosePhone(call, userId)) })}`,
     )
   }
   return card(

@@ -29,8 +29,8 @@ export interface PushDelivery {
   readonly payload: string
 }
 
-/** Why a push is taken out of the outbox without having been sent. */
-export type Dropped = 'over' | 'no_device' | 'forgotten'
+/** Why a push is taken out of the outbox though nobody was told. */
+export type Dropped = 'over' | 'no_device' | 'forgotten' | 'refused'
 
 export type PushResult = PushFailure | { readonly received: number } | { readonly dropped: Dropped }
 
@@ -70,9 +70,11 @@ async function attempt(
   const message = { deliveryId, collapseId: objectId, until: parsed.until, data }
   try {
     const outcome = await wait(sender.send(message, { token, environment: target.environment }))
-    return 'reason' in outcome && outcome.isGone === true
-      ? await forget(parts, { provider, activationId, target }, outcome)
-      : outcome
+    if (!('reason' in outcome)) return outcome
+    if (outcome.isGone === true) return await forget(parts, { provider, activationId, target }, outcome)
+    if (outcome.isFinal !== true) return outcome
+    parts.events.pushRefused({ activationId, provider, reason: outcome.reason })
+    return { dropped: 'refused' }
   } catch (error) {
     if (error instanceof OutboundError) return { reason: error.message }
     throw error

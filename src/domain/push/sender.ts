@@ -17,7 +17,7 @@ export interface PushFailure {
   readonly retryAfter?: string | undefined
   /** It concerns this push, and says nothing of others. */
   readonly isOfOne?: boolean
-  /** It would be refused again. */
+  /** It would be refused again, and says nothing of others. */
   readonly isFinal?: boolean
   /** The provider does not know the token any more. */
   readonly isGone?: boolean

@@ -31,8 +31,6 @@ export interface Failure {
   readonly waitMs?: number | undefined
   /** It concerns this message, and says nothing of the receiver. */
   readonly isOfOne?: boolean
-  /** It would be refused again. */
-  readonly isFinal?: boolean
 }
 
 /** Sends a message and waits for the answer, 10 s at most. It throws nothing: what went wrong is the failure. */

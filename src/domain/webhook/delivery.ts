@@ -76,8 +76,8 @@ async function findSending(
         wait ?? ((answer) => answer),
       )
       if (!('reason' in result)) return result
-      const { retryAfter, isOfOne = false, isFinal = false, reason } = result
-      return { reason, isOfOne, isFinal, waitMs: parseRetryAfter(retryAfter, parts.platform.now()) }
+      const { retryAfter, isOfOne = false, reason } = result
+      return { reason, isOfOne, waitMs: parseRetryAfter(retryAfter, parts.platform.now()) }
     }
   const webhook = await findWebhook(parts.db, webhookId)
   return (
@@ -137,11 +137,10 @@ async function recordFailures(parts: DeliveryParts, webhookId: string, lease: Le
 /** When a delivery is tried again; null for never. */
 function schedule(
   { platform, settings }: DeliveryParts,
-  { delivery, failure: { reason, waitMs = 0, isFinal = false } }: Failed,
+  { delivery, failure: { reason, waitMs = 0 } }: Failed,
   lease: Lease,
   at: Date,
 ): { attempts: number; nextAttemptAt: Date | null; reason: string } {
-  if (isFinal) return { attempts: delivery.attempts + 1, nextAttemptAt: null, reason }
   // An attempt ahead of its schedule, because the receiver may be back, costs the delivery nothing.
   if (lease.at < delivery.scheduledAt) return { attempts: delivery.attempts, nextAttemptAt: delivery.scheduledAt, reason }
   const attempts = delivery.attempts + 1

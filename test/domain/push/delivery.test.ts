@@ -389,8 +389,10 @@ describe('a push that was not taken', () => {
     apns.answerWith(() => ({ status: 400, json: { reason: 'DeviceTokenNotForTopic' } }))
     await world.operation(userId)
     await deliver()
-    const rows = await world.db.selectFrom('webhook_delivery').select(['status', 'last_error', 'attempts']).execute()
-    expect(rows).toEqual([{ status: 'DEAD', last_error: 'HTTP 400 DeviceTokenNotForTopic', attempts: 1 }])
+    expect(apns.received).toHaveLength(1)
+    expect(await waiting()).toBe(0)
+    expect(world.log()).toContain('"reason":"HTTP 400 DeviceTokenNotForTopic"')
+    expect(await metric('pawl_push_dropped_total{provider="apns",reason="refused"}')).toBe(1)
   })
 })
 
