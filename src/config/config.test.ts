@@ -499,6 +499,47 @@ describe('secrets', () => {
   })
 })
 
+describe('pushes', () => {
+  const pem = `-----BEGIN PRIVATE KEY-----\n${'A'.repeat(64)}\n-----END PRIVATE KEY-----`
+  const apns = {
+    PAWL_APNS_KEY: pem,
+    PAWL_APNS_KEY_ID: 'ABC123DEFG',
+    PAWL_APNS_TEAM_ID: 'TEAM567890',
+    PAWL_APNS_TOPIC: 'com.bank',
+  }
+  const account = { project_id: 'bank', client_email: 'pusher@bank.iam.gserviceaccount.com', private_key: pem }
+
+  test('credentials of Apple are given together or not at all', () => {
+    expect(parse(apns)).toMatchObject({ secrets: { apnsKey: pem }, config: { apnsTopic: 'com.bank' } })
+    const { PAWL_APNS_KEY: _key, PAWL_APNS_KEY_ID: _id, ...rest } = apns
+    const given = 'PAWL_APNS_TEAM_ID and PAWL_APNS_TOPIC'
+    expect(problemsOf(rest)).toEqual([
+      `PAWL_APNS_KEY: needed together with ${given}`,
+      `PAWL_APNS_KEY_ID: needed together with ${given}`,
+    ])
+  })
+
+  test('a service account is the JSON file of Google', () => {
+    const read = (change: object) => ({ PAWL_FCM_SERVICE_ACCOUNT: JSON.stringify({ ...account, ...change }) })
+    expect(parse(read({})).secrets.fcmServiceAccount).toEqual({
+      projectId: 'bank',
+      clientEmail: account.client_email,
+      privateKey: pem,
+      tokenUrl: 'https://oauth2.googleapis.com/token',
+    })
+    const wrong = [
+      { project_id: '../x' },
+      { client_email: undefined },
+      { private_key: 'a secret' },
+      { token_uri: 'http://example.com/token' },
+    ]
+    for (const change of wrong)
+      expect(problemsOf(read(change))).toEqual(['PAWL_FCM_SERVICE_ACCOUNT: not the JSON file of a service account'])
+    expect(problemsOf({ PAWL_FCM_SERVICE_ACCOUNT: '{"private_key":' })).toHaveLength(1)
+    expect(problemsOf({ ...apns, PAWL_APNS_KEY: 'a secret' })).toEqual(['PAWL_APNS_KEY: not the text of a .p8 file from Apple'])
+  })
+})
+
 describe('access tokens', () => {
   const tokens = {
     PAWL_JWT_ISSUER: 'https://login.bank.example',

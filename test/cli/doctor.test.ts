@@ -22,6 +22,7 @@ import { openMigratedInMemory } from '../helpers/app.ts'
 import { createCertificate } from '../helpers/certificates.ts'
 import { runCli } from '../helpers/cli.ts'
 import { findQuietPort } from '../helpers/ports.ts'
+import { startApns, startFcm } from '../helpers/push-providers.ts'
 import { expectOk, startWorld, type World } from '../helpers/world.ts'
 
 const KEY = Buffer.alloc(32, 7)
@@ -140,6 +141,21 @@ test('an installation in order has nothing broken, and every check is there', as
     'logins',
   ]
   expect(findings.map(({ check }) => check)).toEqual([...checks, 'server', 'public URL'])
+})
+
+test('providers of pushes that take the credentials are in order', async () => {
+  const [apns, fcm] = [await startApns(), await startFcm()]
+  apns.answerWith(() => ({ status: 400, json: { reason: 'BadDeviceToken' } }))
+  try {
+    const findings = await withEnv({ ...apns.env, ...fcm.env })
+    const says = findings.filter(({ check }) => check === 'push').map((finding) => `${finding.state}: ${finding.says}`)
+    expect(says).toEqual(['ok: Apple takes the credentials', 'ok: Google takes the credentials'])
+    // The push that is sent to find out is one for no phone.
+    expect(apns.received.map(({ token }) => token)).toEqual(['0'.repeat(64)])
+    expect(fcm.received).toEqual([])
+  } finally {
+    await Promise.all([apns.close(), fcm.close()])
+  }
 })
 
 test('who may derive keys is said by name', async () => {
@@ -369,6 +385,45 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     says: /^web of app: login\.bank\.example takes no connection \(connect ECONNREFUSED\)$/,
     todo: /reach the provider/,
     find: () => findWith(insertProvider, { connect: async () => Promise.reject(new Error('connect ECONNREFUSED')) }),
+  },
+  'credentials that Apple does not take': {
+    check: 'push',
+    says: /^Apple does not take the credentials: HTTP 403 InvalidProviderToken$/,
+    todo: /PAWL_APNS_KEY_ID/,
+    find: async () => {
+      const apns = await startApns()
+      return withEnv({ ...apns.env, PAWL_APNS_TEAM_ID: 'ANOTHER000' }).finally(apns.close)
+    },
+  },
+  'an account that Google gives no access token': {
+    check: 'push',
+    says: /^Google does not take the credentials: no access token: 127\.0\.0\.1:\d+ answered HTTP 400 invalid_grant$/,
+    todo: /PAWL_FCM_SERVICE_ACCOUNT/,
+    find: async () => {
+      const fcm = await startFcm()
+      fcm.answerTokenWith({ status: 400, json: { error: 'invalid_grant' } })
+      return withEnv(fcm.env).finally(fcm.close)
+    },
+  },
+  'a key for pushes that is none': {
+    check: 'push',
+    says: /^PAWL_APNS_KEY: not a private key of P-256$/,
+    todo: /PUSH\.md/,
+    find: async () => {
+      const [apns, fcm] = [await startApns(), await startFcm()]
+      const { private_key: key } = JSON.parse(fcm.env['PAWL_FCM_SERVICE_ACCOUNT'] ?? '') as { private_key: string }
+      return withEnv({ ...apns.env, PAWL_APNS_KEY: key }).finally(() => Promise.all([apns.close(), fcm.close()]))
+    },
+  },
+  'a provider of pushes that is not reached': {
+    check: 'push',
+    says: /refuses connections/,
+    todo: /let this machine reach it/,
+    find: async () => {
+      const apns = await startApns()
+      await apns.close()
+      return withEnv(apns.env)
+    },
   },
   'no server': {
     check: 'server',

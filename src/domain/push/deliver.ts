@@ -9,7 +9,7 @@ import type { PushProvider } from '../../storage/webhook/push-providers.ts'
 import { places, unlessAltered } from '../secrets/secrets.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import { composeData, type PushPayload } from './message.ts'
-import type { PushFailure, PushSender } from './sender.ts'
+import type { PushAddress, PushFailure, PushOutcome, PushSender } from './sender.ts'
 import type { PushSenders } from './senders.ts'
 
 export interface PushParts {
@@ -64,33 +64,44 @@ async function attempt(
   if (target === undefined) return { dropped: 'no_device' }
   // Its end has a push of its own.
   if (parsed.event === 'created' && target.status !== 'PENDING') return { dropped: 'over' }
-  const token = openToken(parts, activationId, target)
-  if (token === undefined) return { dropped: 'no_device' }
-  const data = composeData(objectId, parsed)
-  const message = { deliveryId, collapseId: objectId, until: parsed.until, data }
-  try {
-    const outcome = await wait(sender.send(message, { token, environment: target.environment }))
-    if (!('reason' in outcome)) return outcome
-    if (outcome.isGone === true) return await forget(parts, { provider, activationId, target }, outcome)
-    if (outcome.isFinal !== true) return outcome
-    parts.events.pushRefused({ activationId, provider, reason: outcome.reason })
-    return { dropped: 'refused' }
-  } catch (error) {
-    if (error instanceof OutboundError) return { reason: error.message }
-    throw error
-  }
+  const message = { deliveryId, collapseId: objectId, until: parsed.until, data: composeData(objectId, parsed) }
+  const outcome = await send(parts, { provider, activationId, target }, (address) => wait(sender.send(message, address)))
+  if (!('reason' in outcome)) return outcome
+  if (outcome.isGone === true) return forget(parts, { provider, activationId, target }, outcome)
+  if (outcome.isFinal !== true) return outcome
+  parts.events.pushRefused({ activationId, provider, reason: outcome.reason })
+  return { dropped: 'refused' }
 }
 
-const openToken = ({ recordKeys }: PushParts, activationId: string, target: PushTarget): string | undefined => {
-  const { applicationId, userId, pushToken } = target
-  const opened = unlessAltered(() => recordKeys.open(places.pushToken({ activationId, applicationId, userId }), pushToken))
-  return opened && fromUtf8(opened)
+interface Addressed {
+  readonly provider: PushProvider
+  readonly activationId: string
+  readonly target: PushTarget
+}
+
+/** Opens the token and sends. A token that was altered leads nowhere. */
+async function send(
+  { recordKeys, events }: PushParts,
+  { provider, activationId, target }: Addressed,
+  to: (address: PushAddress) => Promise<PushOutcome>,
+): Promise<PushOutcome | { readonly dropped: Dropped }> {
+  const { applicationId, userId, pushToken, environment } = target
+  try {
+    const place = places.pushToken({ activationId, applicationId, userId })
+    const opened = unlessAltered(() => recordKeys.open(place, pushToken))
+    return opened === undefined ? { dropped: 'no_device' } : await to({ token: fromUtf8(opened), environment })
+  } catch (error) {
+    if (error instanceof OutboundError) return { reason: error.message }
+    // A token that does not open concerns this phone alone: it waits like any that is refused, and the others go on.
+    events.webhookUnusable({ webhookId: provider, err: error })
+    return { reason: 'the push could not be made, see the log', isOfOne: true }
+  }
 }
 
 /** Forgets the token that was sent to. One that was registered since is tried in its place. */
 async function forget(
   { db, events }: PushParts,
-  { provider, activationId, target }: { provider: PushProvider; activationId: string; target: PushTarget },
+  { provider, activationId, target }: Addressed,
   { goneSince, reason }: PushFailure,
 ): Promise<PushResult> {
   const isOlder = goneSince === undefined || target.registeredAt.getTime() <= goneSince

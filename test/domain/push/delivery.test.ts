@@ -5,6 +5,10 @@ import { runHousekeeping } from '../../../src/domain/housekeeping.ts'
 import { deliverDue } from '../../../src/domain/webhook/delivery.ts'
 import { startWebhookDelivery } from '../../../src/domain/webhook/loop.ts'
 import { insertOperation } from '../../helpers/operations.ts'
+import { inTransaction } from '../../../src/storage/database/database.ts'
+import { deleteUserRows } from '../../../src/storage/user/erasure.ts'
+import { listDueWebhooks } from '../../../src/storage/webhook/deliveries.ts'
+import { enablePushProviders } from '../../../src/storage/webhook/push-providers.ts'
 import { MINUTE, SECOND } from '../../helpers/expectations.ts'
 import { type Holder, type OperationWorld, startOperationWorld } from '../../helpers/operation-world.ts'
 import {
@@ -394,6 +398,62 @@ describe('a push that was not taken', () => {
     expect(world.log()).toContain('"reason":"HTTP 400 DeviceTokenNotForTopic"')
     expect(await metric('pawl_push_dropped_total{provider="apns",reason="refused"}')).toBe(1)
   })
+})
+
+test('where there are no credentials nothing is written, and who has none sends nothing of others', async () => {
+  const { userId } = await pushHolder('apns')
+  const { db, platform } = context()
+  const at = new Date(platform.now())
+  const listDueOf = (providers: readonly string[]) => listDueWebhooks(db, at, providers)
+  await world.operation(userId)
+  expect(await listDueOf([])).toEqual([])
+  expect(await listDueOf(['fcm'])).toEqual([])
+  expect(await listDueOf(['apns', 'fcm'])).toEqual(['apns'])
+  const read = async () => expectOk(await world.bank.call('GET', '/admin/push')).json
+  const figures = { waiting: 0, dead: 0, failuresInRow: 0, lagSeconds: 0, delivered: expect.any(Number) as unknown }
+  try {
+    // As a start does that has them for Google alone, and then one that has none.
+    await enablePushProviders(db, [{ provider: 'fcm', url: fcm.url }], at)
+    expect(await listDueOf(['apns', 'fcm'])).toEqual([])
+    expect(await read()).toEqual({
+      providers: [
+        { ...figures, provider: 'apns', isEnabled: false, waiting: 1 },
+        { ...figures, provider: 'fcm', isEnabled: true },
+      ],
+    })
+    await enablePushProviders(db, [], at)
+    await db.deleteFrom('webhook_delivery').execute()
+    await world.operation(userId)
+    const message = { userId, subject: 'a subject', summary: 'a summary', body: 'a body' }
+    expectOk(await world.bank.call('POST', '/inbox/messages', message))
+    expect(await waiting()).toBe(0)
+  } finally {
+    const both = [apns, fcm].map(({ url }, i) => ({ provider: i === 0 ? 'apns' : 'fcm', url }) as const)
+    await enablePushProviders(db, both, at)
+  }
+  // Providers are none of the webhooks that administrators have.
+  expect(expectOk(await world.bank.call('GET', '/admin/webhooks')).json).toEqual({ webhooks: [] })
+  for (const [method, path] of [
+    ['GET', ''],
+    ['DELETE', ''],
+    ['GET', '/deliveries'],
+    ['POST', '/test'],
+  ] as const) {
+    const reply = await world.bank.call(method, `/admin/webhooks/apns${path}`)
+    expect(reply.text).toContain('there is no webhook apns')
+  }
+  expect(await read()).toMatchObject({ providers: [{ isEnabled: true }, { isEnabled: true }] })
+})
+
+test('an erasure of the user leaves no push', async () => {
+  const { userId } = await pushHolder('apns')
+  const message = { userId, subject: 'a subject', summary: 'a summary', body: 'a body' }
+  expectOk(await world.bank.call('POST', '/inbox/messages', message))
+  await world.operation(userId)
+  expect(await waiting()).toBe(2)
+  expectOk(await world.bank.remove(userId))
+  await inTransaction(context().db, (tx) => deleteUserRows(tx, userId, 'nobody'))
+  expect(await waiting()).toBe(0)
 })
 
 describe('credentials', () => {
