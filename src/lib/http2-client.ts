@@ -58,7 +58,9 @@ export function createHttp2Client(origin: string, timeoutMs: number): Http2Clien
       })
     } catch (error) {
       if (error instanceof OutboundError) throw error
-      throw new OutboundError(`${origin} ${describeConnectionFailure(error)}`, { cause: error })
+      // A stream that has no connection names why in its cause.
+      const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+      throw new OutboundError(`${origin} ${describeConnectionFailure(cause)}`, { cause })
     } finally {
       clearTimeout(timer)
     }
