@@ -53,8 +53,8 @@ begin
   select gen_random_uuid()::text, w.webhook_id, new.operation_id, null, json_strip_nulls(json_build_object('event', event,
     'applicationId', new.application_id, 'userId', new.user_id, 'operationType', new.operation_type, 'template', new.template_name,
     'templateRevisionId', new.template_revision_id, 'language', new.language, 'parameters', new.parameters, 'additionalData', new.additional_data,
-    'activationFlag', new.activation_flag, 'status', new.status, 'statusReason', new.status_reason, 'data', new.data,
-    'failureCount', new.failure_count, 'maxFailureCount', new.max_failure_count, 'signatureTypes', new.signature_types,
+    'activationFlag', new.activation_flag, 'registrationId', new.activation_id, 'status', new.status, 'statusReason', new.status_reason,
+    'data', new.data, 'failureCount', new.failure_count, 'maxFailureCount', new.max_failure_count, 'signatureTypes', new.signature_types,
     'externalId', new.external_id, 'timestampCreated', ${milliseconds('new.created_at')},
     'timestampExpires', ${milliseconds('new.expires_at')}, 'timestampFinalized', ${milliseconds('new.finalized_at')}
   ))::text, clock_timestamp()
@@ -64,7 +64,7 @@ begin
     'operationType', new.operation_type,
     'until', case event when 'created' then ${milliseconds('new.expires_at')} else ${newsUntil('1 hour')} end
   )::text, clock_timestamp()
-  from webhook w cross join lateral push_recipients(new.application_id, new.user_id, null) r
+  from webhook w cross join lateral push_recipients(new.application_id, new.user_id, new.activation_id) r
   where w.application_id is null and w.kind = 'PUSH' and w.is_enabled and r.platform = w.webhook_id and event <> 'failed_attempt';
   return null;
 end $$`,
