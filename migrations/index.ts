@@ -39,6 +39,7 @@ import * as operationsOfOneDevice from './0036_operations-of-one-device.ts'
 import * as transfers from './0039_transfers.ts'
 import * as oidcProviders from './0038_oidc-providers.ts'
 import * as push from './0037_push.ts'
+import * as offlineChallenges from './0040_offline-challenges.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -80,4 +81,5 @@ export const migrations: Record<string, Migration> = {
   '0039_transfers': transfers,
   '0038_oidc-providers': oidcProviders,
   '0037_push': push,
+  '0040_offline-challenges': offlineChallenges,
 }

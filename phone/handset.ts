@@ -4,6 +4,7 @@ import { isEcdsa, type PhoneVersion, unb64 } from './v3/crypto.ts'
 import type { Dialect } from './header.ts'
 import { type HttpReply, member, send } from './http.ts'
 import type { OidcConfig } from './oidc.ts'
+import { type OfflineCovered, type OfflineText, splitOfflineText } from './offline-text.ts'
 import { type OperationQr, SIGNED_CALLS, TOKEN_PATHS } from './operations.ts'
 import { hideKey, type HiddenKey, revealKey } from './password.ts'
 import type { Prepared } from './v3/state.ts'
@@ -93,6 +94,9 @@ export interface Generation {
   readonly takeKnowledge: () => Uint8Array
   readonly scan: (text: string) => OperationQr
   readonly computeOtp: (qr: OperationQr, proof: Proof) => string
+  /** Whether a text was made for this activation. */
+  readonly isForThisPhone: (text: OfflineText) => boolean
+  readonly answerOffline: (covered: OfflineCovered, proof: Proof) => string
   readonly prepareCode: (request: SignedRequest, proof: Proof) => Prepared<unknown>
   /** An encrypted request, in activation scope with the generic label; with a proof it is signed as well, over its plaintext. */
   readonly prepareEncrypted: (request: EncryptedRequest, proof: Proof | undefined) => Promise<Prepared<unknown>>
@@ -227,6 +231,18 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
       persist()
       return otp
     },
+    /** Reads a text over free data. Throws when neither this activation nor its application has signed it. */
+    scanFree: (text: string, hasTotp: boolean): OfflineText => {
+      const read = splitOfflineText(text, hasTotp)
+      const isOfMaster = read.kind === '0' && isSignedByMaster(identity.app, read.head, read.proof)
+      if (!isOfMaster && !generation.isForThisPhone(read)) throw new Error('the QR code was not made for this phone')
+      return read
+    },
+    answerOffline: (covered: OfflineCovered, unlock: Unlock): string => {
+      const otp = generation.answerOffline(covered, proofOf(unlock))
+      persist()
+      return otp
+    },
     /** A request with a code, which counts as sent. */
     sign: (request: SignedRequest, unlock: Unlock | undefined): Prepared<unknown> => {
       const prepared = generation.prepareCode(request, unlock === undefined ? possession : proofOf(unlock))
@@ -279,12 +295,17 @@ const okOf = (reply: HttpReply): unknown => {
 export function readActivationCode(text: string, app: HandsetApp): string {
   const [code = '', signature] = text.trim().split('#')
   if (signature === undefined) return code
-  const bytes = unb64(signature)
+  if (!isSignedByMaster(app, code, unb64(signature))) throw new Error('the QR code is not signed by the server of this application')
+  return code
+}
+
+/** Whether a master key of the application has signed a text. */
+function isSignedByMaster(app: HandsetApp, text: string, signature: Uint8Array): boolean {
   const sdk = app.mobileSdkConfig === undefined ? undefined : readSdkConfiguration(app.mobileSdkConfig)
   const p256 = app.masterPublicKey === undefined ? sdk?.p256 : unb64(app.masterPublicKey)
-  const message = Buffer.from(code)
-  const isSigned =
-    (p256 !== undefined && isEcdsa(p256, message, bytes)) || (sdk !== undefined && isEs384(sdk.p384, message, bytes, 'der'))
-  if (!isSigned) throw new Error('the QR code is not signed by the server of this application')
-  return code
+  const message = Buffer.from(text)
+  return (
+    (p256 !== undefined && isEcdsa(p256, message, signature)) ||
+    (sdk !== undefined && isEs384(sdk.p384, message, signature, 'der'))
+  )
 }

@@ -2,6 +2,7 @@
 // inbox (mobile-token §4, §7, §8; v3 §15). Written from the specification, apart from the server.
 import { prepareSigned, serverTime, tokenHeader } from './v3/channel.ts'
 import type { PhoneKeys } from './v3/crypto.ts'
+import { bodyOfOffline, type OfflineCovered, type OfflineText } from './offline-text.ts'
 import { bytesOf, computeSignature, isEcdsa, nextCtrData, signedData, unb64 } from './v3/crypto.ts'
 import type { PhoneContext, PhoneFactors, PhoneToken, Prepared, SignOptions } from './v3/state.ts'
 import { accepted, keysOf } from './v3/state.ts'
@@ -94,7 +95,19 @@ export const bindOperations = (phone: PhoneContext) => ({
   /** Reads a QR code as the SDKs do; throws when they would refuse it. */
   scanOperation: (text: string) => scanOperation(text, phone.state.serverPublicKey),
   /** The one-time password for a scanned operation, two groups of eight digits; the counter moves. */
-  computeOtp: (qr: OperationQr, options?: SignOptions) => computeOtp(phone, qr, options),
+  computeOtp: (qr: OperationQr, options?: SignOptions) => answerOffline(phone, coveredOf(qr), options),
+  /** Whether the proof of a QR text is of the server key of this activation. */
+  isForThisPhone: ({ kind, head, proof }: OfflineText) =>
+    kind === '1' && isEcdsa(phone.state.serverPublicKey, bytesOf(head), proof),
+  /** The same password for free data of the bank. */
+  answerOffline: (covered: OfflineCovered, options?: SignOptions) => answerOffline(phone, covered, options),
+})
+
+const coveredOf = ({ operationId, data, nonce, totp }: OperationQr): OfflineCovered => ({
+  resourceId: '/operation/authorize/offline',
+  body: `${operationId}&${data}`,
+  nonce,
+  totp,
 })
 
 async function prepareTokenCall(
@@ -146,12 +159,11 @@ function scanOperation(text: string, serverPublicKey: Uint8Array): OperationQr {
   return { operationId, title, message, data, flags, totp: lines.length > 7 ? totp : undefined, nonce }
 }
 
-function computeOtp({ state }: PhoneContext, qr: OperationQr, options: SignOptions = {}): string {
+function answerOffline({ state }: PhoneContext, covered: OfflineCovered, options: SignOptions = {}): string {
   const { factors = 'possession_knowledge', wrongKeys = {} } = options
   const own: PhoneKeys = { ...keysOf(state), ...wrongKeys }
   const keys = factors.split('_').map((factor) => own[factor as Extract<PhoneFactors, 'possession' | 'knowledge' | 'biometry'>])
-  const body = bytesOf([qr.operationId, qr.data, ...(qr.totp === undefined ? [] : [qr.totp])].join('&'))
-  const signed = signedData('POST', '/operation/authorize/offline', unb64(qr.nonce), body, 'offline')
+  const signed = signedData('POST', covered.resourceId, unb64(covered.nonce), bytesOf(bodyOfOffline(covered)), 'offline')
   // Whatever the version of the phone, one-time passwords are decimal, as all codes of 3.0 are.
   const otp = computeSignature('3.0', keys, state.ctrData, signed)
   state.ctrData = nextCtrData(state.ctrData)

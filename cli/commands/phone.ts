@@ -103,11 +103,23 @@ const reject = command({
 
 const offline = command({
   name: 'offline',
-  summary: 'Computes the one-time password for the QR code of an operation, without a connection',
+  summary: 'Computes the one-time password for the QR code of an operation or of free data, without a connection',
+  more: 'With --resource-id and --body the text is free data of the bank (docs/OFFLINE.md), else it is an operation.',
   words: { '[text]': 'the text of the QR code, lines apart by \\n; without it and without a picture it is read from stdin' },
-  options: { ...OPTIONS, ...PICTURE, ...BIOMETRY },
-  examples: ['phone offline <qr.txt', 'phone offline --picture qr.png'],
-  run: async ({ words: [given], values, terminal }) => (await work()).offline(given, values, terminal),
+  options: {
+    ...OPTIONS,
+    ...PICTURE,
+    ...BIOMETRY,
+    resourceId: text('ID', 'of free data: what the code is for'),
+    body: text('TEXT', 'of free data: what the code covers'),
+    proximity: flag('of free data: the text has the password of a proximity check'),
+  },
+  examples: [
+    'phone offline <qr.txt',
+    'phone offline --picture qr.png',
+    `phone offline --resource-id /cash --body 'cashier-7&200 EUR' <qr.txt`,
+  ],
+  run: async ({ words: [given], values, terminal }) => (await import('../phone/offline.ts')).offline(given, values, terminal),
 })
 
 const sign = command({

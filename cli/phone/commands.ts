@@ -20,7 +20,7 @@ import { layOutTable } from '../output.ts'
 import { logIn } from './login.ts'
 import { readSdk } from './sdk.ts'
 import { readPicture } from './picture.ts'
-import { drawOperation, drawScanned, quote } from './screen.ts'
+import { drawOperation, quote } from './screen.ts'
 import { openPhones, type PhoneValues, readPassword, readUnlock, type Session, toFault, withPhone } from './session.ts'
 
 const VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0'] as const
@@ -199,21 +199,6 @@ function decide(
     return { json: { [done]: meant.map((one) => one.id) }, text: lines.length === 0 ? 'Nothing waits.\n' : lines.join('') }
   })
 }
-
-/** The one-time password for the QR code of an operation. */
-export const offline = (
-  given: string | undefined,
-  values: PhoneValues & { picture: string | undefined; biometry: boolean },
-  terminal: Terminal,
-): Promise<Answer> =>
-  withPhone(values, terminal, async ({ phone }) => {
-    const text =
-      values.picture === undefined ? (given ?? (await terminal.readInput()).replace(/\r?\n$/, '')) : readPicture(values.picture)
-    const qr = phone.scan(text.replaceAll(String.raw`\n`, '\n'))
-    const otp = phone.computeOtp(qr, await readUnlock(values.biometry, terminal))
-    const { operationId, nonce, title, message, data } = qr
-    return { json: { operationId, title, message, data, otp, nonce }, text: `${drawScanned(qr)}${otp}\n` }
-  })
 
 export interface SignValues extends PhoneValues {
   readonly body: string | undefined

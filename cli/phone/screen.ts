@@ -17,6 +17,9 @@ export function drawOperation({ formData: { title, message, attributes = [] } }:
 /** A QR code has title, message and the signed data alone; phones take the data apart. */
 export const drawScanned = ({ title, message, data }: OperationQr): string => frame([title, message, data])
 
+/** What a QR code of free data says. */
+export const drawFree = (data: string): string => frame(data.split('\n'))
+
 function frame(given: readonly string[]): string {
   const lines = given.map(printable)
   const width = Math.max(...lines.map((line) => line.length))

@@ -44,6 +44,8 @@ export function createGenerationOf3({ url, dialect, version, app }: HandsetIdent
     },
     scan: phone.scanOperation,
     computeOtp: (qr, proof) => phone.computeOtp(qr, proof),
+    isForThisPhone: phone.isForThisPhone,
+    answerOffline: phone.answerOffline,
     prepareCode: (request, proof) => phone.prepareSigned({ ...request, ...proof }),
     prepareEncrypted: ({ path, resourceId, plaintext }, proof) =>
       proof === undefined

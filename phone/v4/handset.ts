@@ -1,4 +1,5 @@
 // The phone of its user in protocol 4.0, in any of the three algorithms, and the way there from 3.3 (v4 §10).
+import { b64 } from '../v3/crypto.ts'
 import { DEVICE, opening, STATES } from '../v3/handset.ts'
 import { type Generation, type HandsetIdentity, layer1Of } from '../handset.ts'
 import { NO_BODY } from '../http.ts'
@@ -34,6 +35,8 @@ export function createGenerationOf4(identity: HandsetIdentity, given?: V4PhoneSt
     scan: (text) => scan(phone, text),
     computeOtp: ({ operationId, data, nonce, totp }, proof) =>
       phone.typeOtp({ operationId, operationData: data, nonce, ...(totp !== undefined && { totp }), ...proof }),
+    isForThisPhone: ({ head, proof }) => phone.isPersonalized(`${head}${b64(proof)}`),
+    answerOffline: phone.answerOffline,
     prepareCode: (request, proof) => phone.prepareSigned({ ...request, ...proof }),
     prepareEncrypted: ({ path, resourceId, plaintext }, proof) =>
       proof === undefined

@@ -4,6 +4,7 @@ import { v4DeviceSigners } from '../device-signature.ts'
 import type { HttpReply } from '../http.ts'
 import { member, send } from '../http.ts'
 import { OIDC_CONFIG_PATH } from '../oidc.ts'
+import { bodyOfOffline, type OfflineCovered } from '../offline-text.ts'
 import { b64, bytesOf, signedData, unb64 } from '../v3/crypto.ts'
 import type { Prepared } from '../v3/state.ts'
 import { accepted, parseObject } from '../v3/state.ts'
@@ -123,7 +124,10 @@ function bindPhone(phone: V4PhoneContext) {
     adopt: (keys: Partial<Record<'knowledge' | 'biometry', Uint8Array>>) => {
       state.keys = { ...v4KeysOf(state), ...keys }
     },
-    typeOtp: (request: OfflineRequest) => typeOtp(phone, request),
+    typeOtp: ({ operationId, operationData, ...request }: OfflineRequest) =>
+      answerOffline(phone, { ...request, resourceId: '/operation/authorize/offline', body: `${operationId}&${operationData}` }),
+    /** The same password for free data of the bank. */
+    answerOffline: (covered: OfflineCovered, options?: V4OfflineOptions) => answerOffline(phone, { ...covered, ...options }),
     isPersonalized: (payload: string) => isPersonalized(phone, payload),
     /** Keys that sign for the device. */
     deviceSigners: () => v4DeviceSigners(options.algorithm, state.device),
@@ -337,21 +341,22 @@ async function prepareUpgradeStart(phone: V4PhoneContext, authorize: Authorize, 
   return prepared
 }
 
-export interface OfflineRequest extends V4SignOptions {
+interface V4OfflineOptions extends V4SignOptions {
+  readonly length?: number
+}
+
+export interface OfflineRequest extends V4OfflineOptions {
   readonly operationId: string
   readonly operationData: string
   /** Base64 text of the QR code. */
   readonly nonce: string
   readonly totp?: string
-  readonly length?: number
 }
 
 /** What the user types (v4 §11.1); the counter moves. */
-function typeOtp(phone: V4PhoneContext, request: OfflineRequest): string {
-  const { operationId, operationData, nonce, totp, length = 8 } = request
-  const body = bytesOf([operationId, operationData, ...(totp === undefined ? [] : [totp])].join('&'))
-  const data = signedData('POST', '/operation/authorize/offline', unb64(nonce), body, 'offline')
-  const otp = offlineCode(v4FactorKeys(phone, request), phone.state.ctrData, data, length)
+function answerOffline(phone: V4PhoneContext, request: OfflineCovered & V4OfflineOptions): string {
+  const data = signedData('POST', request.resourceId, unb64(request.nonce), bytesOf(bodyOfOffline(request)), 'offline')
+  const otp = offlineCode(v4FactorKeys(phone, request), phone.state.ctrData, data, request.length ?? 8)
   moveV4Counter(phone, 1)
   return otp
 }

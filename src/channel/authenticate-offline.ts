@@ -7,7 +7,9 @@ import type { CodeMatch, Factors, OfflineMatch, Protocol } from '../protocol/pro
 import { OFFLINE_RESOURCE_ID } from '../protocol/wire/offline.ts'
 import { type ActivationRow, findActivation, type ReadActivationRow } from '../storage/activation/find.ts'
 import type { Tx } from '../storage/database/database.ts'
+import type { UniqueValue } from '../storage/activation/unique-values.ts'
 import type { LockedOperation } from '../storage/operation/operations.ts'
+import type { DoorVerdict } from '../storage/request/door-verdicts.ts'
 import type { ChannelParts } from './parts.ts'
 import { activationKeysOf, ctrDataOf, serverKeysOf } from './secrets.ts'
 import {
@@ -110,6 +112,8 @@ export interface OfflineAttempt {
   readonly otp: string
   readonly componentLength: number
   readonly isBiometryAllowed: boolean
+  /** False where biometry alone is enough. */
+  readonly isKnowledgeAllowed?: boolean
   /** Candidates of the proximity check; undefined without it. */
   readonly totps: readonly string[] | undefined
 }
@@ -122,6 +126,19 @@ export interface OfflineQuestion {
   readonly verifiedBy: string
   readonly source: string
   readonly eventData: string
+  /** What a right password uses up. */
+  readonly use?: UniqueValue
+  /** Throws where the same was asked before; called when another request changed the activation meanwhile. */
+  readonly refuseKnown?: () => Promise<void>
+  /** What is kept beside an outcome that moves or counts. */
+  readonly keep?: (judged: OfflineVerdict) => DoorVerdict | undefined
+}
+
+/** What such a password was found to be. */
+export interface OfflineVerdict {
+  readonly verdict: CodeVerdict
+  /** Those that made a right one. */
+  readonly factors: Factors | undefined
 }
 
 /** Checks such a password, and makes the outcome durable before it returns. `factors`: those that made a right one. */
@@ -129,8 +146,9 @@ export async function verifyOfflineAtDoor(
   parts: OfflineParts,
   asked: OfflineQuestion,
   attempt: OfflineAttempt,
-): Promise<{ readonly verdict: CodeVerdict; readonly factors: Factors | undefined }> {
-  return await untilSettled('activation', async () => {
+): Promise<OfflineVerdict & { readonly isUsedMeanwhile: boolean }> {
+  return await untilSettled('activation', async (round) => {
+    if (round > 0) await asked.refuseKnown?.()
     const at = new Date(parts.platform.now())
     const row = await findActivation(parts.db, asked.activationId, at)
     const activation = row?.applicationId === asked.applicationId ? row : undefined
@@ -147,14 +165,18 @@ export async function verifyOfflineAtDoor(
       verifiedBy: asked.verifiedBy,
     }
     const strangersNetwork = activation === undefined ? networkOf(asked.source) : undefined
-    const decision = await composeDecision(parts, activation, judged, audit, { madeUnder: null, strangersNetwork })
-    if (decision === undefined || (await storeDecisionAlone(parts, decision)) === undefined) return undefined
-    noteBlock(parts, decision)
+    const decision = await composeDecision(parts, activation, judged, audit, { madeUnder: null, strangersNetwork, use: asked.use })
+    if (decision === undefined) return undefined
     const { verdict } = decision
+    const told = { verdict, factors: verdict.isRight ? found.move?.factors : undefined }
+    const write = decision.write && { ...decision.write, kept: asked.keep?.(told) }
+    const stored = await storeDecisionAlone(parts, { ...decision, write })
+    if (stored === undefined) return undefined
+    noteBlock(parts, decision)
     const version = String(activation?.protocolVersion ?? 'unknown')
     const result = verdict.isRight ? 'accepted' : verdict.reason
     parts.events.authenticationChecked({ version, type: 'offline', result })
-    return { verdict, factors: verdict.isRight ? found.move?.factors : undefined }
+    return { ...told, isUsedMeanwhile: stored === 'USED_MEANWHILE' }
   })
 }
 
@@ -177,7 +199,9 @@ function findMatch(
   const { otp, resourceId, body, nonce, componentLength, totps } = attempt
   const isBiometryAllowed = attempt.isBiometryAllowed && activation?.isBiometryEnabled !== false
   const request = { otp, resourceId, body, nonceBase64: nonce, componentLength, isBiometryAllowed, totps }
-  return protocol.verifyOfflineOtp(keys, ctrData, request, settings.counterLookAhead)
+  const found = protocol.verifyOfflineOtp(keys, ctrData, request, settings.counterLookAhead)
+  const isLacking = attempt.isKnowledgeAllowed === false && found.move?.factors === 'POSSESSION_KNOWLEDGE'
+  return isLacking ? { move: undefined, isPossessionRight: true } : found
 }
 
 /** However many combinations were tried, it is one attempt; a wrong one is a guess of the phone's holder, or nobody's (v3 §15.2). */
@@ -185,5 +209,6 @@ function judge(activation: ActivationRow, { move, isPossessionRight }: CodeMatch
   const isRight = move !== undefined
   const outcome = decideAuthentication(activation, { valid: isRight, isCounted: isRight || isPossessionRight })
   if (isRight && outcome.valid) return { isRight, move, outcome }
-  return { isRight: false, refusal: 'signature_does_not_match', isGuess: !isRight && isPossessionRight, outcome }
+  const refusal = activation.state === 'ACTIVE' ? 'signature_does_not_match' : 'activation_invalid_state'
+  return { isRight: false, refusal, isGuess: !isRight && isPossessionRight, outcome }
 }

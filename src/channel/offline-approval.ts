@@ -129,28 +129,36 @@ async function decideOffline(
   return 'NONE'
 }
 
-/** The ACTIVE activation that an operation is for, or else that of its user, which must be named where there are several. */
-async function findApprover(
-  { db, platform }: OperationParts,
-  operation: OperationRow,
-  named: string | undefined,
+/**
+ * The ACTIVE activation of a user, in `registrationId` that one. Throws REGISTRATION_NOT_FOUND without one, and REQUEST_INVALID where the user
+ * has several and none is named: the member that would name it is called `member`.
+ */
+export async function findPhone(
+  { db, platform }: Pick<OperationParts, 'db' | 'platform'>,
+  { applicationId, userId }: Pick<OperationRow, 'applicationId' | 'userId'>,
+  registrationId: string | undefined,
+  member: string,
 ): Promise<ReadActivationRow> {
   const at = new Date(platform.now())
-  const { applicationId, userId } = operation
-  const registrationId = named ?? operation.activationId ?? undefined
   const registrations = userId === null ? [] : await findRegistrations(db, applicationId, userId, at)
   const active = registrations.filter(({ state }) => state === 'ACTIVE')
-  if (active.length > 1 && registrationId === undefined) throw unnamedDevice()
+  if (active.length > 1 && registrationId === undefined) throw unnamedDevice(member)
   const one = registrationId === undefined ? active[0] : active.find(({ activationId }) => activationId === registrationId)
   const activation = one && (await findActivation(db, one.activationId, at))
-  if (activation?.state !== 'ACTIVE' || !isOf(operation, activation))
-    throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
+  if (activation?.state !== 'ACTIVE') throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
   return activation
 }
 
-function unnamedDevice(): PawlError {
+/** The phone that approves an operation: the one that it is for, or else that of its user. */
+async function findApprover(parts: OperationParts, operation: OperationRow, named: string | undefined): Promise<ReadActivationRow> {
+  const activation = await findPhone(parts, operation, named ?? operation.activationId ?? undefined, 'registrationId')
+  if (!isOf(operation, activation)) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the operation is for another registration' })
+  return activation
+}
+
+function unnamedDevice(fieldName: string): PawlError {
   const hint = 'must be there: the user has several active registrations, and one phone makes the password'
-  return new PawlError('REQUEST_INVALID', { detail: hint, violations: [{ fieldName: 'registrationId', hint }] })
+  return new PawlError('REQUEST_INVALID', { detail: hint, violations: [{ fieldName, hint }] })
 }
 
 const isBiometryAllowed = ({ signatureTypes }: OperationRow): boolean => signatureTypes.includes('possession_biometry')

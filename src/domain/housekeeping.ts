@@ -15,6 +15,7 @@ import { deleteExpiredTemporaryKeys } from '../storage/application/temporary-key
 import { deleteExpiredUniqueValues } from '../storage/activation/unique-values.ts'
 import { deleteEndedAnswers } from '../storage/request/door-envelopes.ts'
 import { deleteExpiredVerdicts } from '../storage/request/door-verdicts.ts'
+import { deleteExpiredChallenges } from '../storage/request/offline-challenges.ts'
 import { analyzeGrown, vacuumFullest } from '../storage/vacuum.ts'
 import { deleteOldDeliveries } from '../storage/webhook/deliveries.ts'
 import { deleteOutdated, type RetentionSettings } from './retention.ts'
@@ -85,6 +86,7 @@ const TASKS = [
   deleteExpiredTemporaryKeys,
   deleteExpiredUniqueValues,
   deleteExpiredVerdicts,
+  deleteExpiredChallenges,
   deleteEndedAnswers,
   deleteEndedSessions,
   deleteOldFailureCounts,

@@ -63,4 +63,5 @@ export const CHILDREN = [
   'activation_upgrade',
   'push_registration',
   'door_verdict',
+  'offline_challenge',
 ] as const

@@ -15,6 +15,8 @@ export interface DoorCall<Request> {
   readonly username: string
   /** Of the credential. */
   readonly rights: readonly Right[]
+  /** Address of the caller. */
+  readonly source: string
   /** Set where the request may come again. */
   readonly asker: Asker | undefined
   readonly parts: CloudParts
@@ -28,8 +30,9 @@ export interface DoorAnswer {
 }
 
 interface DoorDeclaration<B extends TSchema, R extends TSchema> {
-  /** Last word of the path, and name in metrics. */
+  /** Last word of the path, and name in metrics without `label`. */
   readonly name: string
+  readonly label?: string
   /** First word of the path; `verification` without it. */
   readonly place?: string
   readonly operationId: string
@@ -44,6 +47,7 @@ interface DoorDeclaration<B extends TSchema, R extends TSchema> {
 export function door<B extends TSchema, R extends TSchema>({
   name,
   place = 'verification',
+  label = name,
   judge,
   ...declared
 }: DoorDeclaration<B, R>): AnyCloudEndpoint {
@@ -55,18 +59,18 @@ export function door<B extends TSchema, R extends TSchema>({
     roles: DOOR_ROLES,
     bodyBytesMax: BYTES_MAX,
     headers: KeyHeader,
-    async handle({ caller, body: request, headers, parts }) {
+    async handle({ caller, body: request, headers, source, parts }) {
       const applicationId = await applicationOf({ parts, caller })
       const { username, rights } = caller
       const idempotencyKey = headers['idempotency-key']
       const asker = idempotencyKey === undefined ? undefined : { username, applicationId, idempotencyKey }
-      const answer = await judge({ request, applicationId, username, rights, asker, parts }).catch((error: unknown) => {
+      const answer = await judge({ request, applicationId, username, rights, source, asker, parts }).catch((error: unknown) => {
         if (!(error instanceof RepeatedRequest)) throw error
         return { ...(error.answer as Static<R> & DoorAnswer), isRepeated: true }
       })
       const isGood = answer.isValid ?? answer.isOpened ?? true
       const verdict = isGood ? 'valid' : String(answer.reason).toLowerCase()
-      parts.events.doorAnswered({ door: name, verdict: 'isRepeated' in answer ? 'repeated' : verdict })
+      parts.events.doorAnswered({ door: label, verdict: 'isRepeated' in answer ? 'repeated' : verdict })
       return answer
     },
   })

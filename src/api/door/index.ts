@@ -4,6 +4,8 @@ import { certificateRequest } from './certificate-request.ts'
 import { verificationCode } from './code.ts'
 import { deviceKeys } from './device-keys.ts'
 import { deviceSignature } from './device-signature.ts'
+import { offlineChallenges } from './offline-challenges.ts'
+import { offlineVerification } from './offline-verification.ts'
 import { encryptionOpen } from './open.ts'
 import { encryptionSeal } from './seal.ts'
 import { verificationToken } from './token.ts'
@@ -17,4 +19,6 @@ export const doors: readonly AnyCloudEndpoint[] = [
   deviceSignature,
   certificateRequest,
   deviceKeys,
+  offlineChallenges,
+  offlineVerification,
 ]

@@ -102,8 +102,7 @@ export function readSent(
 ): DeviceRequest {
   const upper = method.toUpperCase()
   if (!METHODS.includes(upper)) throw refuse('method', `must be one of ${METHODS.join(', ')}`)
-  if (RESERVED.some((prefix) => resourceId.startsWith(prefix)))
-    throw refuse('resourceId', `must not begin with ${RESERVED.join(', ')}: these are pawl's own`)
+  refuseReserved(resourceId)
   const bytes = body === undefined ? NO_BODY : parseBase64(body)
   if (bytes === undefined) throw refuse('body', 'must be Base64')
   if (bytes.length > bytesMax) throw refuse('body', `must be Base64 of at most ${bytesMax} bytes`)
@@ -115,6 +114,12 @@ export function readSent(
     query,
     ip: readAddress(client),
   }
+}
+
+/** Throws REQUEST_INVALID for a resource id that is pawl's own. */
+export function refuseReserved(resourceId: string): void {
+  if (RESERVED.some((prefix) => resourceId.startsWith(prefix)))
+    throw refuse('resourceId', `must not begin with ${RESERVED.join(', ')}: these are pawl's own`)
 }
 
 /** The address of the phone. Throws REQUEST_INVALID for a text that is none. */

@@ -28,9 +28,12 @@ export function listProximityOtps(
   { operationId, proximitySeed }: HasProximitySeed,
 ): readonly string[] | undefined {
   if (proximitySeed === null) return undefined
-  const seed = recordKeys.open(places.proximitySeed(operationId), proximitySeed)
-  return computeTotpCandidates({ seed, stepSeconds: STEP_SECONDS, digits: DIGITS }, platform.now() / 1000, EARLIER_STEPS)
+  return listProximityOtpsOf(recordKeys.open(places.proximitySeed(operationId), proximitySeed), platform.now())
 }
+
+/** The same of a seed of 16 bytes. `now`: milliseconds. */
+export const listProximityOtpsOf = (seed: Uint8Array, now: number): readonly string[] =>
+  computeTotpCandidates({ seed, stepSeconds: STEP_SECONDS, digits: DIGITS }, now / 1000, EARLIER_STEPS)
 
 /** Whether the phone's password is one of those accepted now; true without proximity check. */
 export function isNear(

@@ -75,6 +75,8 @@ export const places = {
   }),
   temporaryPrivateKey: place('temporary_key', 'private_key'),
   proximitySeed: place('operation', 'proximity_seed'),
+  /** What is sealed names application and activation itself. */
+  challengeTerms: place('offline_challenge', 'terms'),
   webhookSecret: place('webhook', 'secret'),
   webhookPreviousSecret: place('webhook', 'previous_secret'),
   webhookBasicCredentials: place('webhook', 'basic_credentials'),

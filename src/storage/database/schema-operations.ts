@@ -79,6 +79,16 @@ export interface DoorVerdictTable {
   mac: Bytes
 }
 
+export interface OfflineChallengeTable {
+  challenge_id: string
+  application_id: string
+  activation_id: string | null
+  /** Sealed. */
+  terms: Bytes
+  attempts: Generated<number>
+  expires_at: Date
+}
+
 export interface PushRegistrationTable {
   activation_id: string
   platform: 'apns' | 'fcm' | 'hms'

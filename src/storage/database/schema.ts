@@ -16,6 +16,7 @@ import type {
   DoorVerdictTable,
   IdempotencyKeyTable,
   InboxMessageTable,
+  OfflineChallengeTable,
   OperationNonceTable,
   OperationTable,
   PushRegistrationTable,
@@ -322,6 +323,7 @@ export interface Schema {
   operation_nonce: OperationNonceTable
   idempotency_key: IdempotencyKeyTable
   door_verdict: DoorVerdictTable
+  offline_challenge: OfflineChallengeTable
   push_registration: PushRegistrationTable
   inbox_message: InboxMessageTable
   webhook: WebhookTable

@@ -60,6 +60,7 @@ export const SEALED_TABLES: readonly SealedTable[] = [
   },
   { table: 'temporary_key', key: ['temporary_key_id'], columns: ['private_key'] },
   { table: 'operation', key: ['operation_id'], columns: ['proximity_seed'] },
+  { table: 'offline_challenge', key: ['challenge_id'], columns: ['terms'] },
   { table: 'push_registration', key: ['activation_id'], columns: ['push_token'], boundColumns: ['push_token'] },
   { table: 'user_claims', key: ['application_id', 'user_id'], columns: ['claims'] },
 ]

@@ -5,9 +5,9 @@ import { OptionalOrNull } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findActivation } from '../../../storage/activation/find.ts'
-import { findOperation } from '../../../storage/operation/operations.ts'
 import { refuse } from '../../door/members.ts'
 import { refuseState } from '../../cloud/own-registration.ts'
+import { refuseOperationText } from '../../door/offline-terms.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
 import { ActivationId, Optional } from '../members.ts'
@@ -31,9 +31,7 @@ export const personalizedText = (dialect: Dialect) =>
       const { activationId, data, proximityCheck } = request
       const nonce = request.nonce ?? toBase64(parts.platform.randomBytes(NONCE_BYTES))
       if (parseBase64(nonce, NONCE_BYTES) === undefined) throw refuse('nonce', `must be Base64 of ${NONCE_BYTES} bytes`)
-      // The user would be shown another title than that of the operation which the code approves.
-      if ((await findOperation(parts.db, applicationId, data.split('\n', 1)[0] ?? '')) !== undefined)
-        throw refuse('data', 'is of an operation of pawl: POST /operations/offline/qr shows it')
+      await refuseOperationText(parts.db, applicationId, data)
       const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))
       if (activation?.applicationId !== applicationId) throw new PawlError('REGISTRATION_NOT_FOUND')
       if (activation.state !== 'ACTIVE') refuseState(activation.state)

@@ -3,14 +3,11 @@ import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { verifyOfflineAtDoor } from '../../../channel/authenticate-offline.ts'
 import { describeCovered } from '../../../domain/activation/door-key.ts'
 import { OptionalOrNull } from '../../../http/types.ts'
-import { fromUtf8 } from '../../../lib/bytes.ts'
-import { OFFLINE_RESOURCE_ID } from '../../../protocol/wire/offline.ts'
 import { findRegistrationDetail } from '../../../storage/activation/search.ts'
 import { findApplication } from '../../../storage/application/applications.ts'
-import { findOperation } from '../../../storage/operation/operations.ts'
 import { DOOR_ROLES } from '../../door/fields.ts'
-import { refuse } from '../../door/members.ts'
-import { type Covered, DATA_LENGTH_MAX, readCovered } from '../base-string.ts'
+import { refuseOperationBody } from '../../door/offline-terms.ts'
+import { DATA_LENGTH_MAX, readCovered } from '../base-string.ts'
 import type { Dialect } from '../dialect.ts'
 import { type ReferenceCall, referenceEndpoint } from '../endpoint.ts'
 import { told } from '../header.ts'
@@ -72,7 +69,7 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
   // What does not have the form of a code is not a guess.
   if (covered?.method !== 'POST' || !new RegExp(`^\\d{${componentLength}}-\\d{${componentLength}}$`).test(otp))
     return { [dialect.isValid]: false, activationId, applicationRoles: [], activationFlags: [] }
-  await refuseOperation(call, covered)
+  await refuseOperationBody(parts.db, applicationId, covered, 'data')
   // Who asks about an activation of another application must not hold up those whose it is.
   parts.otpAttempts.take(`${applicationId} ${activationId}`, parts.platform.monotonic())
   const { resourceId, nonce, body } = covered
@@ -103,23 +100,3 @@ async function describe({ parts, applicationId }: ReferenceCall, activationId: s
   }
   return { ...told(own, applicationId), remainingAttempts: Math.max(0, maxFailedAttempts - failedAttempts) }
 }
-
-/** A code for an operation of pawl would be taken out of circulation without its effect. */
-async function refuseOperation({ parts, applicationId }: ReferenceCall, { resourceId, body }: Covered): Promise<void> {
-  if (resourceId !== OFFLINE_RESOURCE_ID) return
-  const id = ID_AT_START.exec(toText(body.subarray(0, ID_LENGTH + 1)) ?? '')?.[1]
-  if (id !== undefined && (await findOperation(parts.db, applicationId, id)) !== undefined)
-    throw refuse('data', 'is of an operation of pawl: POST /operations/offline/otp approves it')
-}
-
-function toText(bytes: Uint8Array): string | undefined {
-  try {
-    return fromUtf8(bytes)
-  } catch {
-    return undefined
-  }
-}
-
-const ID_LENGTH = 36
-/** Other bytes are no text that the database may be asked for: what is decoded from Base64 may have U+0000. */
-const ID_AT_START = /^([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})&$/

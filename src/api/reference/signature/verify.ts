@@ -106,7 +106,7 @@ async function judge(
     ip: source,
   }
   const { username, rights } = caller
-  return await judgeSent({ request, applicationId, username, rights, asker: undefined, parts }, sent, [body])
+  return await judgeSent({ request, applicationId, username, rights, source, asker: undefined, parts }, sent, [body])
 }
 
 /** The library of the bank has looked at them before it calls. */

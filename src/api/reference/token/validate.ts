@@ -45,7 +45,7 @@ export const validateToken = (dialect: Dialect) =>
       if (token === undefined) return { tokenValid: false, applicationRoles: [], activationFlags: [] }
       const { username, rights } = caller
       const asked = { token, factors: [...FACTORS], refusedFlags: [], client: { address: source } }
-      const answer = await judgeTokenOf({ request: asked, applicationId, username, rights, asker: undefined, parts })
+      const answer = await judgeTokenOf({ request: asked, applicationId, username, rights, source, asker: undefined, parts })
       const { isValid, activationId, factors } = answer
       parts.events.doorAnswered({ door: 'token', verdict: answer.reason?.toLowerCase() ?? 'valid' })
       return {

@@ -1,0 +1,34 @@
+// Runs `pawl phone offline`.
+import type { Answer, Terminal } from '../command.ts'
+import { usageFault } from '../fault.ts'
+import { readPicture } from './picture.ts'
+import { drawFree, drawScanned } from './screen.ts'
+import { type PhoneValues, readUnlock, withPhone } from './session.ts'
+
+export interface OfflineValues extends PhoneValues {
+  readonly picture: string | undefined
+  readonly biometry: boolean
+  readonly resourceId: string | undefined
+  readonly body: string | undefined
+  readonly proximity: boolean
+}
+
+/** The one-time password for the QR code of an operation, or of free data. */
+export async function offline(given: string | undefined, values: OfflineValues, terminal: Terminal): Promise<Answer> {
+  const { picture, biometry, resourceId, body, proximity } = values
+  if ((resourceId === undefined) !== (body === undefined)) throw usageFault('--resource-id and --body go together')
+  if (proximity && body === undefined) throw usageFault('--proximity needs --resource-id and --body')
+  return await withPhone(values, terminal, async ({ phone }) => {
+    const read = picture === undefined ? (given ?? (await terminal.readInput()).replace(/\r?\n$/, '')) : readPicture(picture)
+    const text = read.replaceAll(String.raw`\n`, '\n')
+    if (resourceId !== undefined && body !== undefined) {
+      const { data, nonce, totp } = phone.scanFree(text, proximity)
+      const otp = phone.answerOffline({ resourceId, body, nonce, totp }, await readUnlock(biometry, terminal))
+      return { json: { data, otp, nonce }, text: `${drawFree(data)}${otp}\n` }
+    }
+    const qr = phone.scan(text)
+    const otp = phone.computeOtp(qr, await readUnlock(biometry, terminal))
+    const { operationId, nonce, title, message, data } = qr
+    return { json: { operationId, title, message, data, otp, nonce }, text: `${drawScanned(qr)}${otp}\n` }
+  })
+}

@@ -1,0 +1,40 @@
+// Texts of QR codes over free data of the bank, as an app reads them: the SDK checks the proof, the app splits from the end (v3 §15.1, v4 §11.2).
+import { unb64 } from './v3/crypto.ts'
+
+/** What a text holds, its proof not yet looked at. */
+export interface OfflineText {
+  readonly data: string
+  /** Eight digits, where the app expects them. */
+  readonly totp: string | undefined
+  /** Base64 of 16 bytes. */
+  readonly nonce: string
+  /** `0` for all phones of an application, `1` for one of 3.x, `2` for one of 4.0. */
+  readonly kind: string
+  /** What is proved: everything up to the kind. */
+  readonly head: string
+  readonly proof: Uint8Array
+}
+
+/** What a code without connection covers. */
+export interface OfflineCovered {
+  readonly resourceId: string
+  readonly body: string
+  /** Base64 of 16 bytes. */
+  readonly nonce: string
+  readonly totp?: string | undefined
+}
+
+/** Takes a text apart. Throws for one that is none. `hasTotp`: app and bank agreed on a proximity check. */
+export function splitOfflineText(text: string, hasTotp: boolean): OfflineText {
+  const lines = text.split('\n')
+  const last = lines.pop() ?? ''
+  const nonce = lines.pop() ?? ''
+  const totp = hasTotp ? lines.pop() : undefined
+  if (lines.length === 0 || unb64(nonce).length !== 16) throw new Error('the QR code is not one of a bank')
+  if (hasTotp && !/^\d{8}$/.test(totp ?? '')) throw new Error('the QR code has no proximity check')
+  const head = text.slice(0, text.length - last.length + 1)
+  return { data: lines.join('\n'), totp, nonce, kind: last.slice(0, 1), head, proof: unb64(last.slice(1)) }
+}
+
+/** The bytes that a code covers beside method and resource id, as text. */
+export const bodyOfOffline = ({ body, totp }: OfflineCovered): string => (totp === undefined ? body : `${body}&${totp}`)

@@ -1,0 +1,75 @@
+// What an offline challenge is about, as it is sealed in its row, and what it must not be about (cloud §16.1).
+import { sha256 } from '../../crypto/hash.ts'
+import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
+import { encodeTexts } from '../../domain/secrets/row-mac.ts'
+import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
+import { fromUtf8, utf8 } from '../../lib/bytes.ts'
+import type { Factors } from '../../protocol/protocol.ts'
+import { OFFLINE_RESOURCE_ID } from '../../protocol/wire/offline.ts'
+import type { Db } from '../../storage/database/database.ts'
+import { findOperation } from '../../storage/operation/operations.ts'
+import { refuse } from './members.ts'
+
+/** What a one-time password is checked against. */
+export interface ChallengeTerms {
+  readonly applicationId: string
+  /** Null where any phone of the application may answer. */
+  readonly activationId: string | null
+  readonly resourceId: string
+  /** Base64. */
+  readonly body: string
+  /** Base64 of 16 bytes. */
+  readonly nonce: string
+  readonly factors: readonly Factors[]
+  /** Base64 of 16 bytes; null without proximity check. */
+  readonly seed: string | null
+  /** Milliseconds. */
+  readonly expiresAt: number
+}
+
+/** Whoever writes to the database can neither read these nor make them others. */
+export const sealTerms = (recordKeys: RecordKeys, challengeId: string, terms: ChallengeTerms): Buffer =>
+  recordKeys.seal(places.challengeTerms(challengeId), utf8(JSON.stringify(terms)))
+
+/** Undefined for a record that was altered, or is of another challenge. */
+export const openTerms = (recordKeys: RecordKeys, challengeId: string, sealed: Uint8Array): ChallengeTerms | undefined =>
+  unlessAltered(() => JSON.parse(fromUtf8(recordKeys.open(places.challengeTerms(challengeId), sealed))) as ChallengeTerms)
+
+/** What the right answer of a challenge uses up, 32 bytes: there is one. */
+export const answerHash = (challengeId: string): Uint8Array =>
+  sha256(encodeTexts(NO_PREFIX, ['answer of an offline challenge', challengeId]))
+
+/**
+ * Throws REQUEST_INVALID where the body begins with the id of an operation of the application: its code would be taken out of circulation
+ * without approving it.
+ */
+export async function refuseOperationBody(
+  db: Db,
+  applicationId: string,
+  { resourceId, body }: { readonly resourceId: string; readonly body: Uint8Array },
+  fieldName: string,
+): Promise<void> {
+  if (resourceId !== OFFLINE_RESOURCE_ID) return
+  const id = ID_AT_START.exec(toText(body.subarray(0, ID_LENGTH + 1)) ?? '')?.[1]
+  if (id !== undefined && (await findOperation(db, applicationId, id)) !== undefined)
+    throw refuse(fieldName, 'is of an operation of pawl: POST /operations/offline/otp approves it')
+}
+
+/** Throws REQUEST_INVALID where the text would be read as that of an operation: its user would be shown another title than what the code approves. */
+export async function refuseOperationText(db: Db, applicationId: string, data: string): Promise<void> {
+  if ((await findOperation(db, applicationId, data.split('\n', 1)[0] ?? '')) !== undefined)
+    throw refuse('data', 'is of an operation of pawl: POST /operations/offline/qr shows it')
+}
+
+function toText(bytes: Uint8Array): string | undefined {
+  try {
+    return fromUtf8(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+const NO_PREFIX = new Uint8Array(0)
+const ID_LENGTH = 36
+/** Other bytes are no text that the database may be asked for: what is decoded from Base64 may have U+0000. */
+const ID_AT_START = /^([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})&$/

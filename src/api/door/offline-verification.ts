@@ -1,0 +1,178 @@
+// POST /offline/verification: whether what a user typed in answers a challenge that the bank has shown (cloud §16.2).
+import { type Static, Type } from '@sinclair/typebox'
+import { type OfflineVerdict, verifyOfflineAtDoor } from '../../channel/authenticate-offline.ts'
+import { describeCovered } from '../../domain/activation/door-key.ts'
+import { listProximityOtpsOf } from '../../domain/operation/proximity.ts'
+import { named, withExample } from '../../http/types.ts'
+import { parseBase64 } from '../../lib/base64.ts'
+import { parseOfflineOtp } from '../../protocol/wire/offline.ts'
+import { findRegistration } from '../../storage/activation/find.ts'
+import { findChallenge, takeAttempt } from '../../storage/request/offline-challenges.ts'
+import { Identifier, UserId } from '../cloud/fields.ts'
+import { areFlagsRight, composeOwn, OWN_MEMBERS, verdictMembers } from './answer.ts'
+import { door, type DoorCall } from './endpoint.ts'
+import { AuditText, NO_BODY, PROOF_TERMS, refuse, refuseLongText } from './members.ts'
+import { answerHash, type ChallengeTerms, openTerms } from './offline-terms.ts'
+import { createRepeats, KEY_HEADER, listOf, type Repeats } from './repeat.ts'
+
+const REASONS = ['FORM', 'CHALLENGE', 'UNKNOWN', 'CODE_WRONG', 'STATE', 'FLAGS'] as const
+
+const OfflineCodeToVerify = named(
+  'OfflineCodeToVerify',
+  Type.Object({
+    challengeId: withExample(Identifier, '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d'),
+    activationId: Type.Optional(withExample(Identifier, '3f2504e0-4f89-41d3-9a0c-0305e82c3301')),
+    userId: Type.Optional(UserId),
+    otp: Type.String({
+      description: 'what the user typed: 16 digits, in groups of eight or four with hyphens or in none',
+      examples: ['12345678-12345678'],
+    }),
+    refusedFlags: PROOF_TERMS.refusedFlags,
+    requiredFlags: PROOF_TERMS.requiredFlags,
+    auditText: Type.Optional(AuditText),
+  }),
+)
+
+const { applicationVersion: _, protocolVersion: __, ...OWN } = OWN_MEMBERS
+
+const OfflineVerification = named(
+  'OfflineVerification',
+  Type.Object({
+    ...verdictMembers(REASONS),
+    ...OWN,
+    factors: Type.Optional(Type.String({ description: 'those that made a right code' })),
+  }),
+)
+
+type Request = Static<typeof OfflineCodeToVerify>
+type Answer = Static<typeof OfflineVerification>
+
+export const offlineVerification = door({
+  place: 'offline',
+  name: 'verification',
+  label: 'offline',
+  operationId: 'verifyOfflineCode',
+  summary: 'Verifies a code that a user typed in, for a QR code that the bank has shown',
+  description:
+    'Who answers is named where the challenge names no activation, and only there. A wrong code takes one of the three attempts of the challenge; ' +
+    'of the activation it takes one only when it is a guess of another factor by who has its phone. `FORM` and `CHALLENGE` count nothing. Ten codes ' +
+    'a minute of an activation are looked at (`PAWL_OTP_ATTEMPTS_PER_MINUTE`), then 429.',
+  body: OfflineCodeToVerify,
+  response: OfflineVerification,
+  judge,
+})
+
+async function judge(call: DoorCall<Request>): Promise<Answer> {
+  const { request, parts, asker } = call
+  refuseLongText(request.auditText)
+  const otp = parseOfflineOtp(request.otp)
+  // A text that does not have the form of a password is not a guess, so nothing is counted.
+  if (otp === undefined) return { isValid: false, reason: 'FORM' }
+  if (asker?.idempotencyKey.replaceAll('-', '').includes(otp.replace('-', '')))
+    throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the user')
+  const repeats = asker && createRepeats(parts, asker, listMembers(request))
+  const { terms, roles } = await readChallenge(call, repeats)
+  if (terms === undefined) return { isValid: false, reason: 'CHALLENGE' }
+  const { activationId, key } = await findWho(call, terms)
+  parts.otpAttempts.take(`${call.applicationId} ${key}`, parts.platform.monotonic())
+  if (!(await takeAttempt(parts.db, request.challengeId))) return { isValid: false, reason: 'CHALLENGE' }
+  return await check(call, otp, { terms, roles, activationId, repeats })
+}
+
+/** Undefined terms: there is no such challenge that may be answered. Throws what Repeats.refuseKnown throws. */
+async function readChallenge(
+  { request: { challengeId }, parts, applicationId }: DoorCall<Request>,
+  repeats: Repeats | undefined,
+): Promise<{ readonly terms: ChallengeTerms | undefined; readonly roles: readonly string[] }> {
+  const now = parts.platform.now()
+  const { challenge, roles, known } = await findChallenge(parts.db, {
+    challengeId,
+    applicationId,
+    usedHash: answerHash(challengeId),
+    verdictKey: repeats?.keyHash ?? null,
+    at: new Date(now),
+  })
+  await repeats?.refuseKnown(known)
+  const terms = challenge && openTerms(parts.recordKeys, challengeId, challenge.terms)
+  const isAsSealed =
+    terms?.applicationId === applicationId && terms.activationId === challenge?.activationId && terms.expiresAt > now
+  return { terms: isAsSealed ? terms : undefined, roles }
+}
+
+/** Who is to have answered. `key`: for the bound of attempts, whether or not there is such a user. Throws REQUEST_INVALID for none, or for two. */
+async function findWho(
+  { request: { activationId, userId }, parts, applicationId }: DoorCall<Request>,
+  terms: ChallengeTerms,
+): Promise<{ readonly activationId: string; readonly key: string }> {
+  if (terms.activationId !== null) {
+    const given = activationId === undefined ? 'userId' : 'activationId'
+    if (activationId !== undefined || userId !== undefined) throw refuse(given, 'must be absent: the challenge names who answers')
+    return { activationId: terms.activationId, key: terms.activationId }
+  }
+  if (activationId !== undefined && userId !== undefined) throw refuse('userId', 'must not stand beside activationId')
+  if (activationId !== undefined) return { activationId, key: activationId }
+  if (userId === undefined) throw refuse('activationId', 'must be present, or userId: the challenge names nobody')
+  const registration = await findRegistration(parts.db, applicationId, userId, new Date(parts.platform.now()))
+  // A user who is not there has as many attempts as any other.
+  return registration === undefined
+    ? { activationId: NOBODY, key: `user ${userId}` }
+    : { activationId: registration.activationId, key: registration.activationId }
+}
+
+interface Checked {
+  readonly terms: ChallengeTerms
+  readonly roles: readonly string[]
+  readonly activationId: string
+  readonly repeats: Repeats | undefined
+}
+
+async function check(call: DoorCall<Request>, otp: string, { terms, roles, activationId, repeats }: Checked): Promise<Answer> {
+  const { request, parts, applicationId, username, source } = call
+  const { resourceId, nonce, factors, seed, expiresAt } = terms
+  const body = parseBase64(terms.body) ?? NO_BODY
+  const compose = (judged: OfflineVerdict): Answer => composeAnswer(request, judged, roles)
+  const asked = {
+    activationId,
+    applicationId,
+    verifiedBy: username,
+    source,
+    eventData: `POST\n${resourceId}\n${describeCovered(body, request.auditText)}`,
+    use: { valueHash: answerHash(request.challengeId), expiresAt: new Date(expiresAt) },
+    keep: (judged: OfflineVerdict) => judged.verdict.activation && repeats?.keep(judged.verdict.activation, compose(judged)),
+    refuseKnown: async () => void (await readChallenge(call, repeats)),
+  }
+  const judged = await verifyOfflineAtDoor(parts, asked, {
+    resourceId,
+    body,
+    nonce,
+    otp,
+    componentLength: 8,
+    isBiometryAllowed: factors.includes('POSSESSION_BIOMETRY'),
+    isKnowledgeAllowed: factors.includes('POSSESSION_KNOWLEDGE'),
+    totps: seed === null ? undefined : listProximityOtpsOf(parseBase64(seed) ?? NO_BODY, parts.platform.now()),
+  })
+  return judged.isUsedMeanwhile ? { isValid: false, reason: 'CHALLENGE' } : compose(judged)
+}
+
+function composeAnswer(request: Request, { verdict, factors }: OfflineVerdict, roles: readonly string[]): Answer {
+  const { activation } = verdict
+  if (activation === undefined) return { isValid: false, reason: 'UNKNOWN' }
+  const own = composeOwn(activation, { roles })
+  if (!verdict.isRight) return { isValid: false, reason: verdict.reason === 'activation_invalid_state' ? 'STATE' : 'CODE_WRONG', ...own }
+  const details = { ...own, ...(factors !== undefined && { factors }) }
+  return areFlagsRight(activation, request) ? { isValid: true, ...details } : { isValid: false, reason: 'FLAGS', ...details }
+}
+
+/** All that the answer depends on. */
+const listMembers = (request: Request): readonly (string | null)[] => [
+  'offline',
+  request.challengeId,
+  request.activationId ?? null,
+  request.userId ?? null,
+  request.otp,
+  listOf(request.refusedFlags),
+  listOf(request.requiredFlags),
+]
+
+/** No activation has this id. */
+const NOBODY = ''

@@ -1,0 +1,90 @@
+// The table offline_challenge: QR codes of the bank's own, for as long as what a user types may answer them (cloud §16).
+import { sql } from 'kysely'
+import type { Db } from '../database/database.ts'
+import { toList } from '../database/columns.ts'
+import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
+
+/** A challenge as it is made. */
+export interface NewChallenge {
+  readonly challengeId: string
+  readonly applicationId: string
+  /** Null where any phone of the application may answer. */
+  readonly activationId: string | null
+  /** sealed */
+  readonly terms: Uint8Array
+  readonly expiresAt: Date
+}
+
+/** What is asked for: `usedHash` is what a right answer uses up, `verdictKey` stands for the key of the request; both are 32 bytes. */
+export interface ChallengeNames {
+  readonly challengeId: string
+  readonly applicationId: string
+  readonly usedHash: Uint8Array
+  readonly verdictKey: Uint8Array | null
+  readonly at: Date
+}
+
+/** What is stored of it. */
+export interface FoundChallenge {
+  /** Undefined where there is none, its time is over, it was answered, or its attempts are used up. */
+  readonly challenge: Pick<NewChallenge, 'activationId' | 'expiresAt'> & { readonly terms: Buffer } | undefined
+  /** Of the application. */
+  readonly roles: readonly string[]
+  readonly known: KnownVerdict | undefined
+}
+
+/** Stores a challenge. */
+export async function insertChallenge(db: Db, challenge: NewChallenge): Promise<void> {
+  const { challengeId, applicationId, activationId, terms, expiresAt } = challenge
+  await sql`
+    insert into offline_challenge (challenge_id, application_id, activation_id, terms, expires_at)
+    values (${challengeId}, ${applicationId}, ${activationId}, ${terms}, ${expiresAt})`.execute(db)
+}
+
+/** A challenge of an application that may be answered, and what was answered to the key before. */
+export async function findChallenge(
+  db: Db,
+  { challengeId, applicationId, usedHash, verdictKey, at }: ChallengeNames,
+): Promise<FoundChallenge> {
+  const { rows } = await sql<Columns>`
+    select c.terms, c.activation_id as "activationId", c.expires_at as "expiresAt", p.roles, ${KNOWN_VERDICT}
+    from (select ${applicationId}::text as "applicationId", ${verdictKey}::bytea as "verdictKey") as i
+    left join application p on p.application_id = i."applicationId"
+    left join offline_challenge c on c.challenge_id = ${challengeId}::text and c.application_id = i."applicationId"
+      and c.expires_at > ${at}::timestamptz and c.attempts < ${ATTEMPTS_MAX}::int
+      and not exists (select from unique_value u where u.value_hash = ${usedHash}::bytea)
+    ${joinKnownVerdict(sql`i."verdictKey"`)}`.execute(db)
+  const [row] = rows
+  if (row === undefined) throw new TypeError('a statement that always has a row')
+  const { terms, activationId, expiresAt, roles } = row
+  const challenge = terms === null || expiresAt === null ? undefined : { terms, activationId, expiresAt }
+  return { challenge, roles: toList(roles ?? ''), known: toKnownVerdict(row) }
+}
+
+interface Columns extends KnownVerdictColumns {
+  readonly terms: Buffer | null
+  readonly activationId: string | null
+  readonly expiresAt: Date | null
+  readonly roles: string | null
+}
+
+/**
+ * Takes one of the attempts of a challenge, before a password is judged: of those that come at once no more are judged. False when none is left.
+ */
+export async function takeAttempt(db: Db, challengeId: string): Promise<boolean> {
+  const { rows } = await sql`
+    update offline_challenge set attempts = attempts + 1
+    where challenge_id = ${challengeId} and attempts < ${ATTEMPTS_MAX}::int returning challenge_id`.execute(db)
+  return rows.length > 0
+}
+
+/** Deletes up to `limit` challenges whose time is over. */
+export async function deleteExpiredChallenges(db: Db, at: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from offline_challenge where challenge_id in (
+      select challenge_id from offline_challenge where expires_at <= ${at} order by expires_at limit ${limit} for update skip locked
+    ) returning challenge_id`.execute(db)
+  return rows.length
+}
+
+const ATTEMPTS_MAX = 3
