@@ -295,7 +295,8 @@ const okOf = (reply: HttpReply): unknown => {
 export function readActivationCode(text: string, app: HandsetApp): string {
   const [code = '', signature] = text.trim().split('#')
   if (signature === undefined) return code
-  if (!isSignedByMaster(app, code, unb64(signature))) throw new Error('the QR code is not signed by the server of this application')
+  if (!isSignedByMaster(app, code, unb64(signature)))
+    throw new Error('the QR code is not signed by the server of this application')
   return code
 }
 

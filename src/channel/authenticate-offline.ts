@@ -128,7 +128,7 @@ export interface OfflineQuestion {
   readonly eventData: string
   /** What a right password uses up. */
   readonly use?: UniqueValue
-  /** Throws where the same was asked before; called when another request changed the activation meanwhile. */
+  /** Throws where the same was asked before; called before a password is said to be wrong. */
   readonly refuseKnown?: () => Promise<void>
   /** What is kept beside an outcome that moves or counts. */
   readonly keep?: (judged: OfflineVerdict) => DoorVerdict | undefined
@@ -147,14 +147,15 @@ export async function verifyOfflineAtDoor(
   asked: OfflineQuestion,
   attempt: OfflineAttempt,
 ): Promise<OfflineVerdict & { readonly isUsedMeanwhile: boolean }> {
-  return await untilSettled('activation', async (round) => {
-    if (round > 0) await asked.refuseKnown?.()
+  return await untilSettled('activation', async () => {
     const at = new Date(parts.platform.now())
     const row = await findActivation(parts.db, asked.activationId, at)
     const activation = row?.applicationId === asked.applicationId ? row : undefined
     const protocol = (activation && protocolOf(parts.protocols, activation)) ?? parts.protocols.v3
     const found = findMatch(parts, protocol, activation, attempt)
     const judged = activation === undefined ? UNKNOWN : judge(activation, found)
+    // The same request may have moved the counter since its key was looked for.
+    if (!judged.isRight) await asked.refuseKnown?.()
     const audit = {
       applicationId: activation?.applicationId ?? null,
       userId: activation?.userId ?? null,
@@ -165,7 +166,11 @@ export async function verifyOfflineAtDoor(
       verifiedBy: asked.verifiedBy,
     }
     const strangersNetwork = activation === undefined ? networkOf(asked.source) : undefined
-    const decision = await composeDecision(parts, activation, judged, audit, { madeUnder: null, strangersNetwork, use: asked.use })
+    const decision = await composeDecision(parts, activation, judged, audit, {
+      madeUnder: null,
+      strangersNetwork,
+      use: asked.use,
+    })
     if (decision === undefined) return undefined
     const { verdict } = decision
     const told = { verdict, factors: verdict.isRight ? found.move?.factors : undefined }

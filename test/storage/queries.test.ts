@@ -17,6 +17,7 @@ import * as doorEnvelopes from '../../src/storage/request/door-envelopes.ts'
 import * as doorParties from '../../src/storage/request/door-parties.ts'
 import * as doorToken from '../../src/storage/request/door-token.ts'
 import * as doorVerdicts from '../../src/storage/request/door-verdicts.ts'
+import * as offlineChallenges from '../../src/storage/request/offline-challenges.ts'
 import * as activationUpgrade from '../../src/storage/request/upgrade.ts'
 import * as activationSearch from '../../src/storage/activation/search.ts'
 import * as activationCommit from '../../src/storage/activation/commit.ts'
@@ -415,6 +416,22 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   'request/door-verdicts': {
     deleteExpiredVerdict: (db) => doorVerdicts.deleteExpiredVerdict(db, bytes, at),
     deleteExpiredVerdicts: (db) => doorVerdicts.deleteExpiredVerdicts(db, at, 1000),
+  },
+  'request/offline-challenges': {
+    insertChallenge: (db) =>
+      offlineChallenges.insertChallenge(db, {
+        challengeId: 'c',
+        applicationId: 'a',
+        activationId: null,
+        terms: bytes,
+        expiresAt: at,
+      }),
+    findChallenge: (db) =>
+      offlineChallenges
+        .findChallenge(db, { challengeId: 'c', applicationId: 'a', usedHash: bytes, verdictKey: bytes, at })
+        .catch(ignoreNoRow),
+    takeAttempt: (db) => offlineChallenges.takeAttempt(db, 'c'),
+    deleteExpiredChallenges: (db) => offlineChallenges.deleteExpiredChallenges(db, at, 1000),
   },
   'request/upgrade': {
     storeUpgrade: (db) => activationUpgrade.storeUpgrade(db, 'x', 1, upgrade),

@@ -83,7 +83,6 @@ export const offlineChallenges = door({
 async function create({ request, parts, applicationId }: DoorCall<Request>): Promise<Static<typeof OfflineChallenge>> {
   const { data, resourceId, validitySeconds = 300, hasProximityCheck = false } = request
   const body = readBody(request.body)
-  if (!data.isWellFormed()) throw refuse('data', 'must be text')
   if (resourceId !== OFFLINE_RESOURCE_ID) refuseReserved(resourceId)
   await refuseOperationBody(parts.db, applicationId, { resourceId, body }, 'body')
   await refuseOperationText(parts.db, applicationId, data)
@@ -117,7 +116,8 @@ async function create({ request, parts, applicationId }: DoorCall<Request>): Pro
 
 function readBody(text: string): Uint8Array {
   const bytes = parseBase64(text)
-  if (bytes === undefined || bytes.length > BODY_BYTES_MAX) throw refuse('body', `must be Base64 of at most ${BODY_BYTES_MAX} bytes`)
+  if (bytes === undefined || bytes.length > BODY_BYTES_MAX)
+    throw refuse('body', `must be Base64 of at most ${BODY_BYTES_MAX} bytes`)
   return bytes
 }
 

@@ -1,7 +1,5 @@
 // What an offline challenge is about, as it is sealed in its row, and what it must not be about (cloud §16.1).
-import { sha256 } from '../../crypto/hash.ts'
 import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
-import { encodeTexts } from '../../domain/secrets/row-mac.ts'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import type { Factors } from '../../protocol/protocol.ts'
@@ -35,10 +33,6 @@ export const sealTerms = (recordKeys: RecordKeys, challengeId: string, terms: Ch
 export const openTerms = (recordKeys: RecordKeys, challengeId: string, sealed: Uint8Array): ChallengeTerms | undefined =>
   unlessAltered(() => JSON.parse(fromUtf8(recordKeys.open(places.challengeTerms(challengeId), sealed))) as ChallengeTerms)
 
-/** What the right answer of a challenge uses up, 32 bytes: there is one. */
-export const answerHash = (challengeId: string): Uint8Array =>
-  sha256(encodeTexts(NO_PREFIX, ['answer of an offline challenge', challengeId]))
-
 /**
  * Throws REQUEST_INVALID where the body begins with the id of an operation of the application: its code would be taken out of circulation
  * without approving it.
@@ -69,7 +63,6 @@ function toText(bytes: Uint8Array): string | undefined {
   }
 }
 
-const NO_PREFIX = new Uint8Array(0)
 const ID_LENGTH = 36
 /** Other bytes are no text that the database may be asked for: what is decoded from Base64 may have U+0000. */
 const ID_AT_START = /^([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})&$/

@@ -1,7 +1,7 @@
 // POST /offline/verification: whether what a user typed in answers a challenge that the bank has shown (cloud §16.2).
 import { type Static, Type } from '@sinclair/typebox'
 import { type OfflineVerdict, verifyOfflineAtDoor } from '../../channel/authenticate-offline.ts'
-import { describeCovered } from '../../domain/activation/door-key.ts'
+import { answerHash, describeCovered } from '../../domain/activation/door-key.ts'
 import { listProximityOtpsOf } from '../../domain/operation/proximity.ts'
 import { named, withExample } from '../../http/types.ts'
 import { parseBase64 } from '../../lib/base64.ts'
@@ -12,7 +12,7 @@ import { Identifier, UserId } from '../cloud/fields.ts'
 import { areFlagsRight, composeOwn, OWN_MEMBERS, verdictMembers } from './answer.ts'
 import { door, type DoorCall } from './endpoint.ts'
 import { AuditText, NO_BODY, PROOF_TERMS, refuse, refuseLongText } from './members.ts'
-import { answerHash, type ChallengeTerms, openTerms } from './offline-terms.ts'
+import { type ChallengeTerms, openTerms } from './offline-terms.ts'
 import { createRepeats, KEY_HEADER, listOf, type Repeats } from './repeat.ts'
 
 const REASONS = ['FORM', 'CHALLENGE', 'UNKNOWN', 'CODE_WRONG', 'STATE', 'FLAGS'] as const
@@ -75,7 +75,11 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   if (terms === undefined) return { isValid: false, reason: 'CHALLENGE' }
   const { activationId, key } = await findWho(call, terms)
   parts.otpAttempts.take(`${call.applicationId} ${key}`, parts.platform.monotonic())
-  if (!(await takeAttempt(parts.db, request.challengeId))) return { isValid: false, reason: 'CHALLENGE' }
+  if (!(await takeAttempt(parts.db, request.challengeId))) {
+    // The same request may have taken the last one.
+    if (repeats !== undefined) await readChallenge(call, repeats)
+    return { isValid: false, reason: 'CHALLENGE' }
+  }
   return await check(call, otp, { terms, roles, activationId, repeats })
 }
 
@@ -139,7 +143,7 @@ async function check(call: DoorCall<Request>, otp: string, { terms, roles, activ
     eventData: `POST\n${resourceId}\n${describeCovered(body, request.auditText)}`,
     use: { valueHash: answerHash(request.challengeId), expiresAt: new Date(expiresAt) },
     keep: (judged: OfflineVerdict) => judged.verdict.activation && repeats?.keep(judged.verdict.activation, compose(judged)),
-    refuseKnown: async () => void (await readChallenge(call, repeats)),
+    ...(repeats !== undefined && { refuseKnown: async () => void (await readChallenge(call, repeats)) }),
   }
   const judged = await verifyOfflineAtDoor(parts, asked, {
     resourceId,
@@ -158,7 +162,8 @@ function composeAnswer(request: Request, { verdict, factors }: OfflineVerdict, r
   const { activation } = verdict
   if (activation === undefined) return { isValid: false, reason: 'UNKNOWN' }
   const own = composeOwn(activation, { roles })
-  if (!verdict.isRight) return { isValid: false, reason: verdict.reason === 'activation_invalid_state' ? 'STATE' : 'CODE_WRONG', ...own }
+  if (!verdict.isRight)
+    return { isValid: false, reason: verdict.reason === 'activation_invalid_state' ? 'STATE' : 'CODE_WRONG', ...own }
   const details = { ...own, ...(factors !== undefined && { factors }) }
   return areFlagsRight(activation, request) ? { isValid: true, ...details } : { isValid: false, reason: 'FLAGS', ...details }
 }

@@ -46,4 +46,8 @@ export function hashDoorKey(key: KeyObject, { username, applicationId, idempoten
 export const describeCovered = (bytes: Uint8Array, auditText: string | undefined): string =>
   [bytes.length, Buffer.from(sha256(bytes)).toString('hex'), ...(auditText === undefined ? [] : [auditText])].join('\n')
 
+/** What the right answer of an offline challenge uses up, 32 bytes: there is one (cloud §16.2). */
+export const answerHash = (challengeId: string): Uint8Array =>
+  sha256(encodeTexts(NO_PREFIX, ['answer of an offline challenge', challengeId]))
+
 const NO_PREFIX = new Uint8Array(0)

@@ -27,7 +27,7 @@ export interface ChallengeNames {
 /** What is stored of it. */
 export interface FoundChallenge {
   /** Undefined where there is none, its time is over, it was answered, or its attempts are used up. */
-  readonly challenge: Pick<NewChallenge, 'activationId' | 'expiresAt'> & { readonly terms: Buffer } | undefined
+  readonly challenge: (Pick<NewChallenge, 'activationId' | 'expiresAt'> & { readonly terms: Buffer }) | undefined
   /** Of the application. */
   readonly roles: readonly string[]
   readonly known: KnownVerdict | undefined
