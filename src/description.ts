@@ -62,6 +62,10 @@ const TAGS: readonly Tag[] = [
     name: 'Encryption',
     description: "What a phone encrypted for the bank's own endpoints: opened, and the answer sealed; docs/DOORS.md.",
   },
+  {
+    name: 'Offline',
+    description: 'Texts of QR codes over data of the bank, and what users type for them; docs/OFFLINE.md.',
+  },
   { name: 'Audit', description: 'What the phones of a user did.' },
   { name: 'Push', description: 'Where a sender of push messages finds a phone; pawl sends none.' },
   { name: 'Inbox', description: 'Messages that the phone shows.' },

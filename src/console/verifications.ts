@@ -58,9 +58,10 @@ export function readVerdict({ eventType, eventData }: Pick<Verification, 'eventT
       says: refusal === undefined ? 'Right' : sayReason(refusal),
     }
   }
-  const isRight = eventType === 'signature_ok'
+  const isOffline = eventType.startsWith('offline_code_')
+  const isRight = eventType === 'signature_ok' || eventType === 'offline_code_ok'
   return {
-    door: 'Code',
+    door: isOffline ? 'Offline code' : 'Code',
     resource: `${first} ${second}`,
     text,
     tone: isRight ? 'good' : 'bad',

@@ -27,6 +27,8 @@ const REASONS: ReadonlyMap<string, string> = new Map(
     biometry_disabled: 'Biometry not set up',
     device_signature_ok: 'Right device signature',
     device_signature_invalid: 'Wrong device signature',
+    offline_code_ok: 'Right offline code',
+    offline_code_invalid: 'Wrong offline code',
     envelope_opened: 'Envelope opened',
     oidc_activation: 'Bound by a login',
     SIGNATURE_WRONG: 'Wrong signature',

@@ -16,4 +16,5 @@ export {
   type TokenOptions,
   type Verified,
 } from './guard.ts'
+export { createOfflineCodes, type OfflineChallenge, type OfflineCodes, type OfflineQuestion } from './offline.ts'
 export { type PawlOptions, PawlUnavailable } from './pawl.ts'
