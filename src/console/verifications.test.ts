@@ -7,7 +7,11 @@ test.each([
   ['signature_ok', 'POST\n/transfer\n12\nabc\nTransfer 4711', { resource: 'POST /transfer', text: 'Transfer 4711' }],
   ['signature_does_not_match', 'GET\n/list\n0\nabc', { resource: 'GET /list', tone: 'bad', says: 'Wrong code' }],
   ['activation_invalid_state', 'GET\n/list\n0\nabc', { tone: 'bad', says: 'Activation not active' }],
-  ['offline_code_ok', 'POST\n/cash\n17\nabc\ntill 4', { door: 'Offline code', resource: 'POST /cash', text: 'till 4', tone: 'good' }],
+  [
+    'offline_code_ok',
+    'POST\n/cash\n17\nabc\ntill 4',
+    { door: 'Offline code', resource: 'POST /cash', text: 'till 4', tone: 'good' },
+  ],
   ['offline_code_invalid', 'POST\n/cash\n17\nabc', { door: 'Offline code', tone: 'bad', says: 'Wrong offline code' }],
   ['envelope_opened', '/statement\n17', { door: 'Envelope', resource: '/statement', tone: 'good', says: 'Opened' }],
   [

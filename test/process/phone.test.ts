@@ -69,6 +69,28 @@ describe.each(KINDS)('a phone of %s, %s', (name, dialect, given) => {
     expect(await phone(store, ['offline', qr.replace('10.00', '99.00')])).toMatchObject({ code: 1, stdout: '' })
   })
 
+  test('answers a text of the bank, for this phone and for any, and no other text', async () => {
+    const free = ['--resource-id', '/cash', '--body', 'x&ř']
+    for (const [more, options, named] of [
+      [{ userId }, [], {}],
+      [{ userId, hasProximityCheck: true }, ['--proximity'], {}],
+      [{}, [], { userId }],
+    ] as const) {
+      const asked = { data: 'Pay\nten?', resourceId: '/cash', body: Buffer.from('x&ř').toString('base64'), ...more }
+      const { json } = expectOk(await world.bank.call('POST', '/offline/challenges', asked))
+      const qr = String(member(json, 'qrCodeData'))
+      const answer = JSON.parse(await ok(phone(store, ['offline', qr, ...free, ...options, '--json']))) as Record<string, string>
+      expect(answer).toMatchObject({ data: 'Pay\nten?', nonce: member(json, 'nonce') })
+      const sent = { challengeId: member(json, 'challengeId'), otp: answer['otp'], ...named }
+      expect(expectOk(await world.bank.call('POST', '/offline/verification', sent)).json).toMatchObject({ isValid: true, userId })
+      expect(await phone(store, ['offline', qr.replace('ten', 'six'), ...free, ...options])).toMatchObject({
+        code: 1,
+        stdout: '',
+      })
+    }
+    expect(await phone(store, ['offline', 'x', '--resource-id', '/cash'])).toMatchObject({ code: 2 })
+  })
+
   test("a wrong password is the server's to refuse, and counts", async () => {
     const id = await ask(userId)
     const wrong = await phone(store, ['approve', id], { PAWL_PHONE_PASSWORD: 'a wrong one' })

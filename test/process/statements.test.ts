@@ -317,6 +317,29 @@ test('an envelope is one read and one write, one with a code has one write more,
   expect(await measure(sealing, right)).toBe('0 + 1')
 })
 
+test('a challenge without connection is one read and one write, and its answer two of each, whatever comes of it', async () => {
+  const { phone, userId } = await world.activePhone('3.3')
+  const { activationId } = phone.state
+  const covered = { resourceId: '/cash', body: 'x' }
+  const create = (who: object): Promise<HttpReply> =>
+    backEnd.call('POST', '/offline/challenges', { ...who, data: 'Pay?', resourceId: '/cash', body: b64(Buffer.from('x')) })
+  const answering =
+    (who: object, options: object = {}, named: object = {}): Ask =>
+    async () => {
+      const { json } = expectOk(await create(who))
+      const otp = phone.answerOffline({ ...covered, nonce: String(member(json, 'nonce')) }, options)
+      return () => backEnd.call('POST', '/offline/verification', { challengeId: member(json, 'challengeId'), otp, ...named })
+    }
+  expect(await measure(async () => () => create({ activationId }), [200, 'challenge'])).toBe('1 + 1')
+  expect(await measure(answering({ activationId }), [200, 'right'])).toBe('2 + 2')
+  const guess = { wrongKeys: { knowledge: random(32) } }
+  const wrong = { wrongKeys: { possession: random(16), knowledge: random(32) } }
+  for (const keys of [guess, wrong]) expect(await measure(answering({ activationId }, keys), [200, 'wrong'])).toBe('2 + 2')
+  // The same for a user who is there and one who is not.
+  for (const named of [{ userId }, { userId: 'nobody' }])
+    expect(await measure(answering({}, {}, named), [200, 'named'])).toBe('3 + 2')
+})
+
 async function offline(isWrong: boolean): Promise<() => Promise<HttpReply>> {
   const { phone, operation } = await holder()
   const text = String(member(expectOk(await backEnd.offlineQr(operation.id)).json, 'operationQrCodeData'))

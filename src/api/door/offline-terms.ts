@@ -51,7 +51,8 @@ export async function refuseOperationBody(
 
 /** Throws REQUEST_INVALID where the text would be read as that of an operation: its user would be shown another title than what the code approves. */
 export async function refuseOperationText(db: Db, applicationId: string, data: string): Promise<void> {
-  if ((await findOperation(db, applicationId, data.split('\n', 1)[0] ?? '')) !== undefined)
+  const [first = ''] = data.split('\n', 1)
+  if (ID.test(first) && (await findOperation(db, applicationId, first)) !== undefined)
     throw refuse('data', 'is of an operation of pawl: POST /operations/offline/qr shows it')
 }
 
@@ -66,3 +67,4 @@ function toText(bytes: Uint8Array): string | undefined {
 const ID_LENGTH = 36
 /** Other bytes are no text that the database may be asked for: what is decoded from Base64 may have U+0000. */
 const ID_AT_START = /^([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})&$/
+const ID = /^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$/
