@@ -6,7 +6,7 @@ import { listProximityOtpsOf } from '../../domain/operation/proximity.ts'
 import { named, withExample } from '../../http/types.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { parseOfflineOtp } from '../../protocol/wire/offline.ts'
-import { findRegistration } from '../../storage/activation/find.ts'
+import { findRegistrations } from '../../storage/activation/find.ts'
 import { findChallenge, takeAttempt } from '../../storage/request/offline-challenges.ts'
 import { Identifier, UserId } from '../cloud/fields.ts'
 import { areFlagsRight, composeOwn, OWN_MEMBERS, verdictMembers } from './answer.ts'
@@ -116,7 +116,10 @@ async function findWho(
   if (activationId !== undefined && userId !== undefined) throw refuse('userId', 'must not stand beside activationId')
   if (activationId !== undefined) return { activationId, key: activationId }
   if (userId === undefined) throw refuse('activationId', 'must be present, or userId: the challenge names nobody')
-  const registration = await findRegistration(parts.db, applicationId, userId, new Date(parts.platform.now()))
+  const registrations = await findRegistrations(parts.db, applicationId, userId, new Date(parts.platform.now()))
+  const active = registrations.filter(({ state }) => state === 'ACTIVE')
+  if (active.length > 1) throw refuse('activationId', 'must be present: the user has several active registrations')
+  const registration = active[0] ?? registrations[0]
   // A user who is not there has as many attempts as any other.
   return registration === undefined
     ? { activationId: NOBODY, key: `user ${userId}` }
