@@ -14,7 +14,7 @@ const withoutPostgres = [
   'test/{architecture,citations,deploy,docs}.test.ts',
   'test/{conformance,property}/**',
   'test/cli/{commands,development,phone-store}.test.ts',
-  'test/process/{alerts,backend-page,backup,client-certificates,demo,haproxy,listeners,load-limits,log,prefix,prepare,readme,set-clock,standards,start,statements,templates,traces}.test.ts',
+  'test/process/{alerts,backend-page,backup,client-certificates,demo,haproxy,listeners,load-limits,log,prefix,prepare,production,readme,set-clock,standards,start,statements,templates,traces}.test.ts',
   'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-texts,description-page,output,phone,phones-in-reach,strangers-cost}.test.ts',
   'test/http/{forwarded,load-limits}.test.ts',
 ]

@@ -15,7 +15,7 @@ export interface Block {
 }
 
 /** What a reader reads off the screen and types later, by the placeholder that the documents have for it. */
-const READ_OFF: Readonly<Record<string, RegExp>> = {
+export const READ_OFF: Readonly<Record<string, RegExp>> = {
   'THE-PRINTED-PASSWORD': /^Administrator: \w+, password: (\S+)/m,
   'THE-PASSWORD-OF-BANK': /^username +bank\n(?:.+\n)*?password +(\S+)/m,
   'THE-PASSWORD-OF-BACK-END': /^username +back-end\n(?:.+\n)*?password +(\S+)/m,

@@ -100,7 +100,8 @@ test('docs/WEBHOOKS.md is tried on this machine: what it says comes to its recei
 })
 
 test('no page of docs/start is left out', () => {
+  // production.md has a test of its own (production.test.ts).
   expect(globSync('docs/start/*.md').toSorted()).toEqual(
-    ['app-developer', 'bank-developer', 'operator'].map((page) => `docs/start/${page}.md`),
+    ['app-developer', 'bank-developer', 'operator', 'production'].map((page) => `docs/start/${page}.md`),
   )
 })
