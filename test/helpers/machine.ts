@@ -145,9 +145,9 @@ function makeCheckout(checkout: string, here: (text: string) => string): void {
 
 /** Makes a cluster with the access of Debian's package: its own account over the socket, passwords over TCP. Returns how it is started. */
 function makeCluster(folder: string, port: string): [readonly string[], object] {
-  const identity = serverIdentity() ?? {}
+  const identity = serverIdentity()
   mkdirSync(folder)
-  if ('uid' in identity) chownSync(folder, identity.uid, identity.gid)
+  if (identity !== undefined) chownSync(folder, identity.uid, identity.gid)
   const data = join(folder, 'data')
   const access = ['--auth-local=peer', '--auth-host=scram-sha-256', '--username=postgres']
   const words = ['--encoding=UTF8', '--locale=C.UTF-8', '--no-sync', ...access]
@@ -164,10 +164,8 @@ function prometheus(folder: string, port: string): readonly string[] {
   return [...asAccount('prometheus'), PROMETHEUS, ...words, `--web.listen-address=127.0.0.1:${port}`]
 }
 
-const asAccount = (account: string): readonly string[] => [
-  ...['setpriv', `--reuid=${account}`, `--regid=${account}`, '--clear-groups'],
-  ...['--no-new-privs', '--bounding-set=-all'],
-]
+const asAccount = (account: string): readonly string[] =>
+  `setpriv --reuid=${account} --regid=${account} --clear-groups --no-new-privs --bounding-set=-all`.split(' ')
 
 /** What systemd itself says of the units. Throws with its complaint. */
 function verifyUnits(folder: string): void {

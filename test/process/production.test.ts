@@ -145,7 +145,7 @@ describe.skipIf(!canRun)(`${PAGE} (needs root, HAProxy, PostgreSQL and ${PROGRAM
     expect(blocks.flatMap(({ commands }) => commands).length).toBeGreaterThan(60)
     for (const block of blocks) await follow(block)
     // The process that was stopped is back, and the alert is over.
-    await expect.poll(() => type("promtool query instant http://127.0.0.1:9090 'ALERTS'")).toBe('\n')
+    await expect.poll(() => type('promtool query instant http://127.0.0.1:9090 \'ALERTS{alertname="PawlDown"}\'')).toBe('\n')
   })
 
   test('nobody but root reads the master key, and pawl reads no more than it needs', () => {
