@@ -33,6 +33,6 @@ const dump = command({
 
 export const admin: Noun = {
   name: 'admin',
-  summary: 'For those who have the database: a new password of the administrator, and a print of every row',
+  summary: 'For whoever has the settings of the server: a new password of the administrator, and every row of the database, printed',
   commands: [reset, dump],
 }
