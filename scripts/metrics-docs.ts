@@ -10,7 +10,8 @@ Made from \`src/metrics/instruments.ts\` by \`node scripts/metrics-docs.ts\`; \`
 
 \`GET /metrics\` answers in the text format of Prometheus. It is served where the cloud API is, never on the listener for phones. With
 \`PAWL_INTERNAL_PORT\` whoever reaches the internal listener may read it: Prometheus needs no credential. Without it, the one listener asks for
-HTTP Basic, of an administrator or of a \`read-only\` credential without application. \`PAWL_METRICS\` says otherwise: \`open\`, \`basic\` or \`off\`.
+HTTP Basic, of an administrator or of a \`read-only\` credential without application. \`PAWL_METRICS\` changes that: \`open\`, \`basic\` or \`off\`.
+\`deploy/prometheus/prometheus.yml\` is for two processes on one machine.
 
 \`\`\`yaml
 scrape_configs:
@@ -20,21 +21,21 @@ scrape_configs:
     # basic_auth: { username: prometheus, password_file: /etc/prometheus/pawl.password }
 \`\`\`
 
-Each process counts what it does itself; sums are over the processes. With \`PAWL_PROCESSES\` one answer has what all of them count, told apart
+Each process counts what it does itself: add the counters of all processes. With \`PAWL_PROCESSES\` one answer has the metrics of all workers, told apart
 by the label \`worker\`. The gauges of operations, webhooks, audit log and certificates come from the
-database and are the same in every process: take \`max\`. They are read by one statement, at most every five seconds and only while somebody
-scrapes. A database that hangs holds up no scrape for more than half a second; after a minute without a reading these gauges are left
+database and are the same in every process: take \`max\`. One statement reads them, at most every five seconds and only while somebody
+scrapes. When the database hangs, a scrape takes half a second longer. After a minute without a reading these gauges are left
 out, and \`pawl_database_reading_timestamp_seconds\` stands still.
 
-No label has an id of a user, an activation or an operation, or anything that a caller sent: \`route\` is the pattern (\`/admin/users/:name\`),
-and every unknown path is \`unknown\`. The labels \`webhook\`, \`application\` and \`domain\` are what administrators made, at most 200 of each.
+No label has an id of a user, an activation or an operation, or anything that a caller sent. \`route\` is the pattern (\`/admin/users/:name\`),
+and every unknown path is \`unknown\`. The labels \`webhook\`, \`application\` and \`domain\` are names that administrators gave, at most 200 of each.
 
 ## What they cost
 
-Counting what one \`signature/validate\` tells takes 0.3 to 0.5 µs of processor time, less than a thousandth of the whole
+Counting one \`signature/validate\` takes 0.3 to 0.5 µs of processor time, less than a thousandth of the whole
 request (\`npm run bench -- --works validate\`, protocol 3.3). Writing an answer of 600 series takes 1 ms.
 
-## What to be told of
+## Alerts
 
 \`deploy/prometheus/pawl.rules.yml\` has the alerts, and [OPERATIONS](OPERATIONS.md) a page for each: what it means, what to look at, what to do.
 \`deploy/grafana/pawl.json\` is a dashboard over the same metrics.

@@ -33,6 +33,7 @@ const dump = command({
 
 export const admin: Noun = {
   name: 'admin',
-  summary: 'For whoever has the settings of the server: a new password of the administrator, and every row of the database, printed',
+  summary:
+    'For whoever has the settings of the server: a new password of the administrator, and every row of the database, printed',
   commands: [reset, dump],
 }

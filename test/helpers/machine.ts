@@ -119,7 +119,9 @@ export async function openMachine({
     },
     close: async () => {
       await shell.close()
-      for (const name of services.keys()) await end(name, name === 'postgresql' ? 'SIGINT' : 'SIGTERM')
+      const others = [...services.keys()].filter((name) => name !== 'postgresql')
+      await Promise.all(others.map((name) => end(name, 'SIGTERM')))
+      await end('postgresql', 'SIGINT')
       rmSync(folder, { recursive: true, force: true })
     },
   }
