@@ -14,8 +14,38 @@ export function drawOperation({ formData: { title, message, attributes = [] } }:
   return frame([title, message, ...rows])
 }
 
-/** A QR code has title, message and the signed data alone; phones take the data apart. */
-export const drawScanned = ({ title, message, data }: OperationQr): string => frame([title, message, data])
+/** What a QR code says: title, message, and the signed data taken apart as phones do (cloud §5); data of no known form are shown as they are. */
+export const drawScanned = ({ title, message, data }: OperationQr): string =>
+  frame([title, message, ...(readFields(data) ?? [data])])
+
+/** The fields of operation data, a line each; undefined when it is none. */
+function readFields(data: string): string[] | undefined {
+  const [header = '', ...fields] = data.match(/(?:\\[^]|[^*\\])+|(?<=\*)(?=\*|$)/g) ?? []
+  if (!/^A\d{1,2}$/.test(header)) return undefined
+  return fields
+    .filter((field) => field !== '')
+    .map((field) => {
+      const letter = field.charAt(0)
+      const value = field.slice(1).replaceAll(/\\([^])/g, (_, escaped: string) => (escaped === 'n' ? ' ' : escaped))
+      const { label, write } = FIELDS[letter] ?? { label: letter }
+      return `${label.padEnd(LABEL_WIDTH)}${write?.(value) ?? value}`
+    })
+}
+
+interface Field {
+  readonly label: string
+  readonly write?: (value: string) => string
+}
+
+const FIELDS: Readonly<Record<string, Field>> = {
+  A: { label: 'Amount', write: (value) => value.replace(/^(.*\d)([A-Z]{3})$/, '$1 $2') },
+  I: { label: 'To account', write: (value) => value.replace(',', ', BIC ') },
+  Q: { label: 'To account' },
+  D: { label: 'Date', write: (value) => value.replace(/^(\d{4})(\d\d)(\d\d)$/, '$1-$2-$3') },
+  R: { label: 'Reference' },
+  N: { label: 'Note' },
+  T: { label: 'Text' },
+}
 
 /** What a QR code of free data says. */
 export const drawFree = (data: string): string => frame(data.split('\n'))
