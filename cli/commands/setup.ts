@@ -12,22 +12,31 @@ export const apply = command({
   summary:
     'Makes a running server as a set-up file says: applications, versions, templates, webhooks, users and all that is set in them',
   more:
-    'What is there already stays, what differs is changed, and what the file does not name is left alone and listed. ' +
+    'What is there already stays, what differs is changed, and what the file does not name is left alone and listed, but with --prune. ' +
     'The passwords of new users and the secrets of new webhooks are shown this once. ' +
     'After a fault the next apply goes on. docs/SETUP-FILE.md describes the file.',
   options: {
     ...BANK_OPTIONS,
     file: text('FILE', 'the set-up file, YAML or JSON; - is stdin', 'f'),
-    dryRun: flag('shows what would be made (+) and changed (~), and changes nothing'),
+    dryRun: flag('shows what would be made (+), changed (~) and removed (-), and changes nothing'),
+    prune: flag('also removes what the file does not name, of the kinds that it has a list of; needs --yes'),
+    yes: flag('agrees to what --prune removes'),
   },
-  examples: ['apply -f pawl.yaml --dry-run', 'apply -f pawl.yaml', 'apply -f - <pawl.yaml'],
-  run: async ({ values: { file, dryRun: isDryRun, ...values }, terminal, isJson }) => {
+  examples: [
+    'apply -f pawl.yaml --dry-run',
+    'apply -f pawl.yaml',
+    'apply -f - <pawl.yaml',
+    'apply -f pawl.yaml --prune --dry-run',
+    'apply -f pawl.yaml --prune --yes',
+  ],
+  run: async ({ values: { file, dryRun: isDryRun, prune: isPruned, yes: isConfirmed, ...values }, terminal, isJson }) => {
     if (file === undefined) throw usageFault('--file is needed')
+    if (isConfirmed && !isPruned) throw usageFault('--yes agrees to what --prune removes, which is not given')
     const { readSetup } = await import('../setup/read.ts')
     const { applySetup } = await import('../setup/run.ts')
     const name = file === '-' ? 'stdin' : file
     const read = readSetup(name, await readText(file, terminal))
-    await applySetup(openBank(values, terminal), read, { file: name, isDryRun, isJson, terminal })
+    await applySetup(openBank(values, terminal), read, { file: name, isDryRun, isPruned, isConfirmed, isJson, terminal })
     return undefined
   },
 })

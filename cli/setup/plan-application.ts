@@ -3,7 +3,7 @@ import { Fault } from '../fault.ts'
 import { toPath, toQuery } from '../query.ts'
 import type { SetupApplication, SetupRule } from './schema.ts'
 import type { ServerApplication } from './state.ts'
-import { bodyOf, type Draft, findDifferences, nameRest, newMembers } from './step.ts'
+import { bodyOf, type Draft, findDifferences, findRest, newMembers } from './step.ts'
 import type { Path } from './yaml.ts'
 
 const SETTINGS = [
@@ -104,11 +104,14 @@ function planVersions(draft: Draft, { file: { id, versions = [] }, path, server 
       },
     })
   }
-  const named = new Set(versions.map(({ name }) => name))
-  draft.notInFile.push(...nameRest(server?.versions ?? [], named, ({ name }) => name).map((name) => `version ${name} of ${id}`))
+  const nameOf = ({ name }: { readonly name: string }): string => `version ${name} of ${id}`
+  // Apps that people have installed hold its keys: no call removes one.
+  draft.notInFile.push(...findRest(server?.versions ?? [], new Set(versions.map(nameOf)), nameOf))
 }
 
-function planItems(draft: Draft, { file: { id, config = [] }, path, server }: Pair): void {
+function planItems(draft: Draft, { file: { id, config: given }, path, server }: Pair): void {
+  const config = given ?? []
+  const owner = given && [...path, 'config']
   const nameOf = ({ key, scope = 'APPLICATION' }: { readonly key: string; readonly scope?: string }): string =>
     `configuration item ${key}${scope === 'APPLICATION' ? '' : ` for ${scope}`} of ${id}`
   for (const [index, item] of config.entries()) {
@@ -124,12 +127,17 @@ function planItems(draft: Draft, { file: { id, config = [] }, path, server }: Pa
       run: (bank) => bank.call('PUT', toPath`/admin/applications/${id}/config/${key}` + toQuery({ scope }), { value }),
     })
   }
-  draft.notInFile.push(...nameRest(server?.config ?? [], new Set(config.map(nameOf)), nameOf))
+  const removalOf = ({ key, scope }: { readonly key: string; readonly scope?: string }): string =>
+    toPath`/admin/applications/${id}/config/${key}` + toQuery({ scope })
+  draft.notInFile.push(...findRest(server?.config ?? [], new Set(config.map(nameOf)), nameOf, owner, removalOf))
 }
 
 const RULE = ['suggestedVersion', 'requiredVersion', 'messageKey']
 
-function planRules(draft: Draft, { file: { id, rules = [] }, path, server }: Pair): void {
+function planRules(draft: Draft, { file: { id, rules: given }, path, server }: Pair): void {
+  const rules = given ?? []
+  const owner = given && [...path, 'rules']
+  const rulesPath = toPath`/admin/apps/${id}/versions`
   const nameOf = ({ platform, majorOsVersion }: SetupRule): string =>
     `rule for ${platform}${majorOsVersion === undefined ? '' : ` ${majorOsVersion}`} of ${id}`
   for (const [index, rule] of rules.entries()) {
@@ -138,7 +146,6 @@ function planRules(draft: Draft, { file: { id, rules = [] }, path, server }: Pai
     const whole = (one: SetupRule) => Object.fromEntries(RULE.map((name) => [name, one[name as keyof SetupRule] ?? null]))
     const differences = found === undefined ? newMembers(RULE, rule) : findDifferences(RULE, whole(rule), whole(found))
     if (found !== undefined && differences.length === 0) continue
-    const rulesPath = toPath`/admin/apps/${id}/versions`
     draft.steps.push({
       sign: found === undefined ? '+' : '~',
       what: nameOf(rule),
@@ -151,7 +158,9 @@ function planRules(draft: Draft, { file: { id, rules = [] }, path, server }: Pai
       },
     })
   }
-  draft.notInFile.push(...nameRest(server?.rules ?? [], new Set(rules.map(nameOf)), nameOf))
+  draft.notInFile.push(
+    ...findRest(server?.rules ?? [], new Set(rules.map(nameOf)), nameOf, owner, (rule) => `${rulesPath}/${rule.id}`),
+  )
 }
 
 /** Somebody else has removed it at the same time. */
@@ -159,7 +168,9 @@ function ifGone(error: unknown): void {
   if (!(error instanceof Fault) || error.kind !== 'missing') throw error
 }
 
-function planPins(draft: Draft, { file: { id, domains = [] }, path, server }: Pair, now: number): void {
+function planPins(draft: Draft, { file: { id, domains: given }, path, server }: Pair, now: number): void {
+  const domains = given ?? []
+  const owner = given && [...path, 'domains']
   const nameOf = (domain: string, { fingerprint }: { readonly fingerprint: string }): string =>
     `pin ${fingerprint} of ${domain} in ${id}`
   const named = new Set<string>()
@@ -190,8 +201,12 @@ function planPins(draft: Draft, { file: { id, domains = [] }, path, server }: Pa
       })
     }
   }
-  const all = (server?.domains ?? []).flatMap(({ name, certificates }) => certificates.map((one) => nameOf(name, one)))
-  draft.notInFile.push(...nameRest(all, named, (name) => name))
+  const all = (server?.domains ?? []).flatMap(({ name: domain, certificates }) =>
+    certificates.map(({ fingerprint }) => ({ domain, fingerprint })),
+  )
+  const removalOf = (pin: { readonly domain: string; readonly fingerprint: string }): string =>
+    toPath`/admin/apps/${id}/certificates` + toQuery({ ...pin })
+  draft.notInFile.push(...findRest(all, named, (pin) => nameOf(pin.domain, pin), owner, removalOf))
 }
 
 /** Of seconds since 1970. */

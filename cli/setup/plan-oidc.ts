@@ -2,7 +2,7 @@
 import { toPath } from '../query.ts'
 import type { SetupOidcProvider } from './schema.ts'
 import type { Pair } from './plan-application.ts'
-import { type Draft, findDifferences, nameRest, newMembers } from './step.ts'
+import { type Draft, findDifferences, findRest, newMembers } from './step.ts'
 
 const MEMBERS = [
   'issuer',
@@ -23,7 +23,9 @@ const MEMBERS = [
 const OF_SECRET: readonly string[] = ['issuer', 'clientId', 'clientAuthentication', 'tokenEndpoint']
 
 /** Adds what is to be done. A provider whose client shows a secret is made by a command, which is given it. */
-export function planOidcProviders(draft: Draft, { file: { id, oidcProviders = [] }, path, server }: Pair): void {
+export function planOidcProviders(draft: Draft, { file: { id, oidcProviders: given }, path, server }: Pair): void {
+  const oidcProviders = given ?? []
+  const owner = given && [...path, 'oidcProviders']
   const nameOf = ({ providerId }: Pick<SetupOidcProvider, 'providerId'>): string => `OpenID provider ${providerId} of ${id}`
   const all = server?.oidcProviders ?? []
   for (const [index, provider] of oidcProviders.entries()) {
@@ -54,5 +56,7 @@ export function planOidcProviders(draft: Draft, { file: { id, oidcProviders = []
       run: (bank) => bank.call('PUT', toPath`/admin/applications/${id}/oidc-providers/${providerId}`, whole),
     })
   }
-  draft.notInFile.push(...nameRest(all, new Set(oidcProviders.map(nameOf)), nameOf))
+  const removalOf = ({ providerId }: Pick<SetupOidcProvider, 'providerId'>): string =>
+    toPath`/admin/applications/${id}/oidc-providers/${providerId}`
+  draft.notInFile.push(...findRest(all, new Set(oidcProviders.map(nameOf)), nameOf, owner, removalOf))
 }

@@ -5,10 +5,10 @@ import { planApplication, planTransfers, type Pair } from './plan-application.ts
 import { planOidcProviders } from './plan-oidc.ts'
 import type { Setup, SetupUser, SetupWebhook } from './schema.ts'
 import { listWebhooks, type ServerState, type ServerUser, type ServerWebhook, splitUrl } from './state.ts'
-import { bodyOf, type Draft, findDifferences, MADE_BY_ANOTHER, nameRest, newMembers, type Plan, type Step } from './step.ts'
+import { bodyOf, type Draft, findDifferences, findRest, MADE_BY_ANOTHER, newMembers, type Plan, type Step } from './step.ts'
 
-/** `now` in milliseconds. */
-export function planSetup(setup: Setup, state: ServerState, now: number): Plan {
+/** `now` in milliseconds. `isPruned`: what the file does not name is removed, as far as the file has a list of its kind. */
+export function planSetup(setup: Setup, state: ServerState, now: number, isPruned: boolean): Plan {
   const draft: Draft = { steps: [], conflicts: [], notInFile: [], notes: [] }
   const pairs = (setup.applications ?? []).map((file, index) => ({
     file,
@@ -17,17 +17,31 @@ export function planSetup(setup: Setup, state: ServerState, now: number): Plan {
   }))
   for (const pair of pairs) planApplication(draft, pair, now)
   for (const pair of pairs) planTransfers(draft, pair)
-  const named = new Set(pairs.map(({ file }) => file.id))
-  draft.notInFile.push(...nameRest(state.applications, named, ({ id }) => id).map((id) => `application ${id}`))
+  const nameOf = ({ id }: { readonly id: string }): string => `application ${id}`
+  // Phones are bound to it: no call removes one.
+  draft.notInFile.push(...findRest(state.applications, new Set(pairs.map(({ file }) => nameOf(file))), nameOf))
   planTexts(draft, setup, state)
   planTemplates(draft, setup, state)
   for (const pair of pairs) planWebhooks(draft, pair)
   for (const pair of pairs) planOidcProviders(draft, pair)
   planUsers(draft, setup, state)
-  return draft
+  return isPruned ? prune(draft) : draft
 }
 
-function planTexts(draft: Draft, { texts = [] }: Setup, state: ServerState): void {
+/** Removes last, when what used it is as the file says. */
+function prune(draft: Draft): Plan {
+  const removals = draft.notInFile.flatMap(({ what, removal }): Step[] =>
+    removal === undefined ? [] : [{ sign: '-', what, differences: [], ...removal }],
+  )
+  return {
+    ...draft,
+    steps: [...draft.steps, ...removals],
+    notInFile: draft.notInFile.filter(({ removal }) => removal === undefined),
+  }
+}
+
+function planTexts(draft: Draft, { texts: given }: Setup, state: ServerState): void {
+  const texts = given ?? []
   const nameOf = ({ messageKey, language }: { messageKey: string; language: string }) => `text ${messageKey} in ${language}`
   for (const [index, text] of texts.entries()) {
     const found = state.texts.find((one) => nameOf(one) === nameOf(text))
@@ -41,10 +55,14 @@ function planTexts(draft: Draft, { texts = [] }: Setup, state: ServerState): voi
       run: (bank) => bank.call('POST', '/admin/texts', text),
     })
   }
-  draft.notInFile.push(...nameRest(state.texts, new Set(texts.map(nameOf)), nameOf))
+  const removalOf = ({ messageKey, language }: { messageKey: string; language: string }) =>
+    toPath`/admin/texts/${messageKey}/${language}`
+  draft.notInFile.push(...findRest(state.texts, new Set(texts.map(nameOf)), nameOf, given && ['texts'], removalOf))
 }
 
-function planTemplates(draft: Draft, { templates = [] }: Setup, state: ServerState): void {
+function planTemplates(draft: Draft, { templates: given }: Setup, state: ServerState): void {
+  const templates = given ?? []
+  const nameOf = ({ templateName }: { readonly templateName: string }): string => `template ${templateName}`
   for (const [index, template] of templates.entries()) {
     const { templateName, ...members } = template
     const found = state.templates.find((one) => one.templateName === templateName)
@@ -53,7 +71,7 @@ function planTemplates(draft: Draft, { templates = [] }: Setup, state: ServerSta
     const whole = (one: object) => ({ activationFlag: null, ...one })
     const differences = found === undefined ? newMembers(names, members) : findDifferences(names, whole(members), whole(found))
     if (found !== undefined && differences.length === 0) continue
-    const what = `template ${templateName}`
+    const what = nameOf(template)
     draft.steps.push({
       sign: found === undefined ? '+' : '~',
       what,
@@ -65,13 +83,15 @@ function planTemplates(draft: Draft, { templates = [] }: Setup, state: ServerSta
           : await bank.call('PUT', toPath`/admin/templates/${templateName}`, template)),
     })
   }
-  const named = new Set(templates.map(({ templateName }) => templateName))
-  draft.notInFile.push(...nameRest(state.templates, named, ({ templateName }) => templateName).map((name) => `template ${name}`))
+  const removalOf = ({ templateName }: { readonly templateName: string }): string => toPath`/admin/templates/${templateName}`
+  draft.notInFile.push(...findRest(state.templates, new Set(templates.map(nameOf)), nameOf, given && ['templates'], removalOf))
 }
 
 const WEBHOOK = ['url', 'attributes', 'isEnabled']
 
-function planWebhooks(draft: Draft, { file: { id: application, webhooks = [] }, path, server }: Pair): void {
+function planWebhooks(draft: Draft, { file: { id: application, webhooks: given }, path, server }: Pair): void {
+  const webhooks = given ?? []
+  const owner = given && [...path, 'webhooks']
   const nameOf = ({ kind, name }: { kind: string; name: string }): string => `webhook ${kind} ${name} of ${application}`
   const all = server?.webhooks ?? []
   for (const [index, webhook] of webhooks.entries()) {
@@ -109,7 +129,7 @@ function planWebhooks(draft: Draft, { file: { id: application, webhooks = [] }, 
       run: (bank) => bank.call('PUT', toPath`/admin/webhooks/${found.id}`, { name: found.name, url, attributes, isEnabled }),
     })
   }
-  draft.notInFile.push(...nameRest(all, new Set(webhooks.map(nameOf)), nameOf))
+  draft.notInFile.push(...findRest(all, new Set(webhooks.map(nameOf)), nameOf, owner, ({ id }) => toPath`/admin/webhooks/${id}`))
 }
 
 const hide = (url: unknown): string => splitUrl(String(url)).shown + (splitUrl(String(url)).query === '' ? '' : '?…')
@@ -150,11 +170,13 @@ const USER_CALLS: Readonly<Record<string, readonly [method: string, path: string
   certificates: ['PUT', '/certificates'],
 }
 
-function planUsers(draft: Draft, { users = [], applications = [] }: Setup, state: ServerState): void {
+function planUsers(draft: Draft, { users: given, applications = [] }: Setup, state: ServerState): void {
+  const users = given ?? []
+  const nameOf = ({ username }: { readonly username: string }): string => `user ${username}`
   const known = new Set([...applications, ...state.applications].map(({ id }) => id))
   for (const [index, user] of users.entries()) {
     const { username, role, application } = user
-    const what = `user ${username}`
+    const what = nameOf(user)
     const path = ['users', index]
     if (application !== undefined && !known.has(application)) {
       const problem = `there is no application ${application}, neither in the file nor on the server: add it to applications`
@@ -190,11 +212,10 @@ function planUsers(draft: Draft, { users = [], applications = [] }: Setup, state
       },
     })
   }
-  draft.notInFile.push(
-    ...nameRest(state.users, new Set(users.map(({ username }) => username)), ({ username }) => username).map(
-      (name) => `user ${name}`,
-    ),
-  )
+  // An administrator stays, or a file that names none would lock everybody out.
+  const removalOf = ({ username, role }: ServerUser): string | undefined =>
+    role === 'admin' ? undefined : toPath`/admin/users/${username}`
+  draft.notInFile.push(...findRest(state.users, new Set(users.map(nameOf)), nameOf, given && ['users'], removalOf))
 }
 
 /** What a credential keeps for life. */

@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Bank } from '../bank.ts'
 import type { Terminal } from '../command.ts'
-import { explainFault, Fault } from '../fault.ts'
+import { explainFault, Fault, usageFault } from '../fault.ts'
 import { printable } from '../output.ts'
 import { planSetup } from './plan.ts'
 import type { ReadSetup } from './read.ts'
@@ -13,6 +13,10 @@ interface Options {
   /** What faults call the file. */
   readonly file: string
   readonly isDryRun: boolean
+  /** Removes what the file does not name, of the kinds that it has a list of. */
+  readonly isPruned: boolean
+  /** The removal was agreed to. */
+  readonly isConfirmed: boolean
   readonly isJson: boolean
   readonly terminal: Pick<Terminal, 'print' | 'note'>
 }
@@ -22,7 +26,9 @@ interface Options {
  * was done and what not; before anything is changed when something of it cannot be done.
  */
 export async function applySetup(bank: Bank, read: ReadSetup, options: Options): Promise<void> {
-  const plan = await makePlan(bank, read, options.file)
+  const draw = async (): Promise<Plan> => planSetup(read.setup, await readState(bank), now(), options.isPruned)
+  const plan = await makePlan(draw, read, options.file)
+  if (!options.isDryRun && !options.isConfirmed) refuseRemoval(plan)
   const progress = new Map<Step, State>()
   const secrets: Secret[] = []
   const say = (text: string): Promise<boolean> => (options.isJson ? Promise.resolve(true) : options.terminal.print(text))
@@ -40,13 +46,14 @@ export async function applySetup(bank: Bank, read: ReadSetup, options: Options):
       )
     }
     try {
-      progress.set(step, await carryOut(bank, read, step, tell))
+      progress.set(step, await carryOut(bank, draw, read, step, tell))
     } catch (error) {
       if (options.isJson) await options.terminal.print(toText(toJson()))
       const isHeard = secrets.some(({ what }) => what === step.what)
       throw explain(error, read, { file: options.file, plan, step, progress, isHeard })
     }
-    if (progress.get(step) === 'made by another') await say('    was made by somebody else at the same time\n')
+    if (progress.get(step) === 'made by another')
+      await say(`    was ${step.sign === '-' ? 'removed' : 'made'} by somebody else at the same time\n`)
   }
   const end = options.isJson ? toText(toJson()) : renderEnd(plan, options.isDryRun)
   if (!(await options.terminal.print(end)) && options.isJson && secrets.length > 0)
@@ -60,8 +67,14 @@ const toText = (json: object): string => `${JSON.stringify(json, null, 2)}\n`
 
 type State = 'done' | 'made by another'
 
-async function makePlan(bank: Bank, { setup, placeOf }: ReadSetup, file: string): Promise<Plan> {
-  const draw = async (): Promise<Plan> => planSetup(setup, await readState(bank), now())
+/** Throws unless it removes nothing. */
+function refuseRemoval({ steps }: Plan): void {
+  const names = steps.filter(({ sign }) => sign === '-').map(({ what }) => what)
+  if (names.length > 0)
+    throw usageFault(`--prune would remove ${printable(list(names))}, and nothing was changed: --yes does it, --dry-run shows it`)
+}
+
+async function makePlan(draw: () => Promise<Plan>, { placeOf }: ReadSetup, file: string): Promise<Plan> {
   const drawn = await draw()
   if (drawn.conflicts.some(({ mayPass }) => mayPass)) await setTimeout(PASSING_MS)
   const plan = drawn.conflicts.some(({ mayPass }) => mayPass) ? await draw() : drawn
@@ -78,12 +91,18 @@ const PASSING_MS = 1_000
 const now = (): number => performance.timeOrigin + performance.now()
 
 /** Does a step. Where it is refused because somebody else was faster, what is left of it is done. */
-async function carryOut(bank: Bank, read: ReadSetup, step: Step, tell: (secret: Secret) => Promise<void>): Promise<State> {
+async function carryOut(
+  bank: Bank,
+  draw: () => Promise<Plan>,
+  read: ReadSetup,
+  step: Step,
+  tell: (secret: Secret) => Promise<void>,
+): Promise<State> {
   try {
     return (await step.run(bank, tell)) === MADE_BY_ANOTHER ? 'made by another' : 'done'
   } catch (error) {
     if (!(error instanceof Fault) || (error.kind !== 'refused' && error.kind !== 'missing')) throw error
-    const { steps, conflicts } = planSetup(read.setup, await readState(bank), now())
+    const { steps, conflicts } = await draw()
     const own = conflicts.find(({ path, mayPass }) => !mayPass && step.path.every((part, index) => path[index] === part))
     if (own !== undefined) throw new Fault(own.kind, `${read.placeOf(own.path)}: ${own.problem}`)
     const left = steps.find(({ what }) => what === step.what)
@@ -130,7 +149,8 @@ function renderDifference({ name, before, after }: Difference, sign: Step['sign'
 const shorten = (text: string): string => (text.length <= 200 ? text : `${text.slice(0, 200)}… (--json shows it whole)`)
 
 function renderEnd({ steps, notInFile }: Plan, isDryRun: boolean): string {
-  const rest = notInFile.length === 0 ? '' : `not in the file, and left alone: ${printable(notInFile.join(', '))}\n`
+  const rest =
+    notInFile.length === 0 ? '' : `not in the file, and left alone: ${printable(notInFile.map(({ what }) => what).join(', '))}\n`
   const count = steps.length === 1 ? '1 change' : `${steps.length} changes`
   if (steps.length === 0) return `${rest}nothing to change\n`
   return `${rest}${count}${isDryRun ? ' would be made: nothing was changed' : ''}\n`
@@ -139,12 +159,14 @@ function renderEnd({ steps, notInFile }: Plan, isDryRun: boolean): string {
 const describe = (plan: Plan, isDryRun: boolean, progress: ReadonlyMap<Step, State>, secrets: readonly Secret[]): object => ({
   isDryRun,
   changes: plan.steps.map((step) => ({
-    change: step.sign === '+' ? 'create' : 'change',
+    change: CHANGES[step.sign],
     what: step.what,
     state: progress.get(step) ?? 'not done',
     members: step.differences.map(({ name, before, after }) => ({ name, ...(before !== undefined && { before }), after })),
   })),
   secrets,
-  notInFile: plan.notInFile,
+  notInFile: plan.notInFile.map(({ what }) => what),
   notes: plan.notes,
 })
+
+const CHANGES: Readonly<Record<Step['sign'], string>> = { '+': 'create', '~': 'change', '-': 'remove' }

@@ -21,8 +21,8 @@ export interface Difference {
 }
 
 export interface Step {
-  /** `+` makes it, `~` changes it. */
-  readonly sign: '+' | '~'
+  /** `+` makes it, `~` changes it, `-` removes it. */
+  readonly sign: '+' | '~' | '-'
   /** `version 2.0 of my-app`. */
   readonly what: string
   /** Where the file says so. */
@@ -48,17 +48,25 @@ export interface Conflict {
 export interface Plan {
   readonly steps: readonly Step[]
   readonly conflicts: readonly Conflict[]
-  /** What the server has and the file does not name. */
-  readonly notInFile: readonly string[]
+  /** What the server has and the file does not name, and that stays. */
+  readonly notInFile: readonly Rest[]
   /** What else is to be known. */
   readonly notes: readonly string[]
+}
+
+/** Something of the server's that the file does not name. */
+export interface Rest {
+  /** `template login`. */
+  readonly what: string
+  /** How it is removed; undefined where no call does, or where the file has no list of its kind. */
+  readonly removal?: Pick<Step, 'path' | 'run'>
 }
 
 /** What planning adds to. */
 export interface Draft {
   readonly steps: Step[]
   readonly conflicts: Conflict[]
-  readonly notInFile: string[]
+  readonly notInFile: Rest[]
   readonly notes: string[]
 }
 
@@ -86,7 +94,22 @@ const isSame = (name: string, one: unknown, other: unknown): boolean =>
 const inOrder = (name: string, value: unknown): unknown =>
   SETS.has(name) && Array.isArray(value) ? value.map(String).toSorted() : value
 
-/** What of the server's is not among the names in the file. */
-export function nameRest<T>(items: readonly T[], named: ReadonlySet<string>, nameOf: (item: T) => string): string[] {
-  return items.map(nameOf).filter((name) => !named.has(name))
+/**
+ * What of the server's is not among the names in the file. `owner`: the list of the file that owns what is of its kind, undefined where the
+ * file has none. `removalOf`: the path of the DELETE that removes one, undefined for what stays in any case.
+ */
+export function findRest<T>(
+  items: readonly T[],
+  named: ReadonlySet<string>,
+  nameOf: (item: T) => string,
+  owner?: Path,
+  removalOf: (item: T) => string | undefined = () => undefined,
+): Rest[] {
+  return items
+    .filter((item) => !named.has(nameOf(item)))
+    .map((item) => {
+      const [what, removal] = [nameOf(item), removalOf(item)]
+      if (owner === undefined || removal === undefined) return { what }
+      return { what, removal: { path: owner, run: (bank) => bank.call('DELETE', removal) } }
+    })
 }
