@@ -130,19 +130,21 @@ const list = command({
     ...BANK_OPTIONS,
     ...APPLICATION_OPTION,
     user: text('USER', 'of this user'),
+    search: text('TEXT', 'of users whose name holds this, whatever the capitals of A to Z'),
     status: text('STATUS', 'PENDING, APPROVED, REJECTED, FAILED, EXPIRED or CANCELED'),
     ...PAGE_OPTIONS,
   },
   examples: [
     'operation list --status PENDING',
     'operation list --user alice --limit 10',
+    'operation list --search novak --all',
     'operation list --all >operations.jsonl',
   ],
   run: async (given) => {
-    const { app, user: userId, status } = given.values
+    const { app, user: userId, search: userIdPart, status } = given.values
     const bank = openBank(given.values, given.terminal)
     const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/operations`
-    const query = { userId, status }
+    const query = { userId, userIdPart, status }
     const listing = { bank, path, query, rows: 'operations', cursor: ['cursor', 'nextCursor'], pageMax: 1_000 } as const
     return answerPages(listing, given.values, given)
   },

@@ -118,6 +118,7 @@ const list = command({
     ...BANK_OPTIONS,
     ...APPLICATION_OPTION,
     user: text('USER', 'of this user'),
+    search: text('TEXT', 'of users whose name holds this, whatever the capitals of A to Z'),
     state: text('STATE', 'CREATED, PENDING_COMMIT, ACTIVE, BLOCKED or REMOVED'),
     protocolVersion: text('N', '3 or 4'),
     ...PAGE_OPTIONS,
@@ -125,13 +126,14 @@ const list = command({
   examples: [
     'registration list --state BLOCKED',
     'registration list --user alice --json',
+    'registration list --search novak --all',
     'registration list --all >registrations.jsonl',
   ],
   run: async (given) => {
-    const { app, user: userId, state, protocolVersion } = given.values
+    const { app, user: userId, search: userIdPart, state, protocolVersion } = given.values
     const bank = openBank(given.values, given.terminal)
     const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations`
-    const query = { userId, state, protocolVersion }
+    const query = { userId, userIdPart, state, protocolVersion }
     const listing = { bank, path, query, rows: 'registrations', cursor: ['cursor', 'nextCursor'], pageMax: 100 } as const
     return answerPages(listing, given.values, given)
   },

@@ -25,6 +25,7 @@ export interface ListedRegistration {
   readonly platform?: string
   readonly deviceInfo?: string
   readonly protocolVersion?: number
+  readonly highestProtocolVersion?: string
   readonly algorithm?: string
   readonly timestampCreated: number
   readonly timestampLastUsed?: number

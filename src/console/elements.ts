@@ -65,6 +65,10 @@ const UNITS = [
 export const card = (heading: string, body: Value, aside: Value = nothing): Markup =>
   html`<section class="card"><header class="card-head"><h2>${heading}</h2>${aside}</header>${body}</section>`
 
+/** The one list of a page, whose title says what it is: `heading` is for those who do not see that. */
+export const listCard = (heading: string, body: Value): Markup =>
+  html`<section class="card"><h2 class="hidden">${heading}</h2>${body}</section>`
+
 /** Head of a page: where it is, what it is, and what can be done. */
 export const pageHead = (title: Value, { lead, actions, back }: { lead?: Value; actions?: Value; back?: Markup } = {}): Markup =>
   html`<header class="page-head">
@@ -241,6 +245,11 @@ export const searchForm = (
     )}
     ${fields}<button class="button is-plain">Apply</button>
   </form>`
+
+/** The ends of a page of a list; `newest` is undefined on the first page, `older` on the last one. */
+export const pager = (newest: string | undefined, older: string | undefined, olderLabel = 'Older →'): Markup | false =>
+  (newest ?? older) !== undefined &&
+  html`<p class="pager">${newest !== undefined && html`<a href="${newest}">Newest</a>`}${older !== undefined && html`<a class="pager-older" href="${older}">${olderLabel}</a>`}</p>`
 
 /** A way back. */
 export const backTo = (href: string, label: string): Markup => html`<a href="${href}">← ${label}</a>`

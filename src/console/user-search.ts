@@ -1,8 +1,8 @@
-// Looks for users in a list: by the beginning of the name that somebody types, or by the whole name that a link brings.
-import { searchForm } from './elements.ts'
-import { html, type Markup } from './markup.ts'
-import type { PageCall } from './page.ts'
+// Looks for users in a list: by the beginning or a part of the name that somebody types, or by the whole name that a link brings.
 import type { Query } from './api.ts'
+import { pager, searchForm } from './elements.ts'
+import { html, type Markup } from './markup.ts'
+import { link, type PageCall } from './page.ts'
 
 /** What links within a list keep of it. */
 export const userFilter = ({ query }: Pick<PageCall, 'query'>): Query => ({
@@ -10,17 +10,52 @@ export const userFilter = ({ query }: Pick<PageCall, 'query'>): Query => ({
   user: query['user'] || undefined,
 })
 
-/** The same as the API takes it. */
-export const userQuery = ({ query }: Pick<PageCall, 'query'>): Query => ({
-  userId: query['userId'] || undefined,
-  userIdPrefix: query['user']?.trim() || undefined,
-})
+export interface FoundUsers<Answer> {
+  readonly answer: Answer
+  /** What was typed was looked for anywhere in the names, because no name begins so or because somebody asked for that. */
+  readonly isAnywhere: boolean
+}
 
-/** The form; it looks for the beginning of what is typed. `hidden`: the other filters. */
+/**
+ * Reads a list as the API takes the search. An index has the beginnings of names and answers at once; where none begins so, what was typed may
+ * stand anywhere in them, which is looked for in a stretch of the list at a time.
+ */
+export async function searchUsers<Answer>(
+  { query }: Pick<PageCall, 'query'>,
+  read: (search: Query) => Promise<Answer>,
+  isEmpty: (answer: Answer) => boolean,
+): Promise<FoundUsers<Answer>> {
+  const typed = query['user']?.trim() || undefined
+  const userId = query['userId'] || undefined
+  if (query['anywhere'] === undefined) {
+    const answer = await read({ userId, userIdPrefix: typed })
+    if (typed === undefined || !isEmpty(answer)) return { answer, isAnywhere: false }
+  }
+  return { answer: await read({ userId, userIdPart: typed }), isAnywhere: typed !== undefined }
+}
+
+/** The ends of a page of such a list. `filter`: all that the list is searched by. */
+export function userPager(
+  call: PageCall,
+  path: string,
+  filter: Query,
+  isAnywhere: boolean,
+  nextCursor: string | undefined,
+): Markup {
+  const kept = { ...filter, ...(isAnywhere && { anywhere: '1' }) }
+  const isTyped = filter['user'] !== undefined
+  return html`${isTyped && !isAnywhere && html`<p class="hint">Names that begin so. <a href="${link(call, path, { ...filter, anywhere: '1' })}">Look anywhere in the name</a></p>`}${pager(
+    call.query['cursor'] === undefined ? undefined : link(call, path, kept),
+    nextCursor === undefined ? undefined : link(call, path, { ...kept, cursor: nextCursor }),
+    isAnywhere ? 'Look further →' : undefined,
+  )}`
+}
+
+/** The form. `hidden`: the other filters. */
 export const userForm = (call: PageCall, path: string, hidden: Readonly<Record<string, string | undefined>>): Markup =>
   searchForm(
     call,
     path,
-    html`<div class="field"><label for="user">User</label><input id="user" name="user" type="search" value="${call.query['user'] ?? call.query['userId'] ?? ''}" placeholder="Beginning of the name" autocomplete="off" maxlength="255"></div>`,
+    html`<div class="field"><label for="user">User</label><input id="user" name="user" type="search" value="${call.query['user'] ?? call.query['userId'] ?? ''}" placeholder="Name, or a part of it" autocomplete="off" maxlength="255"></div>`,
     { app: call.application, ...hidden },
   )

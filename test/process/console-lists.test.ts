@@ -90,15 +90,19 @@ describe('lists', () => {
   test.each([
     ['/registrations', 'customer-1', 11],
     ['/registrations', 'CUSTOMER-26', 1],
-    ['/registrations', 'ustomer', 0],
+    ['/registrations', 'ustomer', 25],
+    ['/registrations', 'USTOMER-26', 1],
+    ['/registrations', 'כהן', 1],
+    ['/registrations', 'ustomer_', 0],
     ['/registrations', 'מ', 0],
     ['/registrations', 'דוד', 1],
     ['/registrations', '🦊', 1],
     ['/registrations', 'x'.repeat(99), 1],
     ['/registrations', '%', 0],
     ['/operations', 'CUST', 1],
+    ['/operations', 'STOMER-7', 2],
     ['/operations', 'customer-8', 0],
-  ])('%s finds users whose name begins with %j', async (path, user, count) => {
+  ])('%s finds users whose name begins with %j, or holds it where none does', async (path, user, count) => {
     const { text } = await session.get(`${path}?${new URLSearchParams({ user }).toString()}`)
     expect([...text.matchAll(/<tr><td/g)]).toHaveLength(count)
     if (count === 0) expect(text).toContain('Nothing matches')

@@ -454,6 +454,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         after: { createdAt: at, activationId: 'x' },
       }),
     'listRegistrations of a beginning': (db) => activationSearch.listRegistrations(db, { ...search, userIdPrefix: 'u' }),
+    listRegistrationsWith: (db) => activationSearch.listRegistrationsWith(db, search, 'u'),
     findRegistrationDetail: (db) => activationSearch.findRegistrationDetail(db, 'a', 'x', at),
     listRegistrationDetails: (db) => activationSearch.listRegistrationDetails(db, ofUsers),
     'listRegistrationDetails with everything': (db) =>
@@ -692,6 +693,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       }),
     'searchOperations from a place on': (db) => operations.searchOperations(db, 'a', { userId: 'u', limit: 100, offset: 100 }),
     listOperationNotes: (db) => operations.listOperationNotes(db, ['o', 'p']),
+    searchOperationsWith: (db) => operations.searchOperationsWith(db, 'a', { limit: 100 }, 'u'),
     'searchOperations of a beginning': (db) => operations.searchOperations(db, 'a', { userIdPrefix: 'u', limit: 100 }),
     listOperationsOfIds: (db) => operations.listOperationsOfIds(db, 'a', ['o']),
     claimOperation: (db) => operations.claimOperation(db, 'o', { userId: 'u', activationId: 'x' }, at),

@@ -23,6 +23,9 @@ export const State = Type.Unsafe<ActivationState>(
 /** In a search: the beginning of user ids, whatever their capitals of A to Z. */
 export const UserIdPrefix = Type.Optional(withExample(Identifier, 'ali'))
 
+/** In a search: a part of user ids, whatever their capitals of A to Z. An answer looks at 50,000 records, and `nextCursor` goes on behind them. */
+export const UserIdPart = Type.Optional(withExample(Identifier, 'lic'))
+
 /** Free text up to 255 UTF-16 code units; null counts as absent. */
 export const OptionalText = Type.Optional(
   Type.Union([Type.String({ pattern: '^[^\\u0000]{0,255}$', description: 'must be at most 255 characters' }), Type.Null()]),

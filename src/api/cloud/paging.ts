@@ -16,6 +16,10 @@ export function cutPage<Row>(
   return { page, last: rows.length > limit ? page.at(-1) : undefined }
 }
 
+/** Where the next page begins, as a member of an answer; none after the last page. */
+export const nextCursorAt = (next: { readonly createdAt: Date; readonly id: string } | undefined): { nextCursor?: string } =>
+  next === undefined ? {} : { nextCursor: formatCursor(next.createdAt, next.id) }
+
 // The time stays within what both databases and JavaScript can say.
 const CURSOR = /^(\d{1,14})_([0-9a-f-]{36})$/
 

@@ -1,7 +1,7 @@
 // The audit logs: what administrators changed, what happened to the phones of a user, and whether the rows are as they were written.
 import type { AdminEvent } from '../answers.ts'
 import { type Query, unlessRefused } from '../api.ts'
-import { actionForm, ago, badge, card, code, empty, pageHead, sayDistance, searchForm } from '../elements.ts'
+import { actionForm, ago, badge, card, code, empty, pageHead, pager, sayDistance, searchForm } from '../elements.ts'
 import { table } from '../table.ts'
 import { type DeviceEvent, type DeviceEvents, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
@@ -62,10 +62,10 @@ export const auditDevices: Page = {
       title: 'Audit',
       body: html`${renderHead(call, 'devices')}${card(
         'What happened to the phones of a user',
-        html`${searchForm(call, '/audit/devices', fields, { app: call.application })}${renderDevices(call, items)}${
-          older !== undefined &&
-          html`<p class="pager"><span></span><a href="${link(call, '/audit/devices', { userId, from, to, before: older })}">Older →</a></p>`
-        }`,
+        html`${searchForm(call, '/audit/devices', fields, { app: call.application })}${renderDevices(call, items)}${pager(
+          before === undefined ? undefined : link(call, '/audit/devices', { userId, from, to }),
+          older === undefined ? undefined : link(call, '/audit/devices', { userId, from, to, before: older }),
+        )}`,
         items !== undefined && items.length > 0 && actionForm(call, 'export', 'Export', { tone: 'plain' }),
       )}`,
     }
@@ -120,10 +120,10 @@ async function renderAdministrators(call: PageCall, chains: readonly Chain[] | u
     body: html`${renderHead(call, 'administrators')}${card('State of the logs', renderChains(chains, (await call.parts.metrics.look()).sealLagSeconds), actionForm(call, 'verify', 'Verify now', { tone: 'plain' }))}
       ${card(
         'What administrators changed',
-        html`${searchForm(call, '/audit', fields, { app: call.application })}${list}${
-          older !== undefined &&
-          html`<p class="pager"><a href="${link(call, '/audit')}">Newest</a><a href="${link(call, '/audit', { username, action, from, to, before: older })}">Older →</a></p>`
-        }`,
+        html`${searchForm(call, '/audit', fields, { app: call.application })}${list}${pager(
+          call.query['before'] === undefined ? undefined : link(call, '/audit', { username, action, from, to }),
+          older === undefined ? undefined : link(call, '/audit', { username, action, from, to, before: older }),
+        )}`,
         items.length > 0 && actionForm(call, 'export', 'Export', { tone: 'plain' }),
       )}`,
   }

@@ -89,7 +89,7 @@ function renderDomain(call: PageCall, { name, port, certificates: pins, live }: 
       ${
         live !== undefined &&
         html`<p>${live.isPinned ? badge('good', 'Live certificate is pinned') : badge('bad', 'Live certificate is not pinned')} <small>seen ${ago(call.now, live.checkedAt * 1000)}${live.problem !== undefined && html`, ${live.problem}`}</small></p>`
-      }${remove}`,
+      }${remove && html`<div class="actions">${remove}</div>`}`,
     html`<small>port ${port}</small>`,
   )
 }

@@ -1,12 +1,12 @@
 // Operations of an application: the search with its filters.
 import type { ListedOperation } from '../answers.ts'
 import { at } from '../api.ts'
-import { ago, card, chips, empty, pageHead, reason, stateBadge } from '../elements.ts'
+import { ago, chips, empty, listCard, pageHead, reason, stateBadge } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { readShown, sayOperation, type ShownOperation } from '../operation-forms.ts'
 import { link, type Page, type PageCall } from '../page.ts'
 import { type Column, table } from '../table.ts'
-import { userFilter, userForm, userQuery } from '../user-search.ts'
+import { type FoundUsers, searchUsers, userFilter, userForm, userPager } from '../user-search.ts'
 import { sayState } from '../words.ts'
 import { needsApplication } from './registrations.ts'
 
@@ -26,15 +26,18 @@ export const operations: Page = {
     const { application, query, api } = call
     if (application === undefined) return { title: 'Operations', body: needsApplication(call, 'Operations') }
     const { status, cursor } = query
-    const search = { ...userQuery(call), status, cursor, limit: PAGE }
-    const answer = await api.get<Answer>(at`/admin/applications/${application}/operations`, search)
+    const found = await searchUsers(
+      call,
+      (users) => api.get<Answer>(at`/admin/applications/${application}/operations`, { ...users, status, cursor, limit: PAGE }),
+      (answer) => answer.operations.length === 0,
+    )
     // What an operation holds is for its application, and for administrators who may act for it.
-    const shown = call.isActing ? await readShown(call, answer.operations.map(idOf)) : NOTHING
+    const shown = call.isActing ? await readShown(call, found.answer.operations.map(idOf)) : NOTHING
     const create = call.isActing && html`<a class="button is-primary" href="${link(call, '/operations/new')}">New operation</a>`
     return {
       title: 'Operations',
       body: html`${pageHead('Operations', { lead: 'What users are asked to approve on their phones.', actions: create })}
-        ${card('Operations', html`${renderSearch(call)}${renderList(call, answer, shown)}`)}`,
+        ${listCard('Operations', html`${renderSearch(call)}${renderList(call, found, shown)}`)}`,
     }
   },
 }
@@ -53,24 +56,22 @@ function renderSearch(call: PageCall): Markup {
   return html`${userForm(call, '/operations', { status })}${chips('Status', [choice('All', undefined), ...STATUSES.map((one) => choice(sayState(one), one))])}`
 }
 
-function renderList(call: PageCall, { operations: found, nextCursor }: Answer, shown: typeof NOTHING): Markup {
+function renderList(call: PageCall, { answer, isAnywhere }: FoundUsers<Answer>, shown: typeof NOTHING): Markup {
+  const { operations: found, nextCursor } = answer
   const { status, cursor } = call.query
   const filter = { ...userFilter(call), status }
   if (found.length === 0) {
     const isFiltered = [...Object.values(filter), cursor].some((value) => value !== undefined && value !== '')
     return isFiltered
-      ? empty(
+      ? html`${empty(
           'Nothing matches',
-          'Try another status, or no user.',
+          nextCursor === undefined ? 'Try another status, or no user.' : 'Nothing among the newest: there are older ones.',
           html`<a class="button is-plain" href="${link(call, '/operations')}">Show all</a>`,
-        )
+        )}${userPager(call, '/operations', filter, isAnywhere, nextCursor)}`
       : empty('No operation yet', 'Back ends create them with POST /operations; here you can make one by hand.')
   }
   const rows = found.map((one) => renderRow(call, one, shown.get(one.operationId)))
-  return html`${table('Operations', COLUMNS, rows)}${
-    nextCursor !== undefined &&
-    html`<p class="pager"><a href="${link(call, '/operations', filter)}">Newest</a><a href="${link(call, '/operations', { ...filter, cursor: nextCursor })}">Older →</a></p>`
-  }`
+  return html`${table('Operations', COLUMNS, rows)}${userPager(call, '/operations', filter, isAnywhere, nextCursor)}`
 }
 
 /** An operation by what the phone shows of it; readers are told its template alone. */

@@ -133,7 +133,7 @@ function renderQueues(call: PageCall, webhooks: readonly Webhook[]): Markup {
       failuresInRow,
       isEnabled,
     }) => html`<div><dt><a href="${link(call, `/webhooks/${encodeURIComponent(id)}`)}">${name}</a></dt>
-      <dd>${isEnabled ? (failuresInRow > 0 ? badge('bad', `${failuresInRow} failures in a row`) : badge('good', 'Gets through')) : badge('off', 'Off')}
+      <dd class="wrapped">${isEnabled ? (failuresInRow > 0 ? badge('bad', `${failuresInRow} failures in a row`) : badge('good', 'Gets through')) : badge('off', 'Off')}
       <small>${waiting} waiting${lagSeconds >= 5 && html`, the oldest for ${sayDistance(-lagSeconds * 1000).replace(' ago', '')}`}</small></dd></div>`,
   )
   return card('Webhooks', html`<dl class="facts">${rows}</dl>`)

@@ -14,6 +14,7 @@ import {
   guardedForm,
   live,
   pageHead,
+  pager,
   qr,
   reason,
   stateBadge,
@@ -246,10 +247,10 @@ function renderHistory(call: PageCall, { history, next, activationId }: Detail, 
   const steps = [...told, ...changes].toSorted((a, b) => (b.at ?? 0) - (a.at ?? 0))
   return card(
     'Timeline',
-    html`${timeline(call.now, steps)}${
-      next !== undefined &&
-      html`<p class="pager"><a href="${link(call, `/registrations/${activationId}`)}">Newest</a><a href="${link(call, `/registrations/${activationId}`, { before: next })}">Older →</a></p>`
-    }`,
+    html`${timeline(call.now, steps)}${pager(
+      call.query['before'] === undefined ? undefined : link(call, `/registrations/${activationId}`),
+      next === undefined ? undefined : link(call, `/registrations/${activationId}`, { before: next }),
+    )}`,
   )
 }
 

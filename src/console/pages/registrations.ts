@@ -1,11 +1,11 @@
 // Registrations of an application: the search, and the beginning of a new one.
 import type { ListedRegistration } from '../answers.ts'
 import { at } from '../api.ts'
-import { actionForm, ago, backTo, card, chips, empty, field, pageHead, select, stateBadge } from '../elements.ts'
+import { actionForm, ago, backTo, card, chips, empty, field, listCard, pageHead, select, stateBadge } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
 import { type Column, table } from '../table.ts'
-import { userFilter, userForm, userQuery } from '../user-search.ts'
+import { type FoundUsers, searchUsers, userFilter, userForm, userPager } from '../user-search.ts'
 import { sayState } from '../words.ts'
 
 interface Answer {
@@ -23,14 +23,20 @@ export const registrations: Page = {
     const { application, query } = call
     if (application === undefined) return { title: 'Registrations', body: needsApplication(call, 'Registrations') }
     const { state, protocolVersion, cursor } = query
-    const search = { ...userQuery(call), state, protocolVersion, cursor, limit: 25 }
-    const answer = await call.api.get<Answer>(at`/admin/applications/${application}/registrations`, search)
+    const found = await searchUsers(
+      call,
+      (users) => {
+        const search = { ...users, state, protocolVersion, cursor, limit: 25 }
+        return call.api.get<Answer>(at`/admin/applications/${application}/registrations`, search)
+      },
+      (answer) => answer.registrations.length === 0,
+    )
     const create =
       call.isActing && html`<a class="button is-primary" href="${link(call, '/registrations/new')}">Register a user</a>`
     return {
       title: 'Registrations',
       body: html`${pageHead('Registrations', { lead: 'A registration binds one phone to one user.', actions: create })}
-        ${card('Phones', html`${renderSearch(call)}${renderList(call, answer)}`)}`,
+        ${listCard('Phones', html`${renderSearch(call)}${renderList(call, found)}`)}`,
     }
   },
 }
@@ -84,17 +90,20 @@ function renderSearch(call: PageCall): Markup {
     ${chips('Protocol', [choice('protocolVersion', 'Any protocol', undefined), choice('protocolVersion', 'Protocol 3', '3'), choice('protocolVersion', 'Protocol 4', '4')])}`
 }
 
-function renderList(call: PageCall, { registrations: found, nextCursor }: Answer): Markup {
+function renderList(call: PageCall, { answer, isAnywhere }: FoundUsers<Answer>): Markup {
+  const { registrations: found, nextCursor } = answer
   const { state, protocolVersion } = call.query
   const filter = { ...userFilter(call), state, protocolVersion }
   if (found.length === 0) {
     const isFiltered = Object.values(filter).some((value) => value !== undefined && value !== '')
     return isFiltered
-      ? empty(
+      ? html`${empty(
           'Nothing matches',
-          'No registration is in that state, or no name begins so. Capitals do not matter.',
+          nextCursor === undefined
+            ? 'No registration is in that state, or no name holds that. Capitals do not matter.'
+            : 'Nothing among the newest: there are older ones.',
           html`<a class="button is-plain" href="${link(call, '/registrations')}">Show all</a>`,
-        )
+        )}${userPager(call, '/registrations', filter, isAnywhere, nextCursor)}`
       : empty('No phone yet', 'Register a user, and let the app scan the QR code that the next page shows.')
   }
   const rows = found.map((one) => [
@@ -103,13 +112,11 @@ function renderList(call: PageCall, { registrations: found, nextCursor }: Answer
     one.name === undefined
       ? html`<span class="soft">no phone yet</span>`
       : html`${one.name}<br><small>${one.platform}${one.deviceInfo !== undefined && html` · ${one.deviceInfo}`}</small>`,
-    one.protocolVersion !== undefined && html`<span title="${one.algorithm ?? ''}">${one.protocolVersion}</span>`,
+    one.protocolVersion !== undefined &&
+      html`<span title="${one.algorithm ?? ''}">${one.highestProtocolVersion ?? one.protocolVersion}</span>`,
     one.timestampLastUsed === undefined ? html`<span class="nowrap">never used</span>` : ago(call.now, one.timestampLastUsed),
   ])
-  return html`${table('Registrations', COLUMNS, rows)}${
-    nextCursor !== undefined &&
-    html`<p class="pager"><a href="${link(call, '/registrations', filter)}">Newest</a><a href="${link(call, '/registrations', { ...filter, cursor: nextCursor })}">Older →</a></p>`
-  }`
+  return html`${table('Registrations', COLUMNS, rows)}${userPager(call, '/registrations', filter, isAnywhere, nextCursor)}`
 }
 
 const renderCreate = (call: PageCall): Markup =>

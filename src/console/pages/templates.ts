@@ -1,5 +1,5 @@
 // Templates of operations: the list.
-import { card, empty, pageHead } from '../elements.ts'
+import { empty, listCard, pageHead } from '../elements.ts'
 import { table } from '../table.ts'
 import { html } from '../markup.ts'
 import { link, type Page } from '../page.ts'
@@ -30,7 +30,7 @@ export const templates: Page = {
     return {
       title: 'Templates',
       body: html`${pageHead('Templates', { lead: 'A template says what is signed, who may approve, and what the phone shows. All applications share them.', actions: create })}
-        ${card('Templates', found.length === 0 ? empty('No template', 'Without one no operation can be created.', create) : table('Templates', ['Template', 'Title', ['Signed data', 'away'], 'Source'], rows))}`,
+        ${listCard('Templates', found.length === 0 ? empty('No template', 'Without one no operation can be created.', create) : table('Templates', ['Template', 'Title', ['Signed data', 'away'], 'Source'], rows))}`,
     }
   },
 }

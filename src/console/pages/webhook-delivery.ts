@@ -26,9 +26,13 @@ export const webhookDelivery: Page = {
     return {
       title: `Delivery to ${webhook.name}`,
       body: html`${pageHead(html`Message “${sayState(one.objectStatus)}”`, { back, lead: html`to ${webhook.url}` })}
-        <div class="columns"><div>${card('What is sent', html`<pre>${pretty(one.body)}</pre><p class="hint">${isWaiting ? 'As the next attempt sends it.' : 'With the attributes that the webhook asks for now.'} In one line on the wire, signed.</p>`)}</div>
-        <div>${live('delivery', link(call, home(call)), isWaiting ? 5 : undefined, html`<div class="stack">${card('Delivery', renderFacts(call, webhook, one))}${card('Timeline', timeline(call.now, stepsOf(call, webhook, one)))}</div>`)}
-        ${call.isAdmin && card('Actions', actionForm(call, 'replay', one.status === 'WAITING' ? 'Try it now' : 'Send again', { tone: 'plain' }))}</div></div>`,
+        ${live(
+          'delivery',
+          link(call, home(call)),
+          isWaiting ? 5 : undefined,
+          html`<div class="columns"><div>${card('What is sent', html`<pre>${pretty(one.body)}</pre><p class="hint">${isWaiting ? 'As the next attempt sends it.' : 'With the attributes that the webhook asks for now.'} In one line on the wire, signed.</p>`)}${card('Timeline', timeline(call.now, stepsOf(call, webhook, one)))}</div>
+        <div>${card('Delivery', renderFacts(call, webhook, one))}${call.isAdmin && card('Actions', actionForm(call, 'replay', one.status === 'WAITING' ? 'Try it now' : 'Send again', { tone: 'plain' }))}</div></div>`,
+        )}`,
     }
   },
   actions: {

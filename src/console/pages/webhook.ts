@@ -16,6 +16,7 @@ import {
   guardedForm,
   live,
   pageHead,
+  pager,
   sayDistance,
 } from '../elements.ts'
 import { type Column, table } from '../table.ts'
@@ -131,6 +132,7 @@ const renderStatuses = (call: PageCall): Markup => {
 const COLUMNS: readonly Column[] = ['Message', ['Delivery', 'side'], 'What comes next', 'Made', ['', 'away']]
 
 function renderDeliveries(call: PageCall, webhook: Webhook, { deliveries, next }: Deliveries): Markup {
+  const { status, before } = call.query
   if (deliveries.length === 0)
     return empty(
       'No delivery',
@@ -148,10 +150,10 @@ function renderDeliveries(call: PageCall, webhook: Webhook, { deliveries, next }
         hidden: { deliveryId: one.id },
       }),
   ])
-  return html`${table('Deliveries', COLUMNS, rows)}${
-    next !== undefined &&
-    html`<p class="pager"><a href="${link(call, home(call))}">Newest</a><a href="${link(call, home(call), { status: call.query['status'], before: next })}">Older →</a></p>`
-  }`
+  return html`${table('Deliveries', COLUMNS, rows)}${pager(
+    before === undefined ? undefined : link(call, home(call), { status }),
+    next === undefined ? undefined : link(call, home(call), { status, before: next }),
+  )}`
 }
 
 const renderFigures = ({

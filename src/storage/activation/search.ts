@@ -3,6 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { toList } from '../database/columns.ts'
 import type { Db } from '../database/database.ts'
 import { amongEnded, amongWaiting, beginsWith } from '../database/index-conditions.ts'
+import { findByNamePart, type Place } from '../database/name-part.ts'
 import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../database/schema.ts'
 import { blockedReasonAt, blockExpiresAt, effectiveStateAt, failedAttemptsAt } from './seen-state.ts'
 
@@ -27,6 +28,8 @@ export interface ListedRegistrationRow {
   readonly platform: string | null
   readonly deviceInfo: string | null
   readonly protocolVersion: number | null
+  /** The highest version of the protocol that the phone has spoken; null where it is not known. */
+  readonly highestVersion: string | null
   /** Null in protocol 3. */
   readonly algorithm: ActivationAlgorithm | null
   readonly createdAt: Date
@@ -50,24 +53,31 @@ export interface RegistrationSearch {
 
 /** Activations of an application in every state, newest first. */
 export async function listRegistrations(db: Db, search: RegistrationSearch): Promise<ListedRegistrationRow[]> {
-  const { rows } = await composeSearch<ListedRegistrationRow>(
-    search,
-    sql`activation_id as "activationId", user_id as "userId", ${effectiveStateAt(search.at)} as state, name, platform, device_info as "deviceInfo",
-      protocol_version as "protocolVersion", algorithm, created_at as "createdAt", last_used_at as "lastUsedAt"`,
-  ).execute(db)
-  return rows
+  return selectWhere<ListedRegistrationRow>(db, selectListed(search.at), conditionsOf(search), search.limit)
 }
 
-/** The same with everything but keys. */
+/** Those whose user id holds `part`, whatever the capitals of A to Z: of a stretch of the list, and where the next stretch begins. */
+export async function listRegistrationsWith(
+  db: Db,
+  search: RegistrationSearch,
+  part: string,
+): Promise<{ readonly rows: ListedRegistrationRow[]; readonly next: Place | undefined }> {
+  const list = { table: 'activation', id: 'activation_id', conditions: conditionsOf(search) } as const
+  const { ids, next } = await findByNamePart(db, list, part, search.limit)
+  const isFound = sql`activation_id = any(${[...ids]}::text[])`
+  return { rows: ids.length === 0 ? [] : await selectWhere(db, selectListed(search.at), [isFound], search.limit), next }
+}
+
+/** Activations of an application with everything but keys, newest first. */
 export async function searchRegistrationDetails(db: Db, search: RegistrationSearch): Promise<RegistrationDetailRow[]> {
-  const { rows } = await composeSearch<DetailColumns>(search, selectDetail(search.at)).execute(db)
+  const rows = await selectWhere<DetailColumns>(db, selectDetail(search.at), conditionsOf(search), search.limit)
   return rows.map(toDetail)
 }
 
-function composeSearch<Row>(search: RegistrationSearch, columns: RawBuilder<unknown>): RawBuilder<Row> {
+function conditionsOf(search: RegistrationSearch): RawBuilder<unknown>[] {
   const state = effectiveStateAt(search.at)
   const { flag = null, usedBefore = null } = search
-  const conditions = [
+  return [
     sql`application_id = ${search.applicationId}`,
     ...(search.userId === null ? [] : [sql`user_id = ${search.userId}`]),
     ...(search.userIdPrefix === null ? [] : [beginsWith('activation', search.userIdPrefix)]),
@@ -79,10 +89,26 @@ function composeSearch<Row>(search: RegistrationSearch, columns: RawBuilder<unkn
       ? []
       : [sql`(created_at, activation_id) < (${search.after.createdAt}::timestamptz, ${search.after.activationId}::text)`]),
   ]
-  return sql<Row>`
+}
+
+async function selectWhere<Row>(
+  db: Db,
+  columns: RawBuilder<unknown>,
+  conditions: readonly RawBuilder<unknown>[],
+  limit: number,
+): Promise<Row[]> {
+  const { rows } = await sql<Row>`
     select ${columns}
     from activation where ${sql.join(conditions, sql` and `)}
-    order by created_at desc, activation_id desc limit ${search.limit}`
+    order by created_at desc, activation_id desc limit ${limit}`.execute(db)
+  return rows
+}
+
+const selectListed = (
+  at: Date,
+): RawBuilder<unknown> => sql`activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
+      device_info as "deviceInfo", protocol_version as "protocolVersion", highest_version as "highestVersion", algorithm, created_at as "createdAt",
+      last_used_at as "lastUsedAt"`
 }
 
 const hasFlag = (flag: string): RawBuilder<boolean> => sql`${flag}::text = any(string_to_array(flags, ','))`
@@ -95,8 +121,6 @@ export interface RegistrationDetailRow extends ListedRegistrationRow {
   /** The end of a temporary block that lasts. */
   readonly blockExpiresAt: Date | null
   readonly flags: readonly string[]
-  /** The highest version of the protocol that the phone has spoken; null where it is not known. */
-  readonly highestVersion: string | null
   readonly isConfirmationPending: boolean
   /** Null in protocol 3, where the phone alone decides. */
   readonly isBiometryEnabled: boolean | null

@@ -5,6 +5,7 @@ import { toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { amongPending, beginsWith } from '../database/index-conditions.ts'
+import { findByNamePart, type Place } from '../database/name-part.ts'
 import type { OperationStatus } from '../database/schema.ts'
 import { isActiveAt } from '../activation/seen-state.ts'
 
@@ -157,22 +158,50 @@ export interface OperationSearch {
 
 /** Operations of an application, newest first. */
 export async function searchOperations(db: Db, applicationId: string, search: OperationSearch): Promise<OperationRow[]> {
-  const { userId, userIdPrefix, status, after, limit, offset = 0 } = search
-  let query = db.selectFrom('operation').select(operationColumns).where('application_id', '=', applicationId)
-  if (userId !== undefined) query = query.where('user_id', '=', userId)
-  if (userIdPrefix !== undefined) {
-    query = query.where(sql<boolean>`exists (select from activation a where a.application_id = operation.application_id
-      and a.user_id = operation.user_id and ${beginsWith('a', userIdPrefix)})`)
-  }
-  if (status === 'PENDING') query = query.where(amongPending('operation'))
-  // In the text: as a value it would not show which index has it.
-  else if (status !== undefined) query = query.where('status', '=', sql.lit(status))
-  if (after !== undefined) {
-    query = query.where(sql<boolean>`(created_at, operation_id) < (${after.createdAt}, ${after.operationId})`)
-  }
-  if (offset > 0) query = query.offset(offset)
-  const rows = await query.orderBy('created_at', 'desc').orderBy('operation_id', 'desc').limit(limit).execute()
+  const { limit, offset = 0 } = search
+  const query = db
+    .selectFrom('operation')
+    .select(operationColumns)
+    .where(sql<boolean>`${sql.join(conditionsOf(applicationId, search), sql` and `)}`)
+  const rows = await (offset > 0 ? query.offset(offset) : query)
+    .orderBy('created_at', 'desc')
+    .orderBy('operation_id', 'desc')
+    .limit(limit)
+    .execute()
   return rows.map(toOperation)
+}
+
+/** Those whose user id holds `part`, whatever the capitals of A to Z: of a stretch of the list, and where the next stretch begins. */
+export async function searchOperationsWith(
+  db: Db,
+  applicationId: string,
+  search: OperationSearch,
+  part: string,
+): Promise<{ readonly rows: OperationRow[]; readonly next: Place | undefined }> {
+  const list = { table: 'operation', id: 'operation_id', conditions: conditionsOf(applicationId, search) } as const
+  const { ids, next } = await findByNamePart(db, list, part, search.limit)
+  if (ids.length === 0) return { rows: [], next }
+  const query = db.selectFrom('operation').select(operationColumns).where('operation_id', 'in', ids)
+  const rows = await query.orderBy('created_at', 'desc').orderBy('operation_id', 'desc').execute()
+  return { rows: rows.map(toOperation), next }
+}
+
+function conditionsOf(applicationId: string, { userId, userIdPrefix, status, after }: OperationSearch): RawBuilder<boolean>[] {
+  return [
+    sql<boolean>`application_id = ${applicationId}`,
+    ...(userId === undefined ? [] : [sql<boolean>`user_id = ${userId}`]),
+    ...(userIdPrefix === undefined
+      ? []
+      : [
+          sql<boolean>`exists (select from activation a where a.application_id = operation.application_id
+            and a.user_id = operation.user_id and ${beginsWith('a', userIdPrefix)})`,
+        ]),
+    // In the text: as a value it would not show which index has it.
+    ...(status === undefined
+      ? []
+      : [status === 'PENDING' ? amongPending('operation') : sql<boolean>`status = ${sql.lit(status)}`]),
+    ...(after === undefined ? [] : [sql<boolean>`(created_at, operation_id) < (${after.createdAt}, ${after.operationId})`]),
+  ]
 }
 
 /** What no phone is told of an operation. */

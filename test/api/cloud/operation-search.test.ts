@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { TestServer } from '../../helpers/app.ts'
 import { expectError } from '../../helpers/expectations.ts'
+import { findByNamePart, type Place } from '../../../src/storage/database/name-part.ts'
 import { CREATED_AT, endOperation, insertOperation } from '../../helpers/operations.ts'
 import { expectOk, startServerWithWorld, type World } from '../../helpers/world.ts'
 
@@ -81,6 +82,36 @@ test('users are found by the beginning of their name who have or had a registrat
   expect(await idsOf('?userIdPrefix=lice')).toEqual([])
   await sql`delete from operation where operation_id = ${other}`.execute(server.context.db)
 })
+
+test('users are found by a part of their name', async () => {
+  expect(await idsOf('?userIdPart=LIC')).toEqual(await idsOf('?userId=alice'))
+  expect(await idsOf('?userIdPart=lic&status=PENDING')).toEqual(await idsOf('?userId=alice&status=PENDING'))
+  expect((await readAll('?userIdPart=o&limit=1')).ids).toEqual(await idsOf('?userId=bob'))
+  expect(await idsOf('?userIdPart=alicia')).toEqual([])
+})
+
+test.each([1, 2, 3, 8, 9, 10])(
+  'a part of a name is looked for in %i of them at a time, and all of them are looked at',
+  async (lookedAtMax) => {
+    const { db } = server.context
+    const found: string[] = []
+    let after: Place | undefined
+    let stretches = 0
+    do {
+      const conditions = [
+        sql`application_id = ${world.applicationId}`,
+        ...(after === undefined ? [] : [sql`(created_at, operation_id) < (${after.createdAt}, ${after.id})`]),
+      ]
+      const list = { table: 'operation', id: 'operation_id', conditions } as const
+      const { ids, next } = await findByNamePart(db, list, 'BO', 2, lookedAtMax)
+      found.push(...ids)
+      stretches += 1
+      after = next
+    } while (after !== undefined)
+    expect(found).toEqual(await idsOf('?userId=bob'))
+    expect(stretches).toBe({ 1: 10, 2: 5, 3: 4 }[lookedAtMax] ?? 2)
+  },
+)
 
 test('a page is the same when newer ones were created meanwhile, and when one of them has ended', async () => {
   const { nextCursor = '' } = await list('?limit=2')

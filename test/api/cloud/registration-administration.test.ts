@@ -247,6 +247,7 @@ describe('the search for registrations', () => {
         platform: 'ios',
         deviceInfo: 'iPhone16,2',
         protocolVersion: 3,
+        highestProtocolVersion: '3.1',
         timestampCreated: expect.any(Number),
       },
     ])
@@ -281,8 +282,26 @@ describe('the search for registrations', () => {
     expect(await idsOf(`?userIdPrefix=a&limit=2&cursor=${nextCursor}`)).toHaveLength(1)
   })
 
+  test('finds users by a part of their name, page by page, and goes on behind what it has looked at', async () => {
+    const names = ['Jana.Nováková', 'nova', 'RENOVATA', 'no_va']
+    for (const userId of names) expectOk(await world.bank.call('POST', path, { userId }))
+    const found = async (userIdPart: string, more = '') =>
+      (await list(`?${new URLSearchParams({ userIdPart }).toString()}${more}`)).registrations.map(({ userId }) => userId)
+    expect(await found('NOV')).toEqual(['RENOVATA', 'nova', 'Jana.Nováková'])
+    expect(await found('NOV', '&state=ACTIVE')).toEqual([])
+    expect(await found('o_v')).toEqual(['no_va'])
+    expect(await found('%')).toEqual(['a%b'])
+    expect(await found('ovak')).toEqual([])
+    const { nextCursor = '' } = await list('?userIdPart=nov&limit=2')
+    expect(await found('nov', `&limit=2&cursor=${nextCursor}`)).toEqual(['Jana.Nováková'])
+    expect(await list('?userIdPart=nov&limit=3')).not.toHaveProperty('nextCursor')
+  })
+
   test.each([
     '?limit=0',
+    '?userIdPart=',
+    '?userIdPart=%00',
+    `?userIdPart=${'x'.repeat(256)}`,
     '?userIdPrefix=',
     '?userIdPrefix=%00',
     `?userIdPrefix=${'x'.repeat(256)}`,

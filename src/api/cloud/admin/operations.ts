@@ -3,11 +3,12 @@ import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { statusAt } from '../../../domain/operation/operation.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { type OperationSearch, searchOperations } from '../../../storage/operation/operations.ts'
+import type { Db } from '../../../storage/database/database.ts'
+import { type OperationSearch, searchOperations, searchOperationsWith } from '../../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../../storage/database/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { OfId, OperationId, UserId, UserIdPrefix } from '../fields.ts'
-import { Cursor, cutPage, formatCursor, NextCursor, parseCursor } from '../paging.ts'
+import { OfId, OperationId, UserId, UserIdPart, UserIdPrefix } from '../fields.ts'
+import { Cursor, cutPage, NextCursor, nextCursorAt, parseCursor } from '../paging.ts'
 
 const STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED']
 
@@ -25,6 +26,7 @@ export const operationsSearch = cloudEndpoint({
     userId: Type.Optional(UserId),
     /** Of users who have or had a registration. */
     userIdPrefix: UserIdPrefix,
+    userIdPart: UserIdPart,
     status: Type.Optional(Status),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 })),
     cursor: Cursor,
@@ -53,12 +55,15 @@ export const operationsSearch = cloudEndpoint({
   }),
   async handle({ params: { id }, query, parts }) {
     await requireApplication(parts.db, id)
-    const { userId, userIdPrefix, status, limit = 100 } = query
-    const rows = await searchOperations(parts.db, id, { userId, userIdPrefix, status, after: placeOf(query), limit: limit + 1 })
-    const { page, last } = cutPage(rows, limit)
+    const { userId, userIdPrefix, userIdPart, status, limit = 100 } = query
+    const search = { userId, userIdPrefix, status, after: placeOf(query) }
+    const { rows, next } =
+      userIdPart === undefined
+        ? await readPage(parts.db, id, search, limit)
+        : await searchOperationsWith(parts.db, id, { ...search, limit }, userIdPart)
     const now = parts.platform.now()
     return {
-      operations: page.map((row) => ({
+      operations: rows.map((row) => ({
         operationId: row.operationId,
         ...(row.userId !== null && { userId: row.userId }),
         ...(row.activationId !== null && { registrationId: row.activationId }),
@@ -72,10 +77,15 @@ export const operationsSearch = cloudEndpoint({
         timestampCreated: row.createdAt.getTime(),
         timestampExpires: row.expiresAt.getTime(),
       })),
-      ...(last && { nextCursor: formatCursor(last.createdAt, last.operationId) }),
+      ...nextCursorAt(next),
     }
   },
 })
+
+async function readPage(db: Db, applicationId: string, search: Omit<OperationSearch, 'limit'>, limit: number) {
+  const { page, last } = cutPage(await searchOperations(db, applicationId, { ...search, limit: limit + 1 }), limit)
+  return { rows: page, next: last && { createdAt: last.createdAt, id: last.operationId } }
+}
 
 /** Where the page begins; undefined for the first. Throws REQUEST_INVALID for half of a place, and for two. */
 function placeOf({ cursor, beforeTimestamp, beforeOperationId }: PlaceQuery): OperationSearch['after'] {

@@ -10,13 +10,14 @@ import {
   findRegistrationDetail,
   type ListedRegistrationRow,
   listRegistrations,
+  listRegistrationsWith,
   type RegistrationDetailRow,
 } from '../../../storage/activation/search.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { HistoryEntry, NEW_REGISTRATION, Phase, toCommitRules, toHistoryEntry } from '../registration-members.ts'
-import { Identifier, OfId, OfSeveral, OptionalText, State, Time, UserId, UserIdPrefix } from '../fields.ts'
-import { Cursor, cutPage, formatCursor, NextCursor, PageLimit, parseCursor } from '../paging.ts'
+import { Identifier, OfId, OfSeveral, OptionalText, State, Time, UserId, UserIdPart, UserIdPrefix } from '../fields.ts'
+import { Cursor, cutPage, NextCursor, nextCursorAt, PageLimit, parseCursor } from '../paging.ts'
 
 /** A registration in a list. */
 const ListedRegistration = named(
@@ -30,6 +31,8 @@ const ListedRegistration = named(
     deviceInfo: Type.Optional(Type.String()),
     /** Generation, from the key exchange on: 3 or 4. */
     protocolVersion: Type.Optional(Type.Integer()),
+    /** The highest version that the phone has spoken, 3.3 for instance. */
+    highestProtocolVersion: Type.Optional(Type.String()),
     /** The algorithm of the key agreement, in protocol 4. */
     algorithm: Type.Optional(Type.String()),
     timestampCreated: Time,
@@ -55,6 +58,7 @@ const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration>
   ...(row.platform !== null && { platform: row.platform }),
   ...(row.deviceInfo !== null && { deviceInfo: row.deviceInfo }),
   ...(row.protocolVersion !== null && { protocolVersion: row.protocolVersion }),
+  ...(row.highestVersion !== null && { highestProtocolVersion: row.highestVersion }),
   ...(row.algorithm !== null && { algorithm: row.algorithm }),
   timestampCreated: row.createdAt.getTime(),
   ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
@@ -120,16 +124,18 @@ export const registrationsList = cloudEndpoint({
   query: Type.Object({
     userId: Type.Optional(UserId),
     userIdPrefix: UserIdPrefix,
+    userIdPart: UserIdPart,
     state: Type.Optional(State),
     protocolVersion: Type.Optional(Type.Integer({ minimum: 3, maximum: 4 })),
     limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
     cursor: Cursor,
   }),
   response: Type.Object({ registrations: Type.Array(ListedRegistration), nextCursor: NextCursor }),
-  async handle({ params: { id }, query: { userId, userIdPrefix, state, protocolVersion, limit, cursor }, parts }) {
+  async handle({ params: { id }, query, parts }) {
     await requireApplication(parts.db, id)
+    const { userId, userIdPrefix, userIdPart, state, protocolVersion, limit, cursor } = query
     const place = cursor === undefined ? undefined : parseCursor(cursor)
-    const rows = await listRegistrations(parts.db, {
+    const search = {
       applicationId: id,
       userId: userId ?? null,
       userIdPrefix: userIdPrefix ?? null,
@@ -137,10 +143,14 @@ export const registrationsList = cloudEndpoint({
       protocolVersion: protocolVersion ?? null,
       after: place ? { createdAt: place.createdAt, activationId: place.id } : null,
       at: new Date(parts.platform.now()),
-      limit: limit + 1,
-    })
-    const { page, last } = cutPage(rows, limit)
-    return { registrations: page.map(toListed), ...(last && { nextCursor: formatCursor(last.createdAt, last.activationId) }) }
+      limit,
+    }
+    if (userIdPart !== undefined) {
+      const { rows, next } = await listRegistrationsWith(parts.db, search, userIdPart)
+      return { registrations: rows.map(toListed), ...nextCursorAt(next) }
+    }
+    const { page, last } = cutPage(await listRegistrations(parts.db, { ...search, limit: limit + 1 }), limit)
+    return { registrations: page.map(toListed), ...nextCursorAt(last && { createdAt: last.createdAt, id: last.activationId }) }
   },
 })
 
@@ -153,8 +163,6 @@ const RegistrationDetail = named(
       /** The end of a temporary block. */
       timestampBlockExpire: Type.Optional(Time),
       flags: Type.Array(Type.String()),
-      /** The highest version that the phone has spoken, 3.3 for instance. */
-      highestProtocolVersion: Type.Optional(Type.String()),
       /** In protocol 4: the phone has not confirmed its activation yet. */
       isConfirmationPending: Type.Optional(Type.Boolean()),
       isBiometryEnabled: Type.Optional(Type.Boolean()),
@@ -211,7 +219,6 @@ const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): S
   ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
   ...(row.blockExpiresAt !== null && { timestampBlockExpire: row.blockExpiresAt.getTime() }),
   flags: [...row.flags],
-  ...(row.highestVersion !== null && { highestProtocolVersion: row.highestVersion }),
   ...(row.protocolVersion === 4 && { isConfirmationPending: row.isConfirmationPending }),
   ...(row.isBiometryEnabled !== null && { isBiometryEnabled: row.isBiometryEnabled }),
   ...(row.protocolVersion === 3 && { isUpgradePending: row.isUpgradePending }),
