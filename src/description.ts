@@ -17,6 +17,8 @@ import type { Operation } from './http/operation.ts'
 
 export interface DescriptionSettings extends MetricsSettings {
   readonly publicUrl?: string
+  readonly port?: number
+  readonly internalTlsCertificate?: string
   /** False when absent. */
   readonly referenceApi?: boolean
 }
@@ -27,7 +29,7 @@ export function describeApis(settings: DescriptionSettings): Record<string, unkn
   const isElsewhere = internalPort !== undefined && publicUrl !== undefined
   const server = isElsewhere ? { server: { url: publicUrl, description: 'the public listener' } } : {}
   return renderOpenApi(
-    { title: 'pawl', version: packageJson.version, description: DESCRIPTION },
+    { title: 'pawl', version: packageJson.version, description: describeAll(baseOf(settings)) },
     [
       ...describeCloudEndpoints([...cloudEndpoints, ...doors]),
       ...(settings.referenceApi === true ? describeReferenceApi() : []),
@@ -42,6 +44,12 @@ export function describeApis(settings: DescriptionSettings): Record<string, unkn
       messages: webhookMessages,
     },
   )
+}
+
+/** Where the bank's half is served on this machine; a port of 0 is known only once it is taken. */
+function baseOf({ port, internalPort, internalTlsCertificate }: DescriptionSettings): string {
+  const scheme = internalPort !== undefined && internalTlsCertificate !== undefined ? 'https' : 'http'
+  return `${scheme}://127.0.0.1:${internalPort ?? (port || 8080)}`
 }
 
 /** What phones call. */
@@ -97,19 +105,46 @@ const TAGS: readonly Tag[] = [
   { name: 'Description and health', description: 'This document, health for balancers, metrics.' },
 ]
 
-const DESCRIPTION = `Binds phones to users and verifies what they sign.
+/** What the page begins with: a call that works as it is printed, then who calls what. `base`: where the bank's half is served. */
+const describeAll = (base: string): string => `pawl binds phones to users and verifies what they sign.
 
-**Device API** (\`/pa/*\`): called by mobile SDKs. The protocol headers are accepted as \`X-PowerAuth-*\` and as \`X-Svc-*\`, one spelling a
-request; error messages begin with \`POWER_AUTH_\` or \`SVC_\` accordingly. Bodies of encrypted endpoints are envelopes, described together
-with the content that they decrypt to.
+### The first call
 
-**Mobile token API** (\`/api/*\`): how the phone lists, approves and rejects operations.
+The bank's half takes HTTP Basic. The first start printed the password of \`admin\`, and curl asks for it:
 
-**Mobile utility API** (\`/app/*\`): pinned certificates, in answers that are signed; no credential.
+\`\`\`sh
+PAWL=${base}
+curl -w '\n' -u admin $PAWL/admin/applications
+\`\`\`
 
-**Cloud API** and administration: called by the bank's back ends and operators with HTTP Basic. Never expose it to phones; with
-\`PAWL_INTERNAL_PORT\` it has a listener of its own, and this page is served there.
+This makes an application, and registers a user for a phone. \`npm run demo\` binds such a phone; from then on the user can be asked to log in:
 
-Bodies are JSON in UTF-8, at most 256 KiB with a right credential, 384 KiB below \`/verification\` and \`/encryption\`; those that are read before anything proves who sent them have 16 KiB, and
-those that a code covers \`PAWL_SIGNED_BODY_BYTES_MAX\`. A body that is too long gets 400. A source whose requests are refused too often gets 429. Unknown members are ignored. What is no HTTP request is answered with 400, headers over
-16 KiB with 431. Every answer has the header \`X-Request-Id\`, the caller's own where it sent a sane one.`
+\`\`\`sh
+curl -w '\n' -u admin -H 'Content-Type: application/json' -d '{"id":"my-app"}' $PAWL/admin/application
+curl -w '\n' -u admin -H 'Content-Type: application/json' -d '{"userId":"alice"}' $PAWL/registration
+curl -w '\n' -u admin -H 'Content-Type: application/json' -d '{"userId":"alice","template":"login"}' $PAWL/operations
+\`\`\`
+
+A back end gets a credential of its own by \`POST /admin/users\` with the role \`integration\`. To call from this page, press **Authorize**.
+
+### Who calls what
+
+| paths | caller | how it proves who it is |
+|---|---|---|
+| \`/registration\`, \`/operations\`, \`/inbox\`, \`/verification\` and others | back ends of the bank | HTTP Basic |
+| \`/admin\` | operators | HTTP Basic |
+| \`/pa\` | mobile SDKs | keys and codes of the phone |
+| \`/api\` | the app, which lists, approves and rejects operations | tokens and codes of the phone |
+| \`/app\` | the app at its start, which reads pinned certificates | nothing: the answer is signed |
+
+**The bank's half is never for phones or the internet.** With \`PAWL_INTERNAL_PORT\` it has a listener of its own, where this page is served, too.
+
+### Bodies and answers
+
+- Bodies are JSON in UTF-8. Unknown members are ignored.
+- With a right credential a body has at most 256 KiB, below \`/verification\` and \`/encryption\` 384 KiB. What is read before anything proves who sent
+  it has 16 KiB, and what a code covers \`PAWL_SIGNED_BODY_BYTES_MAX\`. A longer body gets 400.
+- A source whose requests are refused too often gets 429. What is no HTTP request gets 400, and headers over 16 KiB get 431.
+- Every answer has the header \`X-Request-Id\`: the caller's own where it sent a sane one.
+- Phones write the headers of the protocol as \`X-PowerAuth-*\` or as \`X-Svc-*\`, one spelling a request. Error messages then begin with \`POWER_AUTH_\` or \`SVC_\`.
+- The body of an encrypted endpoint is an envelope, described together with the content that it decrypts to.`
