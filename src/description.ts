@@ -114,15 +114,15 @@ The bank's half takes HTTP Basic. The first start printed the password of \`admi
 
 \`\`\`sh
 PAWL=${base}
-curl -w '\n' -u admin $PAWL/admin/applications
+curl -w '\\n' -u admin $PAWL/admin/applications
 \`\`\`
 
 This makes an application, and registers a user for a phone. \`npm run demo\` binds such a phone; from then on the user can be asked to log in:
 
 \`\`\`sh
-curl -w '\n' -u admin -H 'Content-Type: application/json' -d '{"id":"my-app"}' $PAWL/admin/application
-curl -w '\n' -u admin -H 'Content-Type: application/json' -d '{"userId":"alice"}' $PAWL/registration
-curl -w '\n' -u admin -H 'Content-Type: application/json' -d '{"userId":"alice","template":"login"}' $PAWL/operations
+curl -w '\\n' -u admin -H 'Content-Type: application/json' -d '{"id":"my-app"}' $PAWL/admin/application
+curl -w '\\n' -u admin -H 'Content-Type: application/json' -d '{"userId":"alice"}' $PAWL/registration
+curl -w '\\n' -u admin -H 'Content-Type: application/json' -d '{"userId":"alice","template":"login"}' $PAWL/operations
 \`\`\`
 
 A back end gets a credential of its own by \`POST /admin/users\` with the role \`integration\`. To call from this page, press **Authorize**.

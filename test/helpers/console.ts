@@ -148,11 +148,11 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
 
 /** Users as there are: names from the right, with signs, as long as a line, and many that begin alike. */
 export const MANY_USERS: readonly string[] = [
+  ...Array.from({ length: 26 }, (_, i) => `Customer-${i + 1}`),
   'محمد عبد الله',
   'דוד כהן',
   '🦊 fox',
   'x'.repeat(100),
-  ...Array.from({ length: 26 }, (_, i) => `Customer-${i + 1}`),
 ]
 
 /** Binds a phone to each of them, and asks each for a transfer; every fourth rejects a payment. */
@@ -167,7 +167,9 @@ export async function populate({ world }: Furnished): Promise<void> {
   for (const [i, userId] of MANY_USERS.entries()) {
     const phone = world.newPhone('3.3')
     const activationName = i % 3 === 0 ? `Phone of ${userId}` : 'Pixel 9'
-    await phone.activate(readQrCode(await bank.register(userId)).code, { layer2: { activationName, platform: 'android' } })
+    await phone.activate(readQrCode(await bank.register(userId)).code, {
+      layer2: { activationName, platform: 'android', deviceInfo: 'Google Pixel 9' },
+    })
     expectOk(await bank.commit(userId))
     const parameters = { amount: `${(i + 1) * 137}.50`, currency: 'CZK', iban: 'CZ6508000000192000145399', payee: payees[i % 4] }
     expectOk(await bank.createOperation({ userId, template: 'transfer', parameters }))

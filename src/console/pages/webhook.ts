@@ -140,7 +140,7 @@ function renderDeliveries(call: PageCall, webhook: Webhook, { deliveries, next }
     )
   const about = webhook.kind === 'OPERATION' ? 'operations' : 'registrations'
   const rows = deliveries.map((one) => [
-    html`${call.isAdmin ? html`<a href="${link(call, `${home(call)}/deliveries/${encodeURIComponent(one.id)}`)}">${sayState(one.objectStatus)}</a>` : sayState(one.objectStatus)}<br><small><a class="quiet" href="${link(call, `/${about}/${encodeURIComponent(one.objectId)}`)}" title="${one.objectId}">${about === 'operations' ? 'operation' : 'registration'} ${one.objectId.slice(0, 8)}</a></small>`,
+    html`${call.isAdmin ? html`<a href="${link(call, `${home(call)}/deliveries/${encodeURIComponent(one.id)}`)}">${sayState(one.objectStatus)}</a>` : sayState(one.objectStatus)}<br><small><a class="quiet nowrap" href="${link(call, `/${about}/${encodeURIComponent(one.objectId)}`)}" title="${one.objectId}">${about === 'operations' ? 'operation' : 'registration'} ${one.objectId.slice(0, 8)}</a></small>`,
     deliveryBadge(one),
     html`<small>${sayDelivery(one, call.now, webhook.isEnabled).says}</small>`,
     ago(call.now, one.createdAt),
@@ -170,7 +170,7 @@ const renderFigures = ({
 }: Webhook): Markup =>
   facts([
     ['Tells of', kind === 'OPERATION' ? 'operations' : 'registrations'],
-    ['Waiting', html`${waiting} ${lagSeconds >= 5 && html`<small>the oldest since ${sayDistance(-lagSeconds * 1000)}</small>`}`],
+    ['Waiting', html`${waiting} ${lagSeconds >= 5 && html`<small>the oldest for ${sayDistance(-lagSeconds * 1000).replace(' ago', '')}</small>`}`],
     ['Delivered', delivered],
     ['Given up', dead],
     ['Failures in a row', failuresInRow],
