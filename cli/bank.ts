@@ -68,7 +68,7 @@ async function callBank(
   const json = { headers: { ...headers, 'Content-Type': 'application/json' }, body: JSON.stringify(body ?? {}) }
   const request = { method, timeoutMs: TIMEOUT_MS, ...(method === 'GET' ? { headers } : json) }
   try {
-    return readReply(`${method} ${path}`, await ask(env, url + path, request))
+    return readReply(`${method} ${url}${path}`, await ask(env, url + path, request))
   } catch (error) {
     if (error instanceof Fault) throw error
     throw new Fault('unreachable', `${url} does not answer (${explainFault(error)}); --url says where the bank's API is`)
@@ -82,21 +82,21 @@ function readReply(call: string, { status, text: said }: Reply): unknown {
   if (ok) throw new Fault('unreachable', `${call}: what answers is no server of pawl; --url says where the bank's API is`)
   const { code = '', message = '', violations } = readError(json)
   const details = (violations ?? []).map(({ fieldName, hint }) => `${fieldName ?? ''}: ${hint ?? ''}`).join(', ')
-  const hint =
-    status === 404 && code !== 'ERROR_NOT_FOUND'
-      ? ''
-      : status === 404
-        ? '; with two listeners --url is that of PAWL_INTERNAL_PORT'
-        : status === 401
-          ? '; the user name or the password is wrong'
-          : status === 403
-            ? '; the role of this credential does not allow it'
-            : ''
-  const isMissing = violations?.some((violation) => violation.hint?.startsWith('there is no ')) === true
+  const missing = violations?.find((violation) => violation.hint?.startsWith('there is no '))?.hint
   throw new Fault(
-    isMissing ? 'missing' : kindOf(status, code),
-    `${call}: HTTP ${status} ${code} ${message}${details && ` (${details})`}${hint}`,
+    missing === undefined ? kindOf(status, code) : 'missing',
+    `${call}: HTTP ${status} ${code} ${message}${details && ` (${details})`}${adviceOn(status, code, missing)}`,
   )
+}
+
+/** What to do next, where something is known. `missing`: what the server says of a name that it does not know. */
+function adviceOn(status: number, code: string, missing = ''): string {
+  const noun = /^there is no (application|template|webhook|user) /.exec(missing)?.[1]
+  if (noun !== undefined) return `; pawl ${noun === 'application' ? 'app' : noun} list shows those that there are`
+  if (code === 'ERROR_REGISTRATION_NOT_FOUND') return '; pawl registration create registers a user'
+  if (status === 404 && code === 'ERROR_NOT_FOUND') return '; with two listeners --url is that of PAWL_INTERNAL_PORT'
+  if (status === 401) return '; the user name or the password is wrong: pawl login asks for others'
+  return status === 403 ? '; the role of this credential does not allow it: --admin gives another' : ''
 }
 
 function kindOf(status: number, code: string): FaultKind {

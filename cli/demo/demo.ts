@@ -74,9 +74,9 @@ type Meant = DemoValues & { readonly algorithm: PhoneAlgorithm | undefined }
 
 async function demonstrate(values: Meant, bank: Bank, terminal: Terminal, say: Demo['say']): Promise<Answer> {
   const applicationId = await makeApplication(bank, say, terminal)
+  const identity = await readIdentity(values, bank, applicationId, terminal)
   const store = await openPhones({ ...values, insecureStore: true }, terminal, false)
   try {
-    const identity = await readIdentity(values, bank, applicationId, terminal)
     const demo: Demo = { say, bank, userId: values.user ?? 'alice', applicationId, identity, store }
     await makeRoom(demo)
     const phone = await bind(demo)
@@ -91,7 +91,7 @@ async function demonstrate(values: Meant, bank: Bank, terminal: Terminal, say: D
     const operations = decided.map(([status, operationId]) => ({ operationId, status }))
     return { json: { application: applicationId, user: demo.userId, phone: PHONE_NAME, store: store.path, operations }, text: '' }
   } catch (error) {
-    throw toFault(error)
+    throw toFault(error, identity.url)
   } finally {
     store.close()
   }

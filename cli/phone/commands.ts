@@ -74,7 +74,7 @@ export async function bind(given: string | undefined, values: BindValues, termin
       text: `${name} is bound to activation ${activationId}.\nIts fingerprint is ${fingerprint}${next}.\n`,
     }
   } catch (error) {
-    throw toFault(error)
+    throw toFault(error, identity.url)
   } finally {
     store.close()
   }

@@ -52,22 +52,23 @@ export async function withPhone<T>(values: PhoneValues, terminal: Terminal, work
   const store = await openPhones(values, terminal)
   try {
     const [name, record] = choosePhone(store, values.phone)
-    return await work({ name, phone: openHandset(record, store.save), store })
-  } catch (error) {
-    throw toFault(error)
+    return await work({ name, phone: openHandset(record, store.save), store }).catch((error: unknown) => {
+      throw toFault(error, record.identity.url)
+    })
   } finally {
     store.close()
   }
 }
 
-/** What a phone throws, as a Fault. */
-export function toFault(error: unknown): unknown {
+/** What a phone throws, as a Fault that names the server it speaks to. */
+export function toFault(error: unknown, url: string): unknown {
   if (error instanceof Fault || !(error instanceof Error)) return error
   const said = explainFault(error)
-  if ('syscall' in error || 'code' in error) return new Fault('unreachable', `the server does not answer: ${said}`)
+  if ('syscall' in error || 'code' in error)
+    return new Fault('unreachable', `${url} does not answer the phone: ${said}; pawl phone phones lists where each is bound`)
   return new Fault(
     said.startsWith('HTTP 404') ? 'missing' : 'refused',
-    said.startsWith('HTTP ') ? `the server refuses: ${said}` : said,
+    said.startsWith('HTTP ') ? `${url} refuses: ${said}` : said,
   )
 }
 

@@ -95,7 +95,7 @@ test('users: a back end gets a credential, a new password, and is removed', asyn
   expect(forbidden).toMatchObject({
     code: 5,
     stdout: '',
-    stderr: expect.stringMatching(/^GET \/admin\/users: HTTP 403 .*\n$/) as unknown,
+    stderr: expect.stringMatching(/^GET http:\/\/\S+\/admin\/users: HTTP 403 .*: --admin gives another\n$/) as unknown,
   })
   expect(await json('user', 'remove', 'cli-bank')).toEqual({ status: 'OK' })
   const weak = await pawl(['user', 'create', 'weak', 'read-only', '--password-stdin'], { input: 'short\n' })

@@ -47,16 +47,24 @@ const VALUES: Readonly<Record<string, string>> = {
   '<file>': PEM,
   '<expires>': '2027-01-31T12:00:00Z',
 }
-/** They do more than call the bank: their own tests have them. */
-const LEFT_OUT = new Set(['demo', 'login', 'phone bind', 'audit verify'])
+/** A database of its own, and a server that it starts where there is none: their own tests have them. */
+const LEFT_OUT = new Set(['audit verify', 'demo'])
+/** They call no server of the bank: settings, files, the database, or a phone alone. A new command stands here or is tried below. */
+const WITHOUT_BANK = [
+  ...['serve', 'migrate', 'import powerauth', 'doctor', 'user export', 'user erase', 'template import', 'registration fence'],
+  ...['audit export', 'audit verify', 'certificate dev', 'key create', 'key check', 'key list', 'key rotate', 'key bind'],
+  ...['backup', 'restore', 'admin reset', 'admin dump', 'completion', 'version'],
+]
 /** What a command needs beside its words. */
 const MORE: Readonly<Record<string, readonly string[]>> = {
   'app change': ['--default'],
   apply: ['-f', SETUP],
   'app add-rule': ['--platform', 'IOS', '--required', '2.0.0'],
+  'phone bind': ['7JEGM-ZCKOH-W72VS-6QG4A', '--app', 'my-app'],
 }
 const lineOf = (name: string, one: Command): string[] => [...name.split(' '), ...wordsOf(one)]
 const callsBank = COMMANDS.filter(([name, { options = {} }]) => 'admin' in options && !LEFT_OUT.has(name))
+const ofPhone = COMMANDS.filter(([name]) => name.startsWith('phone ') && !['phone bind', 'phone phones'].includes(name))
 const expectOneLine = (stderr: string): void => expect(stderr).toMatch(/^[^\n]+\n$/)
 
 describe.each(COMMANDS)('pawl %s', (name, one) => {
@@ -100,14 +108,40 @@ describe.each(callsBank)('pawl %s', (name, one) => {
 
   test('a wrong password: 5', async () => {
     const { code, stderr } = await run(server.url, 'admin:wrong')
-    expect([code, stderr]).toEqual([5, expect.stringContaining('HTTP 401')])
-    expectOneLine(stderr)
+    expect(code).toBe(5)
+    expect(stderr).toMatch(new RegExp(`^[A-Z]+ ${server.url}/\\S+: HTTP 401 .*: pawl login asks for others\n$`))
   })
 
   test('no server: 3', async () => {
     const { code, stderr } = await run('http://127.0.0.1:9', 'admin:any')
-    expect([code, stderr]).toEqual([3, expect.stringContaining('http://127.0.0.1:9')])
+    expect([code, stderr]).toEqual([
+      3,
+      expect.stringMatching(/^http:\/\/127\.0\.0\.1:9 does not answer .*; --url says where .*\n$/),
+    ])
+  })
+})
+
+test('every command calls the bank, is of a phone, or is known to do neither', () => {
+  const known = [...callsBank, ...ofPhone].map(([name]) => name)
+  const rest = COMMANDS.map(([name]) => name).filter((name) => !known.includes(name))
+  expect(rest.toSorted()).toEqual([...WITHOUT_BANK, 'demo', 'login', 'phone phones'].toSorted())
+})
+
+describe.each(ofPhone)('pawl %s', (name, one) => {
+  test('without a phone: 4, and the line says how to get one', async () => {
+    const line = [...lineOf(name, one), '--store', join(folder, 'none.json')]
+    const { code, stderr } = await runCli(line, { PAWL_PHONE_PASSWORD: '1234' }, { input: 'x' })
+    expect([code, stderr]).toEqual([4, expect.stringContaining('pawl phone bind')])
     expectOneLine(stderr)
+  })
+})
+
+test('pawl login: a wrong password and no server are said as of every command', async () => {
+  const login = (url: string) => runCli(['login', '--url', url], {}, { input: 'wrong\n' })
+  expect(await login(server.url)).toMatchObject({ code: 5, stderr: expect.stringContaining(`${server.url}/`) as unknown })
+  expect(await login('http://127.0.0.1:9')).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('http://127.0.0.1:9') as unknown,
   })
 })
 
@@ -123,7 +157,7 @@ test.each([
 })
 
 test.each([
-  ['app show nope', 'application nope'],
+  ['app show nope', 'application nope); pawl app list shows'],
   ['app sdk-config --app nope', 'application nope'],
   ['user show nope', 'nope'],
   ['user password nope', 'nope'],
@@ -133,6 +167,8 @@ test.each([
   ['template show nope', 'nope'],
   ['template remove nope', 'nope'],
   ['registration remove nope', 'nope'],
+  ['template show nope', 'nope'],
+  ['operation create nobody login', 'pawl registration create'],
   ['operation show 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
   ['operation cancel 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
 ])('pawl %s: 4, and the line names it', async (line, named) => {

@@ -120,6 +120,6 @@ test('a server that does not answer is one line', async () => {
   writeFileSync(file, readFileSync(file, 'utf8').replaceAll(world.url, 'http://127.0.0.1:9'))
   expect(await phone('silent.json', ['list'])).toMatchObject({
     code: 3,
-    stderr: expect.stringMatching(/^the server does not answer: .*\n$/) as unknown,
+    stderr: expect.stringMatching(/^http:\/\/127\.0\.0\.1:9 does not answer the phone: .*\n$/) as unknown,
   })
 })

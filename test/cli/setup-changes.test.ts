@@ -222,7 +222,7 @@ describe('a fault in the middle', () => {
       /^\+ user first\n {4}\+ role: "read-only"\n {4}password: \S+ \(shown only now\)\n\+ user second\n(?: {4}\+ .*\n)+$/,
     )
     expect(stderr).toMatch(
-      /^stdin: users\[1\], line 4: user second: POST \/admin\/users: HTTP 400 .*must be an IP address or a CIDR range.*; done: 1 of 3, not done: user second, user third; the next pawl apply goes on\n$/,
+      /^stdin: users\[1\], line 4: user second: POST http:\/\/\S+\/admin\/users: HTTP 400 .*must be an IP address or a CIDR range.*; done: 1 of 3, not done: user second, user third; the next pawl apply goes on\n$/,
     )
     const mended = FILE.replace('nowhere', '10.0.0.0/8')
     expect((await changesOf(mended)).filter((line) => line.startsWith('+'))).toEqual(['+ user second', '+ user third'])

@@ -148,7 +148,7 @@ test('an unknown algorithm is refused', async () => {
 test('a wrong password is one line', async () => {
   const { code, stderr } = await demo('--admin', 'admin:wrong')
   expect(code).toBe(5)
-  expect(stderr).toMatch(/^GET \/admin\/applications: HTTP 401 .*\n$/)
+  expect(stderr).toMatch(/^GET http:\/\/\S+\/admin\/applications: HTTP 401 .*\n$/)
 })
 
 test('with two listeners it finds both by the environment, and makes the application that others then use', async () => {

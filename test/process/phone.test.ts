@@ -97,7 +97,7 @@ describe.each(KINDS)('a phone of %s, %s', (name, dialect, given) => {
     expect(wrong).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: expect.stringMatching(/^the server refuses: HTTP 401 .*\n$/) as unknown,
+      stderr: expect.stringMatching(/^http:\/\/\S+ refuses: HTTP 401 .*\n$/) as unknown,
     })
     const status = JSON.parse(await ok(phone(store, ['status', '--json']))) as Record<string, unknown>
     // Of 4.0 in the dialect Svc the status is a word.

@@ -69,7 +69,8 @@ async function fillTemplate(parts: OperationParts, request: OperationRequest): P
   const composed = template && composeOperationData(template.dataTemplate, request.parameters)
   if (template !== undefined && composed !== undefined && 'data' in composed)
     return checkFlag(template, request) ?? { template, data: composed.data }
-  const unknown = { fieldName: 'template', invalidValue: request.template.slice(0, 128), hint: 'is no template' }
+  const name = request.template.slice(0, 128)
+  const unknown = { fieldName: 'template', invalidValue: name, hint: `there is no template ${name}` }
   return new PawlError('REQUEST_INVALID', {
     detail: 'the operation does not fit its template',
     violations: composed && 'violations' in composed ? composed.violations : [unknown],

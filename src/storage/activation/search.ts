@@ -109,7 +109,6 @@ const selectListed = (
 ): RawBuilder<unknown> => sql`activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
       device_info as "deviceInfo", protocol_version as "protocolVersion", highest_version as "highestVersion", algorithm, created_at as "createdAt",
       last_used_at as "lastUsedAt"`
-}
 
 const hasFlag = (flag: string): RawBuilder<boolean> => sql`${flag}::text = any(string_to_array(flags, ','))`
 /** One that was never used counts from its creation. */
