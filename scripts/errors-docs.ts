@@ -27,13 +27,15 @@ export function renderErrorsDocument(): string {
 
 Made from the error renderers by \`node scripts/errors-docs.ts\`; \`test/docs.test.ts\` fails when it is out of date.
 
-The body of an error is \`{"status":"ERROR","responseObject":{"code":"...","message":"..."}}\`. On the mobile utility API it is
-\`{"id":"...","code":"...","message":"..."}\`, and the log has the id. On the device API the message has the prefix
-\`SVC_\` for requests with \`X-Svc-*\` headers and \`POWER_AUTH_\` for all others; that of \`ERR_VALIDATION\` names the member that is wrong where
-one is known. Structural errors of the cloud API list \`violations\` beside code and message;
-403 names there the role that would do, and a call before any application exists the one that creates it. 401 of the cloud API comes with
-\`WWW-Authenticate\`, 429 and 503 with \`Retry-After\`. Every answer has \`X-Request-Id\`, and every log line of its request has it as \`requestId\`; a caller's own
-is kept when it is 1 to 128 letters, digits and \`_ . : ~ + / = @ -\`.
+The body of an error is \`{"status":"ERROR","responseObject":{"code":"...","message":"..."}}\`.
+
+- **Cloud API.** A wrong request lists its \`violations\` beside code and message: which member is wrong, and why. A violation of 403 names the role
+  that would do. Before any application exists, one names the call that creates an application. 401 comes with \`WWW-Authenticate\`.
+- **Device API.** The message begins with \`SVC_\` for requests with \`X-Svc-*\` headers, and with \`POWER_AUTH_\` for all others. The message of
+  \`ERR_VALIDATION\` names the member that is wrong, where one is known.
+- **Mobile utility API.** The body is \`{"id":"...","code":"...","message":"..."}\`, and the log has the id.
+- **All.** 429 and 503 come with \`Retry-After\`. Every answer has \`X-Request-Id\`, and every log line of its request has it as \`requestId\`. A caller's own id is
+  kept when it is 1 to 128 letters, digits and \`_ . : ~ + / = @ -\`.
 
 | inside | device API | message | mobile token API | mobile utility | cloud API | API of the reference |
 |---|---|---|---|---|---|---|
