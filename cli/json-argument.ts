@@ -3,11 +3,26 @@ import { readFileSync } from 'node:fs'
 import { explainFault, usageFault } from './fault.ts'
 
 /** An object: `{…}`, or `@FILE` that holds one. Throws a Fault that names the option. */
-export function readJsonArgument(option: string, given: string): Readonly<Record<string, unknown>> {
-  const json = parse(option, given.startsWith('@') ? readFile(option, given.slice(1)) : given)
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw usageFault(`${option} is no JSON object`)
-  return json as Readonly<Record<string, unknown>>
+export function readJsonArgument(option: string, given: string): JsonObject {
+  const json = readJson(option, given)
+  if (!isObject(json)) throw usageFault(`${option} is no JSON object`)
+  return json
 }
+
+/** The same, or a list of objects. */
+export function readJsonList(option: string, given: string): JsonObject | readonly JsonObject[] {
+  const json = readJson(option, given)
+  if (isObject(json)) return json
+  if (!Array.isArray(json) || !json.every(isObject)) throw usageFault(`${option} is no JSON object, and no list of them`)
+  return json
+}
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+const readJson = (option: string, given: string): unknown =>
+  parse(option, given.startsWith('@') ? readFile(option, given.slice(1)) : given)
+
+const isObject = (json: unknown): json is JsonObject => typeof json === 'object' && json !== null && !Array.isArray(json)
 
 /** The text of a file. Throws a Fault that names the option. */
 export function readFile(option: string, path: string): string {

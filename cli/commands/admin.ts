@@ -33,7 +33,6 @@ const dump = command({
 
 export const admin: Noun = {
   name: 'admin',
-  summary:
-    'For whoever has the settings of the server: a new password of the administrator, and every row of the database, printed',
+  summary: 'Works on the database itself: gives the administrator a new password, and prints every row',
   commands: [reset, dump],
 }

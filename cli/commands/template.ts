@@ -1,7 +1,7 @@
 // pawl template: what operations are made from.
 import { BANK_OPTIONS, type BankValues, openBank } from '../bank.ts'
 import { type Answer, command, flag, type Noun, type Terminal } from '../command.ts'
-import { readJsonArgument } from '../json-argument.ts'
+import { readJsonList } from '../json-argument.ts'
 import { answerList } from '../output.ts'
 import { toPath } from '../query.ts'
 
@@ -38,17 +38,27 @@ const show = command({
 const put = command({
   name: 'put',
   summary: 'Creates a template, or replaces the one of the same name',
-  words: { '<template>': '@FILE, or JSON as docs/TEMPLATES.md describes it' },
+  more: 'Of a list, as export prints it, one after the other: what stands before a refused one is written.',
+  words: { '<template>': '@FILE, or JSON as docs/TEMPLATES.md describes it; one template, or a list' },
   options: BANK_OPTIONS,
-  examples: ['template put @payment.json'],
+  examples: ['template put @payment.json', 'template put @templates.json'],
   run: async ({ words: [given = ''], values, terminal }) => {
-    const template = readJsonArgument('the template', given)
-    const name = String(template['templateName'] ?? '')
+    const read = readJsonList('the template', given)
     const bank = openBank(values, terminal)
     const { templates } = (await bank.call('GET', '/admin/templates')) as { templates: readonly Row[] }
-    const isThere = templates.some(({ templateName }) => templateName === name)
-    const path = toPath`/admin/templates/${name}`
-    return { json: isThere ? await bank.call('PUT', path, template) : await bank.call('POST', '/admin/templates', template) }
+    const known = new Set(templates.map(({ templateName }) => templateName))
+    const written: unknown[] = []
+    for (const one of Array.isArray(read) ? read : [read]) {
+      const name = String(one['templateName'] ?? '')
+      const isThere = known.has(name)
+      written.push(
+        isThere
+          ? await bank.call('PUT', toPath`/admin/templates/${name}`, one)
+          : await bank.call('POST', '/admin/templates', one),
+      )
+      known.add(name)
+    }
+    return { json: Array.isArray(read) ? written : written[0] }
   },
 })
 

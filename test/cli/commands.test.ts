@@ -234,6 +234,18 @@ test('applications, versions, rules, texts and configuration items', async () =>
   expect(await pawl(['app', 'change', 'cli-app'])).toMatchObject({ code: 2 })
 })
 
+test('a list of templates, as TEMPLATES.md prints one, is put as it is', async () => {
+  const printed = /^```json\n([^]*?)^```$/m.exec(readFileSync('docs/TEMPLATES.md', 'utf8'))?.[1] ?? ''
+  const file = join(home, 'transfer.json')
+  writeFileSync(file, printed)
+  for (const name of ['made', 'changed'] as const) {
+    expect(await pawl(['template', 'put', `@${file}`]), name).toMatchObject({ code: 0, stderr: '' })
+    expect(await json('template', 'show', 'transfer')).toMatchObject((JSON.parse(printed) as object[])[0] ?? {})
+  }
+  expect(await pawl(['template', 'put', '[1]'])).toMatchObject({ code: 2, stdout: '' })
+  await json('template', 'remove', 'transfer')
+})
+
 test('templates and the audit log', async () => {
   const payment = await json('template', 'show', 'payment')
   const file = join(home, 'template.json')
