@@ -207,6 +207,13 @@ function planPins(draft: Draft, { file: { id, domains: given }, path, server }: 
   const removalOf = (pin: { readonly domain: string; readonly fingerprint: string }): string =>
     toPath`/admin/apps/${id}/certificates` + toQuery({ ...pin })
   draft.notInFile.push(...findRest(all, named, (pin) => nameOf(pin.domain, pin), owner, removalOf))
+  // Apps refuse a domain that has no pin left.
+  const nameOfDomain = ({ name }: { readonly name: string }): string => `domain ${name} of ${id}`
+  const removalOfDomain = ({ name }: { readonly name: string }): string =>
+    toPath`/admin/apps/${id}/domains` + toQuery({ domain: name })
+  draft.notInFile.push(
+    ...findRest(server?.domains ?? [], new Set(domains.map(nameOfDomain)), nameOfDomain, owner, removalOfDomain),
+  )
 }
 
 /** Of seconds since 1970. */

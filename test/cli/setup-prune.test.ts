@@ -33,6 +33,7 @@ users: []
 const REMOVED = [
   'configuration item help for ACTIVATION of retail',
   'configuration item payments.limit of retail',
+  'domain api.bank.example of retail',
   'pin Oy8dDJ6Lem9eTTwrGg+ejXxrWk8+LRwLmo9+bVxLOi8= of api.bank.example in retail',
   'rule for IOS 17 of retail',
   'template account_new',
@@ -58,11 +59,11 @@ test('is shown by --dry-run, and needs --yes before anything is changed', async 
   const before = await dumpRows(server.context.db)
   const shown = await server.apply(BARE, '--prune', '--dry-run')
   expect([shown.code, removedIn(shown.stdout)]).toEqual([0, REMOVED])
-  expect(shown.stdout).toMatch(/\n13 changes would be made: nothing was changed\n$/)
+  expect(shown.stdout).toMatch(/\n14 changes would be made: nothing was changed\n$/)
   const refused = await server.apply(BARE, '--prune')
   expect(refused).toMatchObject({ code: 2, stdout: '' })
   expect(refused.stderr).toMatch(
-    /^--prune would remove .* and 2 more, and nothing was changed: --yes does it, --dry-run shows it; .*\n$/,
+    /^--prune would remove .* and 3 more, and nothing was changed: --yes does it, --dry-run shows it; .*\n$/,
   )
   expect(await server.apply(BARE, '--yes')).toMatchObject({ code: 2, stdout: '' })
   expect(await dumpRows(server.context.db)).toEqual(before)
