@@ -50,11 +50,9 @@ const VALUES: Readonly<Record<string, string>> = {
 /** A database of its own, and a server that it starts where there is none: their own tests have them. */
 const LEFT_OUT = new Set(['audit verify', 'demo'])
 /** They call no server of the bank: settings, files, the database, or a phone alone. A new command stands here or is tried below. */
-const WITHOUT_BANK = [
-  ...['serve', 'migrate', 'import powerauth', 'doctor', 'user export', 'user erase', 'template import', 'registration fence'],
-  ...['audit export', 'audit verify', 'certificate dev', 'key create', 'key check', 'key list', 'key rotate', 'key bind'],
-  ...['backup', 'restore', 'admin reset', 'admin dump', 'completion', 'version'],
-]
+const WITHOUT_BANK =
+  'serve, migrate, import powerauth, doctor, user export, user erase, template import, registration fence, audit export, audit verify, ' +
+  'certificate dev, key create, key check, key list, key rotate, key bind, backup, restore, admin reset, admin dump, completion, version'
 /** What a command needs beside its words. */
 const MORE: Readonly<Record<string, readonly string[]>> = {
   'app change': ['--default'],
@@ -124,7 +122,7 @@ describe.each(callsBank)('pawl %s', (name, one) => {
 test('every command calls the bank, is of a phone, or is known to do neither', () => {
   const known = [...callsBank, ...ofPhone].map(([name]) => name)
   const rest = COMMANDS.map(([name]) => name).filter((name) => !known.includes(name))
-  expect(rest.toSorted()).toEqual([...WITHOUT_BANK, 'demo', 'login', 'phone phones'].toSorted())
+  expect(rest.toSorted()).toEqual([...WITHOUT_BANK.split(', '), 'demo', 'login', 'phone phones'].toSorted())
 })
 
 describe.each(ofPhone)('pawl %s', (name, one) => {

@@ -170,7 +170,10 @@ const renderFigures = ({
 }: Webhook): Markup =>
   facts([
     ['Tells of', kind === 'OPERATION' ? 'operations' : 'registrations'],
-    ['Waiting', html`${waiting} ${lagSeconds >= 5 && html`<small>the oldest for ${sayDistance(-lagSeconds * 1000).replace(' ago', '')}</small>`}`],
+    [
+      'Waiting',
+      html`${waiting} ${lagSeconds >= 5 && html`<small>the oldest for ${sayDistance(-lagSeconds * 1000).replace(' ago', '')}</small>`}`,
+    ],
     ['Delivered', delivered],
     ['Given up', dead],
     ['Failures in a row', failuresInRow],
