@@ -111,7 +111,11 @@ describe('POST /v2/registrations', () => {
     const userId = world.newUser()
     const first = idOf(await createFurther(single.bank, userId))
     expectError(await createFurther(single.bank, userId), 400, 'ERROR_REGISTRATION')
-    expectError(await createFurther(single.bank, userId, {}, '?incompleteStatusCheck=true'), 400, 'ERROR_REGISTRATION_NOT_ALLOWED')
+    expectError(
+      await createFurther(single.bank, userId, {}, '?incompleteStatusCheck=true'),
+      400,
+      'ERROR_REGISTRATION_NOT_ALLOWED',
+    )
     expectError(await single.bank.register(userId), 400, 'ERROR_REGISTRATION')
     // One that has run out takes no place.
     await world.advance(6 * MINUTE)
@@ -181,15 +185,7 @@ describe('below /v2/registrations/{id}', () => {
     for (const [method, part, body] of CHANGES)
       expectError(await world.bank.call(method, at(id, part), body), 400, 'ERROR_REGISTRATION_CHANGE')
     const { history } = expectOk(await readOnly.call('GET', at(id, '/history'))).json as { history: { to: string }[] }
-    expect(history.map(({ to }) => to)).toEqual([
-      'REMOVED',
-      'ACTIVE',
-      'BLOCKED',
-      'ACTIVE',
-      'ACTIVE',
-      'PENDING_COMMIT',
-      'CREATED',
-    ])
+    expect(history.map(({ to }) => to)).toEqual(['REMOVED', 'ACTIVE', 'BLOCKED', 'ACTIVE', 'ACTIVE', 'PENDING_COMMIT', 'CREATED'])
     expect(history[2]).toMatchObject({ from: 'ACTIVE', reason: 'LOST', externalUserId: 'clerk', timestamp: expect.any(Number) })
     const page = expectOk(await world.bank.call('GET', at(id, '/history?limit=4'))).json as { history: object[]; next: string }
     const rest = expectOk(await world.bank.call('GET', at(id, `/history?before=${page.next}`))).json as { history: object[] }
@@ -215,7 +211,10 @@ describe('below /v2/registrations/{id}', () => {
 
   test.each([
     ['an unknown id', async () => ({ id: UNKNOWN_ID, bank: world.bank })],
-    ['a credential of another application', async () => ({ id: (await addDevice(world, world.newUser())).id, bank: single.bank })],
+    [
+      'a credential of another application',
+      async () => ({ id: (await addDevice(world, world.newUser())).id, bank: single.bank }),
+    ],
   ])('%s finds nothing and changes nothing', async (_name, prepare) => {
     const { id, bank } = await prepare()
     for (const path of ['', '/history', '/tokens'])
@@ -327,7 +326,10 @@ describe('paths that name a user', () => {
     await world.newPhone('3.2').activate(readQrCode(two).code)
     const registrationId = String(member(expectOk(two).json, 'activationId'))
     expectError(
-      await world.bank.call('POST', `${path}/commit`, { userId, registrationId: String(member(expectOk(one).json, 'activationId')) }),
+      await world.bank.call('POST', `${path}/commit`, {
+        userId,
+        registrationId: String(member(expectOk(one).json, 'activationId')),
+      }),
       400,
       'ERROR_REGISTRATION_NOT_FOUND',
     )
