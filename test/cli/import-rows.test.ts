@@ -7,6 +7,7 @@ import { b64, random } from '../../phone/v3/crypto.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { importInto, openOrigin, type Origin } from '../helpers/powerauth-import.ts'
+import { setMultiDevice } from '../helpers/devices.ts'
 import { createReferenceDatabase, LOCAL_TIME, type PhoneGiven, type ReferenceDatabase } from '../helpers/powerauth-server.ts'
 import { expectOk } from '../helpers/world.ts'
 
@@ -227,6 +228,15 @@ test('found is what was imported, was there and was left out, in each run', () =
     const { found, imported, leftOut } = first.tallies[kind]
     expect([kind, second.tallies[kind]]).toEqual([kind, { found, imported: 0, alreadyThere: imported, leftOut }])
   }
+})
+
+test('where a user may have several phones, those that were left out for another one are taken', async () => {
+  expectOk(await setMultiDevice(bank, 'bank-app', true))
+  const third = await runImport()
+  expect(third.reasonOf(idOf('oldest, good'))).toBeUndefined()
+  expect(third.reasonOf(idOf('damaged active'))).toBe('its flags are not a list of names')
+  const kept = (leftOut: Imported['leftOut']) => JSON.stringify(leftOut).includes('another live phone')
+  expect([kept(second.leftOut), kept(third.leftOut)]).toEqual([true, false])
 })
 
 test('versions: one key twice, odd names, and no application', () => {

@@ -27,6 +27,11 @@ async function expectMigrated(db: Db): Promise<void> {
         and block_expires_at is null and blocks_in_row = 0) as activations,
       (select count(*)::int from audit_event) as events, (select count(*)::int from credential) as credentials`.execute(db)
   expect(rows).toEqual([{ activations: 50, events: 30, credentials: 3 }])
+  // Each keeps the one slot of a user who has one phone, so that a second live one is refused as before.
+  const second = sql`
+    insert into activation (activation_id, application_id, user_id, state, activation_code_hash, server_public_key, server_private_key,
+      max_failed_attempts, created_at, expires_at) values ('b2', 'app', 'u2', 'CREATED', '\\x07', '\\x00', '\\x00', 5, now(), now())`
+  await expect(second.execute(db)).rejects.toThrow('activation_live')
   // The trigger writes with the rights of the role that changes the row.
   await sql`
     insert into webhook (webhook_id, application_id, name, kind, url, attributes, secret, created_at)
