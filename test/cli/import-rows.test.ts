@@ -230,15 +230,6 @@ test('found is what was imported, was there and was left out, in each run', () =
   }
 })
 
-test('where a user may have several phones, those that were left out for another one are taken', async () => {
-  expectOk(await setMultiDevice(bank, 'bank-app', true))
-  const third = await runImport()
-  expect(third.reasonOf(idOf('oldest, good'))).toBeUndefined()
-  expect(third.reasonOf(idOf('damaged active'))).toBe('its flags are not a list of names')
-  const kept = (leftOut: Imported['leftOut']) => JSON.stringify(leftOut).includes('another live phone')
-  expect([kept(second.leftOut), kept(third.leftOut)]).toEqual([true, false])
-})
-
 test('versions: one key twice, odd names, and no application', () => {
   for (const run of [dry, first, second]) {
     expect(run.reasonOf('bank-app/same key')).toBe('another version has its key')
@@ -382,4 +373,13 @@ describe('what the database of pawl refuses', () => {
     await own.database.close()
     await own.drop()
   })
+})
+
+test('where a user may have several phones, those that were left out for another one are taken', async () => {
+  expectOk(await setMultiDevice(bank, 'bank-app', true))
+  const third = await runImport()
+  expect(third.reasonOf(idOf('oldest, good'))).toBeUndefined()
+  expect(third.reasonOf(idOf('damaged active'))).toBe('its flags are not a list of names')
+  const kept = (leftOut: Imported['leftOut']) => JSON.stringify(leftOut).includes('another live phone')
+  expect([kept(second.leftOut), kept(third.leftOut)]).toEqual([true, false])
 })

@@ -39,9 +39,9 @@ test('at the moment in which phones are bound on each path that there is', async
     (userId: string) => createFurther(bank, userId, { flags: ['VIP'] }),
   ])
   const [bank = world.bank] = banks().toReversed()
-  let isOver = false
+  const end = new AbortController()
   const looking = (async () => {
-    for (; !isOver; await sleep(1)) expect(await spoiled()).toEqual([])
+    for (; !end.signal.aborted; await sleep(1)) expect(await spoiled()).toEqual([])
   })()
   for (let round = 0; round < ROUNDS; round += 1) {
     expectOk(await switchTo(true))
@@ -63,7 +63,7 @@ test('at the moment in which phones are bound on each path that there is', async
     outcomes.further += lived.filter((slots) => slots.length > 1).length
     await clear()
   }
-  isOver = true
+  end.abort()
   await looking
   expect(outcomes.off).toBeGreaterThan(0)
   expect(outcomes.refused).toBeGreaterThan(0)

@@ -298,6 +298,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findUserOfSeveral: (db) => activationDeviceSlot.findUserOfSeveral(db, 'a'),
     setMultiDevice: (_db, tx) => activationDeviceSlot.setMultiDevice(tx, 'a', true),
     emptySlots: (_db, tx) => activationDeviceSlot.emptySlots(tx, 'a', 5),
+    lockNewRegistrations: (_db, tx) => activationDeviceSlot.lockNewRegistrations(tx, { applicationId: 'a', userId: 'u' }),
   },
   'activation/device-keys': {
     findDeviceKeys: (db) => activationDeviceKeys.findDeviceKeys(db, { applicationId: 'a', activationId: 'x', at }),
@@ -455,6 +456,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       }),
     'listRegistrations of a beginning': (db) => activationSearch.listRegistrations(db, { ...search, userIdPrefix: 'u' }),
     listRegistrationsWith: (db) => activationSearch.listRegistrationsWith(db, search, 'u'),
+    searchRegistrationDetails: (db) => activationSearch.searchRegistrationDetails(db, { ...search, flag: 'A', usedBefore: at }),
     findRegistrationDetail: (db) => activationSearch.findRegistrationDetail(db, 'a', 'x', at),
     listRegistrationDetails: (db) => activationSearch.listRegistrationDetails(db, ofUsers),
     'listRegistrationDetails with everything': (db) =>
