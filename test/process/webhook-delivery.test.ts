@@ -87,6 +87,7 @@ describe('a message', () => {
       'timestampExpires',
       'timestampFinalized',
       'statusReason',
+      'registrationId',
       'template',
       'language',
     ]
@@ -126,6 +127,26 @@ describe('a message', () => {
       { type: 'OPERATION', operationId, event: 'approved' },
     ])
     expect(await readHook(bare)).toMatchObject({ delivered: 2, waiting: 0, dead: 0, failuresInRow: 0, lagSeconds: 0 })
+  })
+
+  test('of an operation for one device names that device, to which a push is to go', async () => {
+    await createHook({ attributes: ['userId', 'registrationId', 'activationFlag'] })
+    const { userId, phone } = await world.activePhone('3.3')
+    const registrationId = phone.state.activationId
+    const create = async (body: object) =>
+      member(expectOk(await world.bank.createDeviceOperation({ template: 'login', ...body })).json, 'operationId')
+    const ids = [await create({ userId, registrationId, applicationFlag: 'VIP' }), await create({ userId }), await create({})]
+    await deliver()
+    const messages = receiver.take().map(({ json }) => json)
+    expect(messages).toHaveLength(3)
+    const told = { type: 'OPERATION', event: 'created' }
+    expect(messages).toEqual(
+      expect.arrayContaining([
+        { ...told, operationId: ids[0], userId, registrationId, activationFlag: 'VIP' },
+        { ...told, operationId: ids[1], userId },
+        { ...told, operationId: ids[2] },
+      ]),
+    )
   })
 
   test('is sent for each change of an activation, with its attributes', async () => {

@@ -1,6 +1,6 @@
 // Approvals of phones that are offline: the bank shows a QR code, and its user types what the phone makes of it.
 import { member } from '../../phone/http.ts'
-import { type Action, bankJob, codeJob, ended, generationOf } from './jobs.ts'
+import { type Action, bankJob, codeJob, decided, generationOf } from './jobs.ts'
 import { bankRequest, MOSTLY_RIGHT, type ShownOperation, type SimulatedPhone } from './phones.ts'
 
 /** A phone that does not know of its upgrade yet has no key for a text that is signed for 4.0, which its last line says (v4 §11.2). */
@@ -32,7 +32,11 @@ export const OFFLINE_ACTIONS: readonly Action[] = [
       if (phone === undefined || !canScan(phone, shown)) return undefined
       const toRequest = (otp: string) =>
         bankRequest(life.prepared.admin, 'POST', '/operations/offline/otp', { operationId: shown.id, otp, nonce: shown.nonce })
-      return codeJob(life, phone.approveOffline(shown, chance.pick(MOSTLY_RIGHT), toRequest), ended(life, shown.id, 'APPROVED'))
+      return codeJob(
+        life,
+        phone.approveOffline(shown, chance.pick(MOSTLY_RIGHT), toRequest),
+        decided(life, shown, phone, 'APPROVED'),
+      )
     },
   },
 ]

@@ -11,6 +11,7 @@ import {
   bankJob,
   type Chore,
   codeJob,
+  decided,
   ended,
   type Job,
   type KnownOperation,
@@ -75,18 +76,21 @@ export const ACTIONS: readonly Action[] = [
     weight: 8,
     isLight: true,
     make: (life) => {
-      const { userId } = somePhone(life)
-      const body = { userId, template: TEMPLATE, parameters: {} }
+      const phone = somePhone(life)
+      const { userId } = phone
+      const only = life.site.chance.happens(0.3) ? phone.activationId() : undefined
+      const body = { userId, template: TEMPLATE, parameters: {}, ...(only !== undefined && { registrationId: only }) }
+      const path = only === undefined ? '/operations' : '/v2/operations'
       const key = nextName(life, 'key')
       let id: string | undefined
       return bankJob(
         life,
-        `bank: an operation for ${userId}`,
-        ['POST', '/operations', body, { 'Idempotency-Key': key }],
+        `bank: an operation for ${userId}${only === undefined ? '' : ` at ${only}`}`,
+        ['POST', path, body, { 'Idempotency-Key': key }],
         (reply) => {
           const created = String(member(reply.json, 'operationId'))
           if (id !== undefined && id !== created) return () => 'one request of the bank made two operations'
-          if (id === undefined) life.operations.push({ id: created, data: 'A2', userId })
+          if (id === undefined) life.operations.push({ id: created, data: 'A2', userId, ...(only !== undefined && { only }) })
           id = created
           life.facts.operations.add(created)
           return undefined
@@ -100,8 +104,9 @@ export const ACTIONS: readonly Action[] = [
     make: (life) => {
       const operation = pickOperation(life)
       if (operation === undefined) return undefined
-      const code = approverOf(life, operation).approve(operation, life.site.chance.pick(MOSTLY_RIGHT))
-      return codeJob(life, code, ended(life, operation.id, 'APPROVED'))
+      const approver = approverOf(life, operation)
+      const code = approver.approve(operation, life.site.chance.pick(MOSTLY_RIGHT))
+      return codeJob(life, code, decided(life, operation, approver, 'APPROVED'))
     },
   },
   {
@@ -110,7 +115,8 @@ export const ACTIONS: readonly Action[] = [
     make: (life) => {
       const operation = pickOperation(life)
       if (operation === undefined) return undefined
-      return codeJob(life, approverOf(life, operation).reject(operation.id), ended(life, operation.id, 'REJECTED'))
+      const approver = approverOf(life, operation)
+      return codeJob(life, approver.reject(operation.id), decided(life, operation, approver, 'REJECTED'))
     },
   },
   {

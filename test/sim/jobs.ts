@@ -96,6 +96,8 @@ export interface KnownOperation {
   readonly id: string
   readonly data: string
   readonly userId: string
+  /** The only activation that may decide it. */
+  readonly only?: string
 }
 
 /** An operation whose QR code the bank has. */
@@ -198,6 +200,14 @@ export const ended =
   () => {
     life.facts.ended.set(id, status)
     return undefined
+  }
+
+/** The same of a phone's decision, which is not any phone's where the operation is for one. */
+export const decided =
+  (life: Life, { id, only }: KnownOperation, phone: SimulatedPhone, status: string): (() => Check | undefined) =>
+  () => {
+    if (only === undefined || phone.activationId() === only) return ended(life, id, status)()
+    return () => `operation ${id} is for ${only} alone, and ${phone.name} made it ${status}`
   }
 
 /** How many counter values a server tries. */
