@@ -67,7 +67,7 @@ const show = command({
   },
 })
 
-const read = (bank: Bank, operationId: string): Promise<unknown> => bank.call('GET', `/operations${toQuery({ operationId })}`)
+const read = (bank: Bank, operationId: string): Promise<unknown> => bank.call('GET', toPath`/v2/operations/${operationId}`)
 
 const POLL_MS = 1_000
 

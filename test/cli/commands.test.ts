@@ -164,6 +164,18 @@ test('one-time passwords and the login of a receiver come from a file or the env
   expect(await runCli(hook, env)).toMatchObject({ code: 0, stderr: '' })
 })
 
+test('operations: for one device, with a flag and an end', async () => {
+  const { userId, phone } = await world.activePhone('3.3')
+  const registrationId = phone.state.activationId
+  const expires = '2099-01-01T00:00:00Z'
+  const options = ['--registration', registrationId, '--flag', 'VIP', '--expires', expires]
+  const created = await json('operation', 'create', userId, 'login', ...options)
+  expect(created).toMatchObject({ userId, registrationId, applicationFlag: 'VIP', timestampExpires: Date.parse(expires) })
+  expect(await json('operation', 'show', String(created['operationId']))).toEqual(created)
+  const late = await pawl(['operation', 'create', userId, 'login', '--expires', 'tomorrow'])
+  expect(late).toMatchObject({ code: 2, stderr: expect.stringContaining('tomorrow is no time') as unknown })
+})
+
 test('operations: created, found, shown, taken offline, cancelled, and waited for', async () => {
   const { userId } = await world.activePhone('3.3')
   const payment = ['--parameter', 'amount=10.00', '--parameter', 'currency=EUR', '--parameter', 'iban=DE89370400440532013000']

@@ -135,6 +135,22 @@ describe('lists', () => {
   })
 })
 
+test('the page of an operation says for which device it is, which flag it demands, and that nobody has claimed it', async () => {
+  const registrationId = phone.state.activationId
+  const create = async (body: object) =>
+    member(expectOk(await bank.createDeviceOperation({ template: 'login', ...body })).json, 'operationId')
+  const id = String(await create({ userId: 'Customer-7', registrationId, applicationFlag: 'VIP' }))
+  const page = await read(`/operations/${id}`)
+  expect(page).toMatch(new RegExp(`Only on\\s+this device\\s+${registrationId}`))
+  expect(page).toMatch(/Demands the flag\s+VIP/)
+  expect((await session.get(`/operations/${id}`)).text).toContain(`registrations/${registrationId}`)
+  const unclaimed = String(await create({}))
+  const ofNobody = await read(`/operations/${unclaimed}`)
+  expect(ofNobody).toMatch(/for nobody yet · login/)
+  expect(ofNobody).not.toMatch(/Only on|Demands the flag/)
+  for (const one of [id, unclaimed]) expectOk(await bank.cancelOperation(one))
+})
+
 describe('timelines', () => {
   test('of an operation have its end and what webhooks were told, and nothing that can be done no more', async () => {
     const page = await read(`/operations/${rejected}`)
