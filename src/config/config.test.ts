@@ -511,7 +511,7 @@ describe('pushes', () => {
 
   test('credentials of Apple are given together or not at all', () => {
     expect(parse(apns)).toMatchObject({ secrets: { apnsKey: pem }, config: { apnsTopic: 'com.bank' } })
-    const { PAWL_APNS_KEY: _key, PAWL_APNS_KEY_ID: _id, ...rest } = apns
+    const rest = { PAWL_APNS_TEAM_ID: 'TEAM567890', PAWL_APNS_TOPIC: 'com.bank' }
     const given = 'PAWL_APNS_TEAM_ID and PAWL_APNS_TOPIC'
     expect(problemsOf(rest)).toEqual([
       `PAWL_APNS_KEY: needed together with ${given}`,

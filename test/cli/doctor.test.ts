@@ -173,6 +173,16 @@ test('who may derive keys is said by name', async () => {
   }
 })
 
+/** What was found, when the providers are closed. */
+async function thenClose(
+  finding: Promise<readonly Finding[]>,
+  ...providers: readonly { readonly close: () => Promise<void> }[]
+): Promise<readonly Finding[]> {
+  const findings = await finding
+  for (const { close } of providers) await close()
+  return findings
+}
+
 interface Broken {
   readonly check: string
   readonly says: RegExp
@@ -392,7 +402,7 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     todo: /PAWL_APNS_KEY_ID/,
     find: async () => {
       const apns = await startApns()
-      return withEnv({ ...apns.env, PAWL_APNS_TEAM_ID: 'ANOTHER000' }).finally(apns.close)
+      return thenClose(withEnv({ ...apns.env, PAWL_APNS_TEAM_ID: 'ANOTHER000' }), apns)
     },
   },
   'an account that Google gives no access token': {
@@ -402,7 +412,7 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     find: async () => {
       const fcm = await startFcm()
       fcm.answerTokenWith({ status: 400, json: { error: 'invalid_grant' } })
-      return withEnv(fcm.env).finally(fcm.close)
+      return thenClose(withEnv(fcm.env), fcm)
     },
   },
   'a key for pushes that is none': {
@@ -412,7 +422,7 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     find: async () => {
       const [apns, fcm] = [await startApns(), await startFcm()]
       const { private_key: key } = JSON.parse(fcm.env['PAWL_FCM_SERVICE_ACCOUNT'] ?? '') as { private_key: string }
-      return withEnv({ ...apns.env, PAWL_APNS_KEY: key }).finally(() => Promise.all([apns.close(), fcm.close()]))
+      return thenClose(withEnv({ ...apns.env, PAWL_APNS_KEY: key }), apns, fcm)
     },
   },
   'a provider of pushes that is not reached': {

@@ -79,38 +79,41 @@ export async function startApns({
     session.on('close', () => sessions.delete(session))
     session.on('error', () => undefined)
   })
+  const takePush = async (stream: ServerHttp2Stream, headers: Http2Headers, text: string): Promise<void> => {
+    const [, token = ''] = /^\/3\/device\/([^/]+)$/.exec(String(headers[':path'])) ?? []
+    const json = JSON.parse(text) as Record<string, unknown>
+    const data = Object.fromEntries(Object.entries(json).filter(([name]) => name !== 'aps')) as Record<string, string>
+    const [, jwt = ''] = /^bearer (.+)$/.exec(String(headers.authorization)) ?? []
+    const claims = readJwt(jwt, publicKey, { alg: 'ES256', kid: APNS_KEY_ID })
+    const push = { token, headers, json, data, claims: claims ?? {} }
+    const isFresh = Math.abs(now() / 1000 - Number(claims?.['iat'])) < 3_600
+    const isRight = claims?.['iss'] === APNS_TEAM_ID && headers['apns-topic'] === APNS_TOPIC && headers[':method'] === 'POST'
+    const answer = await kept.answer(
+      push,
+      isRight && isFresh ? undefined : { status: 403, json: { reason: 'InvalidProviderToken' } },
+    )
+    if (answer === 'hang') return
+    if (answer === 'reset') {
+      for (const session of sessions) session.destroy()
+      return
+    }
+    if (stream.destroyed) return
+    stream.respond({ ':status': answer.status, 'apns-id': String(headers['apns-id']), ...answer.headers })
+    stream.end(answer.json === undefined ? undefined : JSON.stringify(answer.json))
+  }
   server.on('stream', (stream: ServerHttp2Stream, headers: Http2Headers) => {
     const chunks: Buffer[] = []
     stream.on('error', () => undefined)
     stream.on('data', (chunk: Buffer) => chunks.push(chunk))
-    stream.on('end', async () => {
+    stream.on('end', () => {
       const text = Buffer.concat(chunks).toString('utf8')
       // What was reset ends as well.
-      if (stream.aborted || stream.destroyed || !text.endsWith('}')) return
-      const [, token = ''] = /^\/3\/device\/([^/]+)$/.exec(String(headers[':path'])) ?? []
-      const json = JSON.parse(text) as Record<string, unknown>
-      const { aps: _aps, ...data } = json
-      const [, jwt = ''] = /^bearer (.+)$/.exec(String(headers.authorization)) ?? []
-      const claims = readJwt(jwt, publicKey, { alg: 'ES256', kid: APNS_KEY_ID })
-      const push = { token, headers, json, data: data as Record<string, string>, claims: claims ?? {} }
-      const isFresh = Math.abs(now() / 1000 - Number(claims?.['iat'])) < 3_600
-      const isRight = claims?.['iss'] === APNS_TEAM_ID && headers['apns-topic'] === APNS_TOPIC && headers[':method'] === 'POST'
-      const answer = await kept.answer(
-        push,
-        isRight && isFresh ? undefined : { status: 403, json: { reason: 'InvalidProviderToken' } },
-      )
-      if (answer === 'hang') return
-      if (answer === 'reset') {
-        for (const session of sessions) session.destroy()
-        return
-      }
-      stream.respond({ ':status': answer.status, 'apns-id': String(headers['apns-id']), ...answer.headers })
-      stream.end(answer.json === undefined ? undefined : JSON.stringify(answer.json))
+      if (!stream.aborted && !stream.destroyed && text.endsWith('}')) void takePush(stream, headers, text)
     })
   })
   const port = await listen(server)
   const url = `${certificate ? 'https' : 'http'}://127.0.0.1:${port}`
-  const pem = String(privateKey.export({ format: 'pem', type: 'pkcs8' }))
+  const pem = privateKey.export({ format: 'pem', type: 'pkcs8' })
   return {
     ...kept.server,
     url,
@@ -178,14 +181,14 @@ export async function startFcm({ expiresIn = 3_600 } = {}): Promise<FcmServer> {
   const server = createHttpServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', async () => {
+    request.on('end', () => {
       const text = Buffer.concat(chunks).toString('utf8')
       if (request.url === '/token') giveToken(response, text)
-      else await takePush(response, request.url ?? '', request.headers, text)
+      else void takePush(response, request.url ?? '', request.headers, text)
     })
   })
   const url = `http://127.0.0.1:${await listen(server)}`
-  const pem = String(privateKey.export({ format: 'pem', type: 'pkcs8' }))
+  const pem = privateKey.export({ format: 'pem', type: 'pkcs8' })
 
   const account = {
     type: 'service_account',

@@ -13,7 +13,7 @@ const USERS: Record<string, readonly string[]> = {
   operation_due: ['expireOperations', 'readVitalSigns'],
   operation_ended: [],
   operation_pending: ['createTokenReads', 'searchOperations'],
-  webhook_delivery_dead: ['listDeliveries', 'listWebhooks', 'replayDeadDeliveries'],
+  webhook_delivery_dead: ['listDeliveries', 'listPushProviders', 'listWebhooks', 'replayDeadDeliveries'],
   // Either of the two is read where only the webhook is named.
   webhook_delivery_due: ['bringBackDeliveries', 'claimDeliveries', 'listDueWebhooks', 'storeWebhookSuccess', 'updateWebhook'],
   // Whether an earlier message about the same waits.
@@ -23,6 +23,7 @@ const USERS: Record<string, readonly string[]> = {
     'findDelivery',
     'listDeliveries',
     'listDueWebhooks',
+    'listPushProviders',
     'listWebhooks',
     'readVitalSigns',
   ],
