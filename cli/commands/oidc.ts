@@ -68,7 +68,7 @@ const set = command({
   run: async ({ words: [id], values: { app, ...values }, terminal }) => {
     const bank = openBank(values, terminal)
     const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/oidc-providers/${id}`
-    const { providerId: _, hasCredentials: __, ...before } = await readBefore(bank, path)
+    const before = await readBefore(bank, path)
     const given = compact({
       issuer: values.issuer,
       clientId: values.clientId,
@@ -92,10 +92,13 @@ const set = command({
 
 const orUndefined = (list: readonly string[]): readonly string[] | undefined => (list.length === 0 ? undefined : list)
 
+/** What is sent back of what is shown. */
+const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: Readonly<Record<string, unknown>>) => settings
+
 /** The provider as it is; nothing where there is none yet. */
 async function readBefore(bank: Bank, path: string): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return (await bank.call('GET', path)) as Readonly<Record<string, unknown>>
+    return toSettings((await bank.call('GET', path)) as Readonly<Record<string, unknown>>)
   } catch (error) {
     if (error instanceof Fault && error.kind === 'missing') return {}
     throw error

@@ -2,6 +2,7 @@
 import { toPath } from '../query.ts'
 import type { SetupOidcProvider } from './schema.ts'
 import type { Pair } from './plan-application.ts'
+import type { ServerOidcProvider } from './state.ts'
 import { type Draft, findDifferences, findRest, newMembers } from './step.ts'
 
 const MEMBERS = [
@@ -22,6 +23,8 @@ const MEMBERS = [
 /** A change of these needs the secret again. */
 const OF_SECRET: readonly string[] = ['issuer', 'clientId', 'clientAuthentication', 'tokenEndpoint']
 
+const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: ServerOidcProvider) => settings
+
 /** Adds what is to be done. A provider whose client shows a secret is made by a command, which is given it. */
 export function planOidcProviders(draft: Draft, { file: { id, oidcProviders: given }, path, server }: Pair): void {
   const oidcProviders = given ?? []
@@ -32,10 +35,11 @@ export function planOidcProviders(draft: Draft, { file: { id, oidcProviders: giv
     const { providerId, ...members } = provider
     const found = all.find((one) => one.providerId === providerId)
     const at = [...path, 'oidcProviders', index]
-    const { providerId: _, hasCredentials, ...before } = found ?? { providerId, hasCredentials: false }
+    const hasCredentials = found?.hasCredentials ?? false
+    const before = found === undefined ? {} : toSettings(found)
     const differences = found === undefined ? newMembers(MEMBERS, members) : findDifferences(MEMBERS, members, before)
     if (found !== undefined && differences.length === 0) continue
-    const whole: Omit<SetupOidcProvider, 'providerId'> = { ...before, ...members }
+    const whole = { ...before, ...members }
     const isSecretNeeded = (whole.clientAuthentication ?? 'client_secret_basic') !== 'none'
     const remedy = `pawl oidc set ${providerId} --app ${id} with --secret-file or --key-file`
     if (isSecretNeeded && !hasCredentials) {

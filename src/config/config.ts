@@ -304,7 +304,8 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     name: 'PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES',
     kind: boolean,
     default: 'false',
-    description: 'Webhooks and questions to OpenID providers may go to loopback, private and other addresses that are not of the public internet.',
+    description:
+      'Webhooks and questions to OpenID providers may go to loopback, private and other addresses that are not of the public internet.',
   },
   webhookRetryBaseSeconds: {
     name: 'PAWL_WEBHOOK_RETRY_BASE_SECONDS',

@@ -27,6 +27,8 @@ const AUTHENTICATIONS: readonly Choice[] = [
 ]
 
 const pathOf = ({ application = '' }: PageCall): string => at`/admin/applications/${application}/oidc-providers`
+/** What is sent back of what is shown. */
+const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: Partial<Provider>) => settings
 const words = (text: string): readonly string[] => text.split(/[\s,]+/).filter(Boolean)
 
 export const oidc: Page = {
@@ -58,8 +60,7 @@ export const oidc: Page = {
       const { form, api } = call
       const path = `${pathOf(call)}${at`/${form.text('providerId')}`}`
       // What the form has no line for stays.
-      const before = (await unlessRefused(api.get<Partial<Provider>>(path))) ?? {}
-      const { providerId: _, hasCredentials: __, ...settings } = before
+      const settings = toSettings((await unlessRefused(api.get<Partial<Provider>>(path))) ?? {})
       const clientSecret = form.all('clientSecret')[0] || undefined
       await api.send('PUT', path, {
         ...settings,

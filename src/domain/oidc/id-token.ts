@@ -1,4 +1,4 @@
-// ID tokens (OpenID Connect Core 1.0 §3.1.3.7), and the user whom one names (cloud §10.1).
+// ID tokens (OpenID Connect Core 1.0, 3.1.3.7), and the user whom one names (cloud §10.1).
 import type { JWTPayload, JWTVerifyGetKey } from 'jose'
 import * as errors from 'jose/errors'
 import { jwtVerify } from 'jose/jwt/verify'
@@ -60,7 +60,7 @@ function requireIssued({ iat = 0 }: JWTPayload, now: number): void {
   if (iat > now / 1000 + TOLERANCE_SECONDS) throw new IdTokenRefused('"iat" is in the future')
 }
 
-/** §3.1.3.6: the left half of the hash, by the hash function of the signature. */
+/** OpenID Connect Core 1.0, 3.1.3.6: the left half of the hash, by the hash function of the signature. */
 function requireAccessTokenHash(given: unknown, algorithm: string, accessToken: string): void {
   if (given === undefined) return
   const hash = sha2(BITS[algorithm.slice(-3)] ?? 512, utf8(accessToken))

@@ -125,7 +125,7 @@ async function withinTime<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** Those of the settings, and where they name none, those that the issuer publishes (OpenID Connect Discovery 1.0 §4). */
+/** Those of the settings, and where they name none, those that the issuer publishes (OpenID Connect Discovery 1.0, 4). */
 async function findEndpoints(parts: OidcProviderParts, { settings }: OidcProvider): Promise<Endpoints> {
   const { authorizationEndpoint, tokenEndpoint, jwksUri } = settings
   if (authorizationEndpoint !== null && tokenEndpoint !== null && jwksUri !== null)

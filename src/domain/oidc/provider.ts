@@ -15,7 +15,7 @@ import {
 import type { Db } from '../../storage/database/database.ts'
 import { type KeyParts, places } from '../secrets/secrets.ts'
 
-/** How the token endpoint knows pawl (OpenID Connect Core 1.0 §9). */
+/** How the token endpoint knows pawl (OpenID Connect Core 1.0, 9). */
 export const CLIENT_AUTHENTICATIONS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
 
 /** Signatures of ID tokens, all with a public key. */

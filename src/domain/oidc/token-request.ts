@@ -1,6 +1,6 @@
 // The one call that redeems a code at the token endpoint of a provider (RFC 6749 §4.1.3). Who calls, and how, is made anew for each call: nothing
 // of one client can be sent for another.
-import type { Client, ClientAuth, CustomFetchOptions } from 'oauth4webapi'
+import type * as oauth4webapi from 'oauth4webapi'
 import { readSigningKey } from '../../crypto/signing-key.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import type { OidcSettings } from './provider.ts'
@@ -34,7 +34,7 @@ export async function requestTokens(request: TokenRequest): Promise<Tokens> {
     // What may be signed with is configured, never what the provider says of itself.
     id_token_signing_alg_values_supported: [...settings.algorithms],
   }
-  const client: Client = {
+  const client: oauth4webapi.Client = {
     client_id: settings.clientId,
     [oauth.clockSkew]: Math.round(request.clockDifferenceMs / 1000),
     [oauth.clockTolerance]: 60,
@@ -53,7 +53,8 @@ export async function requestTokens(request: TokenRequest): Promise<Tokens> {
       'authorization_code',
       parameters,
       {
-        [oauth.customFetch]: (url: string, options: CustomFetchOptions<'POST', URLSearchParams>) => send(url, options, request),
+        [oauth.customFetch]: (url: string, options: oauth4webapi.CustomFetchOptions<'POST', URLSearchParams>) =>
+          send(url, options, request),
         [oauth.allowInsecureRequests]: tokenEndpoint.startsWith('http:'),
       },
     )
@@ -75,9 +76,9 @@ export async function requestTokens(request: TokenRequest): Promise<Tokens> {
   }
 }
 
-type OAuth = typeof import('oauth4webapi')
+type OAuth = typeof oauth4webapi
 
-function authenticationOf(oauth: OAuth, { settings, credentials = '' }: TokenRequest): ClientAuth {
+function authenticationOf(oauth: OAuth, { settings, credentials = '' }: TokenRequest): oauth4webapi.ClientAuth {
   const { clientAuthentication, keyId } = settings
   if (clientAuthentication === 'none') return oauth.None()
   if (clientAuthentication === 'client_secret_post') return oauth.ClientSecretPost(credentials)
@@ -89,7 +90,7 @@ function authenticationOf(oauth: OAuth, { settings, credentials = '' }: TokenReq
 
 async function send(
   url: string,
-  { headers, body }: CustomFetchOptions<'POST', URLSearchParams>,
+  { headers, body }: oauth4webapi.CustomFetchOptions<'POST', URLSearchParams>,
   { timeoutMs, arePrivateAllowed }: TokenRequest,
 ): Promise<Response> {
   const answer = await sendOutbound({

@@ -16,15 +16,14 @@ afterAll(() => world.close())
 const path = (providerId = '') =>
   `/admin/applications/${world.applicationId}/oidc-providers${providerId === '' ? '' : `/${providerId}`}`
 const SECRET = 'not-to-be-seen-again'
-const SETTINGS = {
+const OPEN_SETTINGS = {
   issuer: 'https://login.bank.example',
   clientId: 'mobile-app',
   redirectUri: 'com.bank.app:/oidc',
-  clientSecret: SECRET,
 }
+const SETTINGS = { ...OPEN_SETTINGS, clientSecret: SECRET }
 const put = (providerId: string, members: Readonly<Record<string, unknown>>) => world.bank.call('PUT', path(providerId), members)
-const pemOf = ({ privateKey }: { readonly privateKey: KeyObject }): string =>
-  privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+const pemOf = ({ privateKey }: { readonly privateKey: KeyObject }): string => privateKey.export({ format: 'pem', type: 'pkcs8' })
 const stored = async (providerId: string) =>
   server.context.db
     .selectFrom('oidc_provider')
@@ -54,8 +53,7 @@ test('a provider is stored, read, listed, replaced and removed; its secret is se
   const { settings, credentials } = await stored('web-bank')
   expect(settings + Buffer.from(credentials ?? []).toString('latin1')).not.toContain(SECRET)
   // Without a secret the one that is there stays, and is the same for another claim.
-  const { clientSecret: _, ...without } = SETTINGS
-  expectOk(await put('web-bank', { ...without, userIdClaim: 'customer', flags: ['BY_LOGIN'] }))
+  expectOk(await put('web-bank', { ...OPEN_SETTINGS, userIdClaim: 'customer', flags: ['BY_LOGIN'] }))
   expect((await stored('web-bank')).credentials).toEqual(credentials)
   const audit = expectOk(await world.bank.call('GET', '/admin/audit'))
   expect(audit.text).toContain('OpenID provider web-bank of')
@@ -109,13 +107,11 @@ test.each<[string, { readonly privateKey: KeyObject }]>([
   ['P-384', generateKeyPairSync('ec', { namedCurve: 'P-384' })],
   ['Ed25519', generateKeyPairSync('ed25519')],
 ])('a client may show itself by a key of %s', async (_, given) => {
-  const { clientSecret: __, ...settings } = SETTINGS
-  const keyed = { ...settings, clientAuthentication: 'private_key_jwt', keyId: 'k1', privateKey: pemOf(given) }
+  const keyed = { ...OPEN_SETTINGS, clientAuthentication: 'private_key_jwt', keyId: 'k1', privateKey: pemOf(given) }
   expect(expectOk(await put('keyed', keyed)).json).toMatchObject({ keyId: 'k1', hasCredentials: true })
 })
 
 test('a secret is kept for no other server, client or use', async () => {
-  const { clientSecret: _, ...without } = SETTINGS
   expectOk(await put('kept', SETTINGS))
   for (const change of [
     { issuer: 'https://login.other.example' },
@@ -123,12 +119,14 @@ test('a secret is kept for no other server, client or use', async () => {
     { clientId: 'other' },
     { clientAuthentication: 'private_key_jwt' },
   ])
-    expectError(await put('kept', { ...without, ...change }), 400, 'ERROR_REQUEST')
-  expect(expectOk(await put('kept', { ...without, clientAuthentication: 'client_secret_post' })).json).toMatchObject({
+    expectError(await put('kept', { ...OPEN_SETTINGS, ...change }), 400, 'ERROR_REQUEST')
+  expect(expectOk(await put('kept', { ...OPEN_SETTINGS, clientAuthentication: 'client_secret_post' })).json).toMatchObject({
     hasCredentials: true,
   })
   // One that shows nothing has nothing.
-  expect(expectOk(await put('kept', { ...without, clientAuthentication: 'none' })).json).toMatchObject({ hasCredentials: false })
+  expect(expectOk(await put('kept', { ...OPEN_SETTINGS, clientAuthentication: 'none' })).json).toMatchObject({
+    hasCredentials: false,
+  })
 })
 
 test('an application that is not there has no providers, and one that is has at most sixteen', async () => {

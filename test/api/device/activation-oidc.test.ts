@@ -20,7 +20,7 @@ import { expectOk, registrationOf } from '../../helpers/world.ts'
 import { type PhoneV4, startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
 
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const privateKey = key.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+const privateKey = key.privateKey.export({ format: 'pem', type: 'pkcs8' })
 
 let provider: OpenIdServer
 let v4: WorldV4

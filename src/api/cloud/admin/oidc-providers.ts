@@ -34,6 +34,12 @@ const Word = Type.String({
   description: 'must be 1 to 255 printable characters without spaces',
 })
 
+const Flag = Type.String({
+  pattern: '^[A-Z0-9_]{1,64}$',
+  description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
+  examples: ['BY_LOGIN'],
+})
+
 const ClientAuthentication = Type.Unsafe<(typeof CLIENT_AUTHENTICATIONS)[number]>(
   Type.String({ enum: [...CLIENT_AUTHENTICATIONS] }),
 )
@@ -57,12 +63,7 @@ const settingMembers = {
   ),
   userIdClaim: Type.Optional(withExample(Word, 'sub')),
   isCommitted: Type.Optional(Type.Boolean({ description: 'false: the bank commits what was bound' })),
-  flags: Type.Optional(
-    Type.Array(Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be 1 to 64 of the characters A-Z, 0-9 and _' }), {
-      uniqueItems: true,
-      maxItems: 64,
-    }),
-  ),
+  flags: Type.Optional(Type.Array(Flag, { uniqueItems: true, maxItems: 64 })),
   /** True alone: without it a stolen code would do. */
   pkceEnabled: Type.Optional(Type.Literal(true)),
 }
@@ -70,15 +71,23 @@ const settingMembers = {
 /** The answer. Secrets of the client are never in it. */
 const Provider = named('OidcProvider', Type.Object({ providerId: ProviderId, ...settingMembers, hasCredentials: Type.Boolean() }))
 
-const NewProvider = Type.Object({
-  ...settingMembers,
-  clientSecret: Type.Optional(
-    Type.String({ pattern: '^[\\x20-\\x7E]{1,1024}$', description: 'must be 1 to 1024 printable characters' }),
-  ),
-  privateKey: Type.Optional(
-    Type.String({ pattern: '^[^\\u0000]{1,8192}$', description: 'must be a private key: PKCS#8 in PEM' }),
-  ),
-})
+const NewProvider = withExample(
+  Type.Object({
+    ...settingMembers,
+    clientSecret: Type.Optional(
+      Type.String({ pattern: '^[\\x20-\\x7E]{1,1024}$', description: 'must be 1 to 1024 printable characters' }),
+    ),
+    privateKey: Type.Optional(
+      Type.String({ pattern: '^[^\\u0000]{1,8192}$', description: 'must be a private key: PKCS#8 in PEM' }),
+    ),
+  }),
+  {
+    issuer: 'https://login.bank.example',
+    clientId: 'mobile-app',
+    redirectUri: 'https://app.bank.example/oidc',
+    clientSecret: 'the secret of the client',
+  },
+)
 
 /** Members without a value are left out. */
 const toAnswer = ({ providerId, settings, credentials }: OidcProvider): Static<typeof Provider> => {
