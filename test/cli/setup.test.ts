@@ -41,11 +41,11 @@ describe('the example of the documentation', () => {
     expect(shown).toMatchObject({ code: 0, stderr: '' })
     expect(shown.stdout).toMatch(/^\+ application retail\n {4}\+ name: "Retail banking"\n/)
     expect(shown.stdout).toMatch(/^~ version default of retail\n {4}- isSupported: true\n {4}\+ isSupported: false\n/m)
-    expect(shown.stdout).toMatch(/\n14 changes would be made: nothing was changed\n$/)
+    expect(shown.stdout).toMatch(/\n15 changes would be made: nothing was changed\n$/)
     expect(JSON.parse((await server.apply(EXAMPLE, '--dry-run', '--json')).stdout)).toMatchObject({
       isDryRun: true,
       secrets: [],
-      changes: [{ change: 'create', what: 'application retail', state: 'not done' }, ...Array.from({ length: 13 }, () => ({}))],
+      changes: [{ change: 'create', what: 'application retail', state: 'not done' }, ...Array.from({ length: 14 }, () => ({}))],
     })
     expect(before.size).toBeGreaterThan(20)
     expect(await dumpRows(server.context.db)).toEqual(before)
@@ -55,7 +55,7 @@ describe('the example of the documentation', () => {
     const applied = await server.apply(EXAMPLE)
     expect(applied).toMatchObject({ code: 0, stderr: '' })
     made = applied.stdout
-    expect(made).toContain(`, template payment, user ${server.admin.user}\n14 changes\n`)
+    expect(made).toContain(`, template payment, user ${server.admin.user}\n15 changes\n`)
     expect(secretsIn(made)).toEqual([expect.stringMatching(/^whsec_/), expect.any(String), expect.any(String)])
     const [, , auditor = ''] = secretsIn(made)
     expect(await runCli(['user', 'list'], { PAWL_URL: server.url, PAWL_ADMIN: `auditor:${auditor}` })).toMatchObject({ code: 0 })
@@ -210,7 +210,7 @@ describe('a file with a fault', () => {
     [
       'a template that phones refuse',
       EXAMPLE.replace('type: AMOUNT', 'type: MONEY'),
-      expect.stringMatching(/^stdin: templates\[0\]\.texts\.en\.attributes\[0\]\.type, line 59: must be one of AMOUNT, .*\n$/),
+      expect.stringMatching(/^stdin: templates\[0\]\.texts\.en\.attributes\[0\]\.type, line 71: must be one of AMOUNT, .*\n$/),
     ],
     ['another format', 'apiVersion: pawl/2\n', LINE('apiVersion, line 1', 'must be pawl/1, the format that this pawl reads')],
     ['nothing', '', 'stdin: line 1: has no value: must be an object that begins with apiVersion: pawl/1\n'],

@@ -36,6 +36,7 @@ import * as auditErasure from '../../src/storage/audit/erasure.ts'
 import * as auditUserKeys from '../../src/storage/audit/user-keys.ts'
 import * as closedNames from '../../src/storage/user/closed-names.ts'
 import * as configItems from '../../src/storage/application/config-items.ts'
+import * as oidcProviders from '../../src/storage/application/oidc-providers.ts'
 import * as consoleSessions from '../../src/storage/credential/console-sessions.ts'
 import * as credentials from '../../src/storage/credential/credentials.ts'
 import type { Db, Pool, Tx } from '../../src/storage/database/database.ts'
@@ -494,6 +495,13 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     'listConfigItems of an activation': (db) => configItems.listConfigItems(db, { applicationId: 'a', activationId: 'x' }),
     storeConfigItem: (db) => configItems.storeConfigItem(db, { applicationId: 'a', activationId: null }, configItem, at),
     deleteConfigItem: (db) => configItems.deleteConfigItem(db, { applicationId: 'a', activationId: 'x' }, configItem),
+  },
+  'application/oidc-providers': {
+    findOidcProvider: (db) => oidcProviders.findOidcProvider(db, 'a', 'p'),
+    listOidcProviders: (db) => oidcProviders.listOidcProviders(db, 'a'),
+    storeOidcProvider: (db) =>
+      oidcProviders.storeOidcProvider(db, { applicationId: 'a', providerId: 'p', settings: '{}', credentials: bytes }, at),
+    deleteOidcProvider: (db) => oidcProviders.deleteOidcProvider(db, 'a', 'p'),
   },
   'credential/admin-events': {
     lockAdministration: (_db, tx) => adminEvents.lockAdministration(tx),
