@@ -54,7 +54,7 @@ await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION, PAWL_REFERE
       BANK_API_URL: server.url,
       PAWL_ADMIN: server.credential,
       PAWL_APP: APPLICATION,
-      PAWL_OTHER_APP: FOREIGN_APPLICATION,
+      OTHER_APP: FOREIGN_APPLICATION,
       BANK_URL: example,
       OTHER_BANK_URL: other,
       EXPRESS_BANK_URL: expressUrl,

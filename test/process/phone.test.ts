@@ -159,11 +159,15 @@ test.each([
   const userId = await desk.bindPhone(store, given)
   const { code, otp } = JSON.parse(await ok(phone(store, ['hand-over', application, '--json']))) as Record<string, string>
   const bind = (text = '') =>
-    phone(store, ['bind', text, '--otp', otp ?? '', '--name', 'next', '--app', application, ...given, '--json'], {
-      PAWL_URL: world.url,
-      PAWL_ADMIN: world.bank.credential ?? '',
-    })
-  const other = `${(code ?? '').split('#')[0]}#${String(await desk.register('somebody else')).split('#')[1]}`
+    phone(
+      store,
+      ['bind', text, '--otp', otp ?? '', '--name', 'next', '--app', application, ...given, '--insecure-store', '--json'],
+      {
+        PAWL_URL: world.url,
+        PAWL_ADMIN: world.bank.credential ?? '',
+      },
+    )
+  const other = `${(code ?? '').split('#')[0]}#${(await desk.register(`somebody of ${name}`)).split('#')[1]}`
   expect(await bind(other)).toMatchObject({ code: 1, stderr: expect.stringContaining('not signed') as unknown })
   await ok(bind(code))
   expect(await ok(phone(store, ['sign', '--send', '--phone', 'next']))).toMatch(/^HTTP 200 /)

@@ -214,6 +214,23 @@ test('what a moved phone had is gone as with a removal by the bank: its tokens, 
   expectOk(await world.bank.register(userId))
 })
 
+test('webhooks of both applications are told: ACTIVE of the one, REMOVED of the other', async () => {
+  for (const application of [source, WALLET]) {
+    const webhook = { application, kind: 'ACTIVATION', name: 'core', url: 'https://hooks.bank.example/', attributes: [] }
+    expectOk(await world.bank.call('POST', '/admin/webhooks', webhook))
+  }
+  const { phone } = await world.activePhone('3.3')
+  const { activationId, activationCode } = await askForCode(phone)
+  const wallet = await transfers.otherApp('3.3')
+  await wallet.exchange(await prepareBind(wallet, activationCode))
+  const about = server.context.db.selectFrom('webhook_delivery').select(['object_id', 'payload']).orderBy('sequence')
+  const told = await about.where('object_id', 'in', [activationId, phone.state.activationId]).execute()
+  const statesOf = (id: string) =>
+    told.filter((row) => row.object_id === id).map(({ payload }) => (JSON.parse(payload) as Body)['status'])
+  expect(statesOf(activationId)).toEqual(['CREATED', 'ACTIVE'])
+  expect(statesOf(phone.state.activationId)).toEqual(['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'REMOVED'])
+})
+
 test('the signature is of P-384 where the target admits no protocol 3, and the bank is not shown the code', async () => {
   const { phone, userId } = await world.activePhone('3.3')
   expectOk(await world.bank.call('PATCH', `/admin/applications/${JUNIOR}`, { isProtocol3Admitted: false }))

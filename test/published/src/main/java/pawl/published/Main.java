@@ -8,7 +8,7 @@ import java.util.List;
 import org.bouncycastle.jce.provider.BouncyCastleProvider;
 
 /**
- * Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, PAWL_OTHER_APP, BANK_URL, OTHER_BANK_URL, EXPRESS_BANK_URL,
+ * Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, OTHER_APP, BANK_URL, OTHER_BANK_URL, EXPRESS_BANK_URL,
  * SPRING_URL, CLIENTS_URL.
  */
 public final class Main {
@@ -27,7 +27,7 @@ public final class Main {
         String pawl = setting("PAWL_URL");
         Bank bank = new Bank(setting("BANK_API_URL"), setting("PAWL_ADMIN"));
         JsonNode application = bank.application(setting("PAWL_APP"));
-        String otherApp = setting("PAWL_OTHER_APP");
+        String otherApp = setting("OTHER_APP");
         bank.allowMove(setting("PAWL_APP"), otherApp);
         JsonNode otherApplication = bank.application(otherApp);
         Check check = new Check();
