@@ -33,13 +33,11 @@ const OfflineCodeToVerify = named(
   }),
 )
 
-const { applicationVersion: _, protocolVersion: __, ...OWN } = OWN_MEMBERS
-
 const OfflineVerification = named(
   'OfflineVerification',
   Type.Object({
     ...verdictMembers(REASONS),
-    ...OWN,
+    ...OWN_MEMBERS,
     factors: Type.Optional(Type.String({ description: 'those that made a right code' })),
   }),
 )

@@ -49,6 +49,19 @@ final class Bank {
         return call("GET", "/registration?userId=" + encode(userId), null).path("registration").asText();
     }
 
+    /** A challenge over free data in the lines of an operation. */
+    JsonNode challenge(String userId, String id, String data) throws Exception {
+        String lines = String.join("\n", id, "Dovolená", "Ten euro", data, "");
+        String body = Base64.getEncoder().encodeToString((id + "&" + data).getBytes(StandardCharsets.UTF_8));
+        return call("POST", "/offline/challenges",
+                Map.of("userId", userId, "data", lines, "resourceId", "/operation/authorize/offline", "body", body));
+    }
+
+    /** The verdict on what a user typed. */
+    JsonNode verifyOffline(JsonNode challenge, String otp) throws Exception {
+        return call("POST", "/offline/verification", Map.of("challengeId", challenge.path("challengeId").asText(), "otp", otp));
+    }
+
     private JsonNode call(String method, String path, Object body) throws Exception {
         Map<String, String> headers = Map.of("Authorization", authorization);
         return new Http.Request(method, url + path, headers, body == null ? null : Http.bytes(body), null).exchange();

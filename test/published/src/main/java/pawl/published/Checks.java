@@ -54,6 +54,7 @@ final class Checks {
         group("encrypted", this::encrypted);
         group("signed and encrypted", this::signedEncrypted);
         group("dialect", this::dialect);
+        group("offline", this::offline);
         group("foreign", this::foreign);
         group("PIN", this::pin);
         group("blocked", this::blocked);
@@ -299,6 +300,20 @@ final class Checks {
             Request first = login(phone, Phone.PIN);
             Request second = login(phone, Phone.PIN).inOtherDialect();
             second.withHeader(AUTHORIZATION, first.headers().get(AUTHORIZATION)).send().expect(401);
+        });
+    }
+
+    private void offline(Phone phone, String userId) {
+        check("a text of free data, and what the user types for it, once", () -> {
+            JsonNode challenge = pawl.challenge(userId, "order-7", "A1*A10EUR");
+            String code = phone.offlineCode(challenge.path("qrCodeData").asText());
+            JsonNode verdict = pawl.verifyOffline(challenge, code);
+            Check.that(verdict.path("isValid").asBoolean(), "the verdict is " + verdict);
+            Check.equal(userId, verdict.path("userId").asText(), "the user");
+            Check.equal("CHALLENGE", pawl.verifyOffline(challenge, code).path("reason").asText(), "the same again");
+            JsonNode other = pawl.challenge(userId, "order-8", "A1*A10EUR");
+            Check.equal("CODE_WRONG", pawl.verifyOffline(other, code).path("reason").asText(), "for another challenge");
+            Check.equal(0, phone.failedAttempts(), "failed attempts");
         });
     }
 

@@ -29,6 +29,12 @@ interface Phone {
     /** A POST whose code covers the plaintext. */
     Http.Request signedEncrypted(String url, String resourceId, byte[] plaintext, String pin) throws Exception;
 
+    /**
+     * What the user types for the text of a QR code, whose proof is checked first. The text is of free data in the lines of an operation, which is
+     * what the library of 3.x reads: the code covers the first line and the fourth.
+     */
+    String offlineCode(String text) throws Exception;
+
     /** Failed attempts, as pawl tells the phone. */
     int failedAttempts() throws Exception;
 

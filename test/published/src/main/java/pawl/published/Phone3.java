@@ -12,11 +12,13 @@ import io.getlime.security.powerauth.lib.cmd.logging.StepLoggerFactory;
 import io.getlime.security.powerauth.lib.cmd.logging.model.StepItem;
 import io.getlime.security.powerauth.lib.cmd.status.ResultStatusService;
 import io.getlime.security.powerauth.lib.cmd.steps.AbstractBaseStep;
+import io.getlime.security.powerauth.lib.cmd.steps.ComputeOfflineSignatureStep;
 import io.getlime.security.powerauth.lib.cmd.steps.VerifySignatureStep;
 import io.getlime.security.powerauth.lib.cmd.steps.VerifyTokenStep;
 import io.getlime.security.powerauth.lib.cmd.steps.context.RequestContext;
 import io.getlime.security.powerauth.lib.cmd.steps.context.StepContext;
 import io.getlime.security.powerauth.lib.cmd.steps.model.BaseStepModel;
+import io.getlime.security.powerauth.lib.cmd.steps.model.ComputeOfflineSignatureStepModel;
 import io.getlime.security.powerauth.lib.cmd.steps.model.CreateTokenStepModel;
 import io.getlime.security.powerauth.lib.cmd.steps.model.EncryptStepModel;
 import io.getlime.security.powerauth.lib.cmd.steps.model.GetStatusStepModel;
@@ -46,6 +48,7 @@ final class Phone3 implements Phone {
     private static final StepLoggerFactory NO_LOG = new StepLoggerFactory(StepLoggerType.DISABLED);
     private static final PowerAuthHeaderFactory HEADERS = new PowerAuthHeaderFactory();
     private static final VerifySignatureStep SIGN = new VerifySignatureStep(HEADERS, IN_MEMORY, NO_LOG);
+    private static final ComputeOfflineSignatureStep OFFLINE = new ComputeOfflineSignatureStep(IN_MEMORY, NO_LOG);
     private static final EncryptStep ENCRYPT = new EncryptStep(IN_MEMORY, NO_LOG);
     private static final SignAndEncryptStep SIGN_AND_ENCRYPT = new SignAndEncryptStep(HEADERS, IN_MEMORY, NO_LOG);
     private static final VerifyTokenStep TOKEN = new VerifyTokenStep(HEADERS, IN_MEMORY, NO_LOG);
@@ -137,6 +140,14 @@ final class Phone3 implements Phone {
 
     int sendSignedEncrypted(String url, String resourceId, byte[] plaintext) throws Exception {
         return send(SIGN_AND_ENCRYPT, signature("POST", url, resourceId, plaintext, Factors.POSSESSION_KNOWLEDGE, PIN));
+    }
+
+    @Override
+    public String offlineCode(String text) throws Exception {
+        ComputeOfflineSignatureStepModel model = at(pawl, new ComputeOfflineSignatureStepModel());
+        model.setQrCodeData(text);
+        model.setPassword(PIN);
+        return (String) map(succeed(OFFLINE, model), "Offline Signature Computation Finished").get("offlineSignature");
     }
 
     private VerifySignatureStepModel signature(String method, String url, String resourceId, byte[] body, Factors factors,

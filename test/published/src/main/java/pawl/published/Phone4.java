@@ -17,6 +17,7 @@ import com.wultra.security.powerauth.crypto.lib.v4.encryptor.model.context.AeadS
 import com.wultra.security.powerauth.crypto.lib.v4.encryptor.model.request.AeadEncryptedRequest;
 import com.wultra.security.powerauth.crypto.lib.v4.encryptor.model.response.AeadEncryptedResponse;
 import com.wultra.security.powerauth.crypto.lib.v4.kdf.KeyFactory;
+import com.wultra.security.powerauth.crypto.lib.v4.kdf.Kmac;
 import com.wultra.security.powerauth.crypto.lib.v4.model.context.SharedSecretAlgorithm;
 import com.wultra.security.powerauth.http.PowerAuthAuthorizationHttpHeader;
 import com.wultra.security.powerauth.http.PowerAuthEncryptionHttpHeader;
@@ -44,6 +45,8 @@ final class Phone4 implements Phone {
     static final String VERSION = "4.0";
 
     private static final int NONCE_BYTES = 16;
+    private static final int MAC_BYTES = 32;
+    private static final int OFFLINE_DIGITS = 8;
     /** Of the status: data, then the MAC. */
     private static final int STATUS_DATA_BYTES = 48;
     private static final byte[] NOTHING = new byte[0];
@@ -159,6 +162,23 @@ final class Phone4 implements Phone {
     @Override
     public boolean hasReplayProtection() {
         return true;
+    }
+
+    @Override
+    public String offlineCode(String text) throws Exception {
+        int proof = text.lastIndexOf('\n') + 2;
+        byte[] mac = Kmac.kmac256(KeyFactory.deriveKeyMacPersonalizedData(activationSecret),
+                text.substring(0, proof).getBytes(StandardCharsets.UTF_8), "PA4MAC-QR".getBytes(StandardCharsets.UTF_8), MAC_BYTES);
+        Check.equal("2" + Base64.getEncoder().encodeToString(mac), text.substring(proof - 1), "kind and proof of the text");
+        String[] lines = text.split("\n");
+        byte[] body = (lines[0] + "&" + lines[3]).getBytes(StandardCharsets.UTF_8);
+        byte[] nonce = Base64.getDecoder().decode(lines[lines.length - 2]);
+        String base = PowerAuthHttpBody.getAuthenticationBaseString("POST", "/operation/authorize/offline", nonce, body) + "&offline";
+        List<SecretKey> keys = List.of(KeyFactory.deriveKeyAuthenticationCodePossession(activationSecret), knowledge);
+        String code = new AuthenticationCodeUtils().computeAuthCode(base.getBytes(StandardCharsets.UTF_8), keys, counter,
+                AuthenticationCodeConfiguration.decimal(OFFLINE_DIGITS));
+        counter = new HashBasedCounter(VERSION).next(counter);
+        return code;
     }
 
     /** The header; the counter moves. A wrong PIN opens another key than the one of the phone. */
