@@ -73,7 +73,7 @@ export async function openMachine({
     'root',
   ])
     mkdirSync(join(folder, name), { recursive: true })
-  makeCheckout(join(folder, 'opt/pawl'), here)
+  makeCheckout(join(folder, 'opt/pawl-1'), here)
   const file = (name: string): string => join(folder, name)
   const log = openSync(file('journal'), 'a', 0o600)
   const journal = (): string => readFileSync(file('journal'), 'utf8')
