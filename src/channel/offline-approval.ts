@@ -150,9 +150,14 @@ export async function findPhone(
 }
 
 /** The phone that approves an operation: the one that it is for, or else that of its user. */
-async function findApprover(parts: OperationParts, operation: OperationRow, named: string | undefined): Promise<ReadActivationRow> {
+async function findApprover(
+  parts: OperationParts,
+  operation: OperationRow,
+  named: string | undefined,
+): Promise<ReadActivationRow> {
   const activation = await findPhone(parts, operation, named ?? operation.activationId ?? undefined, 'registrationId')
-  if (!isOf(operation, activation)) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the operation is for another registration' })
+  if (!isOf(operation, activation))
+    throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the operation is for another registration' })
   return activation
 }
 

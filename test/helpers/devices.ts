@@ -1,4 +1,4 @@
-// Users with several phones (cloud §16): registrations by their ids, and phones that are bound beside others.
+// Users with several phones (cloud §17): registrations by their ids, and phones that are bound beside others.
 import { type HttpReply, member } from '../../phone/http.ts'
 import type { PhoneToken } from '../../phone/v3/state.ts'
 import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'

@@ -1,4 +1,4 @@
-// Changes below /v2/registrations/{id}, and of several registrations at once. Spec: cloud §16.3.
+// Changes below /v2/registrations/{id}, and of several registrations at once. Spec: cloud §17.3.
 import { Type } from '@sinclair/typebox'
 import { changeRegistration, commitRegistration } from '../../domain/activation/registration.ts'
 import { NotBlank, Ok } from '../../http/types.ts'
@@ -49,7 +49,7 @@ async function changeOwn(
   )
 }
 
-/** PUT /v2/registrations/{id} (cloud §16.3). */
+/** PUT /v2/registrations/{id} (cloud §17.3). */
 export const furtherChange = cloudEndpoint({
   method: 'PUT',
   path: '/v2/registrations/:id',
@@ -67,7 +67,7 @@ export const furtherChange = cloudEndpoint({
   },
 })
 
-/** DELETE /v2/registrations/{id} (cloud §16.3). */
+/** DELETE /v2/registrations/{id} (cloud §17.3). */
 export const furtherRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/v2/registrations/:id',
@@ -83,7 +83,7 @@ export const furtherRemove = cloudEndpoint({
   },
 })
 
-/** POST /v2/registrations/state (cloud §16.3). */
+/** POST /v2/registrations/state (cloud §17.3). */
 export const furtherState = cloudEndpoint({
   method: 'POST',
   path: '/v2/registrations/state',
@@ -122,7 +122,7 @@ const nameRegistration = ({ code, message, retryAfterSeconds }: PawlError, id: s
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   })
 
-/** POST /v2/registrations/{id}/commit (cloud §16.3, v3 §8.5). */
+/** POST /v2/registrations/{id}/commit (cloud §17.3, v3 §8.5). */
 export const furtherCommit = cloudEndpoint({
   method: 'POST',
   path: '/v2/registrations/:id/commit',
@@ -146,7 +146,7 @@ export const furtherCommit = cloudEndpoint({
   },
 })
 
-/** PUT /v2/registrations/{id}/otp (cloud §16.3). */
+/** PUT /v2/registrations/{id}/otp (cloud §17.3). */
 export const furtherOtp = cloudEndpoint({
   method: 'PUT',
   path: '/v2/registrations/:id/otp',
@@ -169,7 +169,7 @@ export const furtherOtp = cloudEndpoint({
   },
 })
 
-/** PUT /v2/registrations/{id}/name (cloud §16.3). */
+/** PUT /v2/registrations/{id}/name (cloud §17.3). */
 export const furtherName = cloudEndpoint({
   method: 'PUT',
   path: '/v2/registrations/:id/name',
@@ -189,7 +189,7 @@ export const furtherName = cloudEndpoint({
   },
 })
 
-/** PUT /v2/registrations/{id}/flags (cloud §16.3). */
+/** PUT /v2/registrations/{id}/flags (cloud §17.3). */
 export const furtherFlags = cloudEndpoint({
   method: 'PUT',
   path: '/v2/registrations/:id/flags',

@@ -1,4 +1,4 @@
-// /v2/registrations: registrations by their ids, of users who may have several phones. Spec: cloud §16.
+// /v2/registrations: registrations by their ids, of users who may have several phones. Spec: cloud §17.
 import { type Static, Type } from '@sinclair/typebox'
 import { createFurther } from '../../domain/activation/further.ts'
 import { openQrText, readRegistration } from '../../domain/activation/registration.ts'
@@ -69,7 +69,7 @@ const FurtherRegistration = Type.Object({
   expiresAt: OptionalTime,
 })
 
-/** POST /v2/registrations (cloud §16.2). */
+/** POST /v2/registrations (cloud §17.2). */
 export const furtherCreate = cloudEndpoint({
   method: 'POST',
   path: '/v2/registrations',
@@ -120,7 +120,7 @@ function readEnd({ body: { expiresAt }, parts }: CloudCall<Static<typeof Further
   throw new PawlError('REQUEST_INVALID', { detail: 'expiresAt is over', violations })
 }
 
-/** GET /v2/registrations (cloud §16.2). */
+/** GET /v2/registrations (cloud §17.2). */
 export const furtherList = cloudEndpoint({
   method: 'GET',
   path: '/v2/registrations',
@@ -163,7 +163,7 @@ export const furtherList = cloudEndpoint({
   },
 })
 
-/** GET /v2/registrations/{id} (cloud §16.2). */
+/** GET /v2/registrations/{id} (cloud §17.2). */
 export const furtherRead = cloudEndpoint({
   method: 'GET',
   path: '/v2/registrations/:id',
@@ -203,7 +203,7 @@ export const furtherRead = cloudEndpoint({
   },
 })
 
-/** GET /v2/registrations/{id}/history (cloud §16.2). */
+/** GET /v2/registrations/{id}/history (cloud §17.2). */
 export const furtherHistory = cloudEndpoint({
   method: 'GET',
   path: '/v2/registrations/:id/history',

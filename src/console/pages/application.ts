@@ -166,8 +166,17 @@ const renderSwitch = (call: PageCall, version: string, isSupported: boolean): Ma
     : actionForm(call, 'support', 'Switch on', { tone: 'plain', hidden: { version, isSupported: 'true' } })
 
 function renderSettings(call: PageCall, detail: Detail): Markup {
-  const { algorithms, isProtocol3Admitted, minimumProtocolVersion, vaultFactors, roles, customObject, transfers, isDefault, isMultiDevice } =
-    detail
+  const {
+    algorithms,
+    isProtocol3Admitted,
+    minimumProtocolVersion,
+    vaultFactors,
+    roles,
+    customObject,
+    transfers,
+    isDefault,
+    isMultiDevice,
+  } = detail
   if (!call.isAdmin) {
     return facts([
       ['Protocol 3', isProtocol3Admitted ? 'admitted' : 'not admitted'],

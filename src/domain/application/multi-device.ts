@@ -1,4 +1,4 @@
-// Whether a user may have several phones in an application (cloud §16.1).
+// Whether a user may have several phones in an application (cloud §17.1).
 import { PawlError } from '../../lib/errors.ts'
 import { removeExpiredActivations } from '../../storage/activation/expiry.ts'
 import { emptySlots, findUserOfSeveral, lockMultiDevice, setMultiDevice } from '../../storage/activation/device-slot.ts'

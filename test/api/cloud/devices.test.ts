@@ -1,4 +1,4 @@
-// A user with several phones (cloud §16): the setting, operations, offline codes, pushes, and that no phone disturbs another one.
+// A user with several phones (cloud §17): the setting, operations, offline codes, pushes, and that no phone disturbs another one.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type HttpReply, member } from '../../../phone/http.ts'

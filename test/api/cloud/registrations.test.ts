@@ -1,4 +1,4 @@
-// /v2/registrations: registrations by their ids (cloud §16), where a user may have several phones and where not.
+// /v2/registrations: registrations by their ids (cloud §17), where a user may have several phones and where not.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type HttpReply, member } from '../../../phone/http.ts'
 import { type Bank, readQrCode } from '../../helpers/bank.ts'

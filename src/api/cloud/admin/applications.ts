@@ -284,7 +284,8 @@ export const applicationChange = auditedEndpoint({
   }),
   response: ApplicationDetail,
   async handle({ params: { id }, body, tx, parts }) {
-    const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion, transfers } = body
+    const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion, transfers } =
+      body
     const serialized = customObject && serializeCustomObject(customObject)
     await readApplicationDetail(tx, id)
     if (transfers) await requireTransfers(tx, id, transfers)
