@@ -24,8 +24,9 @@ select create_reference_table('audit_user_key')
 -- would spread by temporary_key_id: temporary_key
 -- would spread by value_hash: unique_value
 -- would spread by key_hash: door_verdict
+-- would spread by challenge_id: offline_challenge
 -- would spread by ticket_id: sealed_answer
--- would be everywhere: application, application_version, master_key_pair, pinned_certificate, pinned_domain, pinning_key_pair, template,
---   template_revision, ticket_fence, user_erasure, version_rule, version_text, webhook, wrapped_key
+-- would be everywhere: application, application_version, master_key_pair, oidc_provider, pinned_certificate, pinned_domain, pinning_key_pair,
+--   template, template_revision, ticket_fence, user_erasure, version_rule, version_text, webhook, wrapped_key
 -- would stay on one node: admin_event, audit_chain, audit_deliverer, audit_delivery, audit_event, audit_seal, audit_sealer, audit_source,
 --   console_session, credential, credential_password, failure_count, idempotency_key, record_binding, stranger_count, webhook_delivery

@@ -13,6 +13,8 @@ import { COUNT_WAITING, serverUrl, startTestServer, type TestServer } from '../h
 import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const AT = new Date(1_700_000_000_000)
+// Housekeeping takes away at any moment what is past.
+const LATER = new Date(Date.now() + 3_600_000)
 const named = (applicationKey: string, activationId: string) => ({ applicationKey, activationId, at: AT })
 const createStore = (db: Db) => createAuthenticationStore(db, { counterWentBack: () => undefined })
 
@@ -127,8 +129,8 @@ test('an outcome that blocks and one that settles a factor key are stored among 
 test('an acceptance whose value was used before is not stored, and those beside it are', async () => {
   const store = createStore(server.context.db)
   const ids = await createActivations(3)
-  const use = { valueHash: Buffer.from(randomUUID()), expiresAt: AT }
-  const fresh = { valueHash: Buffer.from(randomUUID()), expiresAt: AT }
+  const use = { valueHash: Buffer.from(randomUUID()), expiresAt: LATER }
+  const fresh = { valueHash: Buffer.from(randomUUID()), expiresAt: LATER }
   await useUniqueValues(server.context.db, [use])
   const rows = await Promise.all(ids.map(async (id) => (await store.find(named(world.app.applicationKey, id))).activation))
   const uses = [use, fresh, undefined]
@@ -269,7 +271,7 @@ test.runIf(hasManyConnections)('a statement of two requests is planned five time
 
 test.runIf(hasManyConnections)('values are used up in one order, so that no two requests wait for each other', async () => {
   const { db } = server.context
-  const value = (byte: number) => ({ valueHash: Buffer.alloc(32, byte), expiresAt: AT })
+  const value = (byte: number) => ({ valueHash: Buffer.alloc(32, byte), expiresAt: LATER })
   const [first, second] = [value(1), value(2)]
   const hold = (tx: Tx, { valueHash, expiresAt }: UniqueValue) =>
     tx.insertInto('unique_value').values({ value_hash: valueHash, expires_at: expiresAt }).execute()

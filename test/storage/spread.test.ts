@@ -30,11 +30,15 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
     'useTokenAtDoor',
   ],
   'a door reads phone, token or envelope, and what was answered before in one trip': [
+    'findChallenge',
     'findDoorEnvelopes',
     'findDoorParties',
     'findDoorParties of several at once',
     'findDoorToken',
   ],
+  'a push has its operation or message and the token of its phone in one trip': ['findPushTarget'],
+  "challenges belong to an activation, but are found by their own id: a user's rows are read with them": ['readUserRows'],
+  'the app that moves and the one that takes its place end and begin in one trip': ['storeKeyExchangeOfChild'],
   'the key exchange reads all that it needs in one trip': ['createExchangeBasisReader for one and for several'],
   "an operation is its user's, the phone and its audit rows are the activation's": [
     'cancelPendingOperation',
