@@ -132,6 +132,24 @@ test('registrations: created with a QR code, shown, committed, blocked, found, a
   expect(await pawl(['registration', 'block', 'cli-nobody'])).toMatchObject({ code: 4 })
 })
 
+test('registrations of a user who may have several are named by their ids', async () => {
+  expect(await pawl(['app', 'change', 'test-app', '--multi-device', 'maybe'])).toMatchObject({ code: 2 })
+  await json('app', 'change', 'test-app', '--multi-device', 'yes')
+  const first = await json('registration', 'create', 'cli-several')
+  expect(first).not.toHaveProperty('registrationId')
+  expect(await pawl(['registration', 'create', 'cli-several'])).toMatchObject({ code: 1 })
+  const id = String((await json('registration', 'create', 'cli-several', '--further'))['registrationId'])
+  const ambiguous = await pawl(['registration', 'show', 'cli-several'])
+  expect(ambiguous).toMatchObject({ code: 1, stderr: expect.stringContaining('/v2/registrations') as unknown })
+  expect(await json('registration', 'show', '--id', id)).toMatchObject({ registrationId: id, state: 'CREATED' })
+  expect(await pawl(['registration', 'commit', '--id', id])).toMatchObject({ code: 1 })
+  expect(await pawl(['registration', 'block', '--id', id])).toMatchObject({ code: 1 })
+  expect(await pawl(['registration', 'remove'])).toMatchObject({ code: 2 })
+  expect(await json('registration', 'remove', '--id', id)).toEqual({ status: 'OK' })
+  expect(await json('registration', 'show', 'cli-several')).toMatchObject({ registration: 'CREATED' })
+  await json('app', 'change', 'test-app', '--multi-device', 'no')
+})
+
 test('one-time passwords and the login of a receiver come from a file or the environment as well', async () => {
   const file = join(mkdtempSync(join(tmpdir(), 'pawl-otp-')), 'otp')
   const env = { PAWL_URL: world.url, PAWL_ADMIN: world.bank.credential ?? '' }

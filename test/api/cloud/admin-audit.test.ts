@@ -65,6 +65,7 @@ describe('a record is made of', () => {
     isProtocol3Admitted: true,
     qrSignatureCurve: 'P-256',
     roles: [],
+    isMultiDevice: false,
   }
   const application = (more: object) => ({ id: 'app', isDefault: true, ...untouched, ...more })
   const version = (name: string, isSupported = true) => ({ name, isSupported, appKey: expect.any(String) as unknown })

@@ -5,6 +5,7 @@ import { type HttpReply, member } from '../../../phone/http.ts'
 import { random } from '../../../phone/v3/crypto.ts'
 import { eraseUser } from '../../../src/domain/user-data/erasure.ts'
 import { addDevice, bindDevice, createFurther, type Device, setMultiDevice } from '../../helpers/devices.ts'
+import { startSession } from '../../helpers/console-session.ts'
 import { expectError, MINUTE, readCounters } from '../../helpers/expectations.ts'
 import { type OperationWorld, startOperationWorld } from '../../helpers/operation-world.ts'
 import { type Provider, startProvider } from '../../helpers/provider.ts'
@@ -133,6 +134,34 @@ describe('an approval without a connection', () => {
     expectOk(await qr(own.id))
     expectOk(await qr(own.id, two.id))
   })
+})
+
+test('the console changes the phone of its page, and asks which one scans an offline code', async () => {
+  const { userId, one, two } = await several()
+  const [name = '', password = ''] = (world.bank.credential ?? '').split(/:(.*)/s)
+  const session = await startSession(world.url, name, password)
+  const operation = await world.operation(userId)
+  const page = await session.get(`/operations/${operation.id}`)
+  for (const { id } of [one, two]) expect(page.text).toContain(`<option value="${id}"`)
+  expect((await session.post(`/operations/${operation.id}`, { action: 'qr' })).text).toContain('several active registrations')
+  const shown = await session.post(`/operations/${operation.id}`, { action: 'qr', registrationId: two.id })
+  expect(shown.text).toContain(`name="registrationId" value="${two.id}"`)
+  expect((await session.post(`/registrations/${one.id}`, { action: 'block' })).status).toBe(303)
+  const stateOf = async ({ id }: Device) =>
+    member(expectOk(await world.bank.call('GET', `/v2/registrations/${id}`)).json, 'state')
+  expect([await stateOf(one), await stateOf(two)]).toEqual(['BLOCKED', 'ACTIVE'])
+  // One is left to choose from.
+  expect((await session.get(`/operations/${operation.id}`)).text).not.toContain('<option value')
+  const waiting = await bindDevice(world, userId)
+  expect((await session.post(`/registrations/${waiting.id}`, { action: 'commit' })).status).toBe(303)
+  expect(await stateOf({ ...one, ...waiting })).toBe('ACTIVE')
+  const made = await session.post('/registrations/new', { action: 'create', newUserId: userId })
+  const [, id = ''] = /registrations\/([0-9a-f-]{36})/.exec(String(made.headers['location'])) ?? []
+  const { activationQrCodeData } = expectOk(await world.bank.call('GET', `/v2/registrations/${id}`)).json as Record<
+    string,
+    string
+  >
+  expect((await session.get(`/registrations/${id}`)).text).toContain(activationQrCodeData?.split('#')[0])
 })
 
 test('blocks, counters, tokens and push tokens of one phone leave the other one alone', async () => {
