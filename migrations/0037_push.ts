@@ -12,6 +12,9 @@ const milliseconds = (column: string): string => `(extract(epoch from ${column})
 /** A message that tells of an end, or of one in the inbox, is news for so long. */
 const newsUntil = (interval: string): string => milliseconds(`clock_timestamp() + interval '${interval}'`)
 
+/** By index webhook_of_change. */
+const PROVIDERS = `select w.webhook_id from webhook w where w.application_id is null and w.kind = 'PUSH' and w.is_enabled`
+
 const DELIVERY_COLUMNS = 'delivery_id, webhook_id, object_id, activation_id, payload, created_at'
 
 /** `schema`: of the tables, for a session that has no search path, as a restore of a dump. */
@@ -36,47 +39,36 @@ const composeStatements = (schema: string): readonly string[] => [
     and (a.state = 'ACTIVE' or (a.state = 'BLOCKED' and a.block_expires_at <= clock_timestamp()))
 $$`,
 
-  // One statement writes both kinds of rows, so that where there is no provider nothing more is asked than before.
-  `create or replace function enqueue_operation_webhooks() returns trigger language plpgsql
+  // What is asked first is answered from a table of few rows: where there is no provider a change costs hardly more than before.
+  `create function enqueue_operation_pushes() returns trigger language plpgsql
   set search_path = ${schema}, pg_temp as $$
 declare
   event text;
 begin
-  if tg_op = 'INSERT' then
-    event := 'created';
-  elsif old.status is distinct from new.status then
-    event := case new.status when 'CANCELED' then 'cancelled' else lower(new.status collate "C") end;
-  else
-    event := 'failed_attempt';
+  if exists (${PROVIDERS}) then
+    event := case when tg_op = 'INSERT' then 'created' when new.status = 'CANCELED' then 'cancelled' else lower(new.status collate "C") end;
+    insert into webhook_delivery (${DELIVERY_COLUMNS})
+    select gen_random_uuid()::text, w.webhook_id, new.operation_id, r.activation_id, json_build_object('event', event,
+      'operationType', new.operation_type,
+      'until', case event when 'created' then ${milliseconds('new.expires_at')} else ${newsUntil('1 hour')} end
+    )::text, clock_timestamp()
+    from (${PROVIDERS}) w join push_recipients(new.application_id, new.user_id, new.activation_id) r on r.platform = w.webhook_id;
   end if;
-  insert into webhook_delivery (${DELIVERY_COLUMNS})
-  select gen_random_uuid()::text, w.webhook_id, new.operation_id, null, json_strip_nulls(json_build_object('event', event,
-    'applicationId', new.application_id, 'userId', new.user_id, 'operationType', new.operation_type, 'template', new.template_name,
-    'templateRevisionId', new.template_revision_id, 'language', new.language, 'parameters', new.parameters, 'additionalData', new.additional_data,
-    'activationFlag', new.activation_flag, 'registrationId', new.activation_id, 'status', new.status, 'statusReason', new.status_reason,
-    'data', new.data, 'failureCount', new.failure_count, 'maxFailureCount', new.max_failure_count, 'signatureTypes', new.signature_types,
-    'externalId', new.external_id, 'timestampCreated', ${milliseconds('new.created_at')},
-    'timestampExpires', ${milliseconds('new.expires_at')}, 'timestampFinalized', ${milliseconds('new.finalized_at')}
-  ))::text, clock_timestamp()
-  from webhook w where w.application_id = new.application_id and w.kind = 'OPERATION' and w.is_enabled
-  union all
-  select gen_random_uuid()::text, w.webhook_id, new.operation_id, r.activation_id, json_build_object('event', event,
-    'operationType', new.operation_type,
-    'until', case event when 'created' then ${milliseconds('new.expires_at')} else ${newsUntil('1 hour')} end
-  )::text, clock_timestamp()
-  from webhook w cross join lateral push_recipients(new.application_id, new.user_id, new.activation_id) r
-  where w.application_id is null and w.kind = 'PUSH' and w.is_enabled and r.platform = w.webhook_id and event <> 'failed_attempt';
   return null;
 end $$`,
+  `create trigger operation_created_pushes after insert on operation for each row execute function enqueue_operation_pushes()`,
+  `create trigger operation_ended_pushes after update of status on operation for each row
+    when (old.status is distinct from new.status) execute function enqueue_operation_pushes()`,
 
   `create function enqueue_inbox_pushes() returns trigger language plpgsql
   set search_path = ${schema}, pg_temp as $$
 begin
-  insert into webhook_delivery (${DELIVERY_COLUMNS})
-  select gen_random_uuid()::text, w.webhook_id, new.message_id, r.activation_id,
-    json_build_object('event', 'message', 'until', ${newsUntil('1 day')})::text, clock_timestamp()
-  from webhook w cross join lateral push_recipients(new.application_id, new.user_id, null) r
-  where w.application_id is null and w.kind = 'PUSH' and w.is_enabled and r.platform = w.webhook_id;
+  if exists (${PROVIDERS}) then
+    insert into webhook_delivery (${DELIVERY_COLUMNS})
+    select gen_random_uuid()::text, w.webhook_id, new.message_id, r.activation_id,
+      json_build_object('event', 'message', 'until', ${newsUntil('1 day')})::text, clock_timestamp()
+    from (${PROVIDERS}) w join push_recipients(new.application_id, new.user_id, null) r on r.platform = w.webhook_id;
+  end if;
   return null;
 end $$`,
   `create trigger inbox_message_created_pushes after insert on inbox_message for each row execute function enqueue_inbox_pushes()`,
