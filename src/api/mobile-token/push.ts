@@ -1,4 +1,4 @@
-// push/device/register: the phone says where pushes reach it. Stored for the bank's sender; pawl sends none. Spec: mobile-token §7.
+// push/device/register: the phone says where pushes reach it. Stored for pawl (domain/push) and for the bank's sender. Spec: mobile-token §7.
 import { Type } from '@sinclair/typebox'
 import { tokenEndpoint } from '../../channel/flow/token.ts'
 import { hashPushToken, places } from '../../domain/secrets/secrets.ts'
