@@ -454,7 +454,7 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     ] as const)
       await page.getByLabel(label, { exact: true }).fill(text)
     await press(page, 'Create')
-    await page.getByText('must be given').waitFor()
+    await page.getByText('must be given').first().waitFor()
     await page.getByLabel('Secret').fill('of the client')
     await press(page, 'Create')
     const row = page.locator('tr', { hasText: 'web-bank' })
