@@ -20,6 +20,7 @@ import {
 import { expectOk, openWorld, openWorldOn, startSharedWorld, startWorld, type World } from '../helpers/world.ts'
 
 const MOVES = 20
+const KILL_TIMEOUT_MS = 300_000
 const ADMIN = { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
 
 afterEach(endEverything)
@@ -54,41 +55,43 @@ async function statesOf({ world, detailOf }: Transfers, { phone, child }: Pick<M
 const MOVED = ['REMOVED', 'ACTIVE'] as const
 const WAITING = ['ACTIVE', 'CREATED'] as const
 
-test(`a process is killed -9 while ${MOVES} phones move: each has moved or has not, and the others go on`, async () => {
-  const installation = await createInstallation(DATABASE_KIND)
-  const first = await startPawl(installation.env, ADMIN)
-  const worldAt = (url: string) =>
-    openWorld({ urls: [url], admin: `admin:${ADMIN_PASSWORD}`, advance: () => undefined, close: async () => undefined })
-  const transfers = await openTransfers(await worldAt(first.url))
-  const moves: Move[] = []
-  for (let i = 0; i < MOVES; i += 1) moves.push(await openMove(transfers, i % 2 === 0 ? '3.3' : '4.0'))
-  let answered = 0
-  // They queue for the hash of their OTP, so that each is somewhere else when the seventh is answered.
-  const replies = await Promise.all(
-    moves.map(async ({ app, bind }) => {
-      const reply = await app.send(bind).catch(() => undefined)
-      answered += 1
-      if (answered === 7) first.send('SIGKILL')
-      return reply
-    }),
-  )
-  expect(await first.ended).toMatchObject({ signal: 'SIGKILL' })
-  const second = await startPawl(installation.env, ADMIN)
-  const after: Transfers = { ...transfers, ...(await readingAt(second.url, worldAt)) }
-  let lost = 0
-  for (const [i, move] of moves.entries()) {
-    const reply = replies[i]
-    const states = await statesOf(after, move)
-    if (reply === undefined) lost += 1
-    else expect([reply.status, states]).toEqual([200, MOVED])
-    expect([MOVED, WAITING]).toContainEqual(states)
-    if (states[0] === 'REMOVED') continue
-    const app = move.app.speaking({ url: second.url })
-    expectOk(await app.send(await prepareBind(app, move.code)))
-    expect(await statesOf(after, move)).toEqual(MOVED)
-  }
-  expect([lost > 0, lost < MOVES]).toEqual([true, true])
-})
+test(
+  `a process is killed -9 while ${MOVES} phones move: each has moved or has not, and the others go on`,
+  async () => {
+    const installation = await createInstallation(DATABASE_KIND)
+    const first = await startPawl(installation.env, ADMIN)
+    const worldAt = (url: string) =>
+      openWorld({ urls: [url], admin: `admin:${ADMIN_PASSWORD}`, advance: () => undefined, close: async () => undefined })
+    const transfers = await openTransfers(await worldAt(first.url))
+    const moves = await Promise.all(Array.from({ length: MOVES }, (_, i) => openMove(transfers, i % 2 === 0 ? '3.3' : '4.0')))
+    let answered = 0
+    // They queue for the hash of their OTP, so that each is somewhere else when the seventh is answered.
+    const replies = await Promise.all(
+      moves.map(async ({ app, bind }) => {
+        const reply = await app.send(bind).catch(() => undefined)
+        answered += 1
+        if (answered === 7) first.send('SIGKILL')
+        return reply
+      }),
+    )
+    expect(await first.ended).toMatchObject({ signal: 'SIGKILL' })
+    const second = await startPawl(installation.env, ADMIN)
+    const after: Transfers = { ...transfers, ...(await readingAt(second.url, worldAt)) }
+    const goOn = async (move: Move, reply: HttpReply | undefined) => {
+      const states = await statesOf(after, move)
+      if (reply !== undefined) expect([reply.status, states]).toEqual([200, MOVED])
+      expect([MOVED, WAITING]).toContainEqual(states)
+      if (states[0] === 'REMOVED') return
+      const app = move.app.speaking({ url: second.url })
+      expectOk(await app.send(await prepareBind(app, move.code)))
+      expect(await statesOf(after, move)).toEqual(MOVED)
+    }
+    await Promise.all(moves.map((move, i) => goOn(move, replies[i])))
+    const lost = replies.filter((reply) => reply === undefined).length
+    expect([lost > 0, lost < MOVES]).toEqual([true, true])
+  },
+  KILL_TIMEOUT_MS,
+)
 
 async function readingAt(url: string, worldAt: (url: string) => Promise<World>): Promise<Pick<Transfers, 'world' | 'detailOf'>> {
   const world = await worldAt(url)
