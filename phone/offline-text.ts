@@ -1,5 +1,5 @@
 // Texts of QR codes over free data of the bank, as an app reads them: the SDK checks the proof, the app splits from the end (v3 §15.1, v4 §11.2).
-import { unb64 } from './v3/crypto.ts'
+import { bytesOf, join, unb64 } from './v3/crypto.ts'
 
 /** What a text holds, its proof not yet looked at. */
 export interface OfflineText {
@@ -18,7 +18,7 @@ export interface OfflineText {
 /** What a code without connection covers. */
 export interface OfflineCovered {
   readonly resourceId: string
-  readonly body: string
+  readonly body: string | Uint8Array
   /** Base64 of 16 bytes. */
   readonly nonce: string
   readonly totp?: string | undefined
@@ -36,5 +36,6 @@ export function splitOfflineText(text: string, hasTotp: boolean): OfflineText {
   return { data: lines.join('\n'), totp, nonce, kind: last.slice(0, 1), head, proof: unb64(last.slice(1)) }
 }
 
-/** The bytes that a code covers beside method and resource id, as text. */
-export const bodyOfOffline = ({ body, totp }: OfflineCovered): string => (totp === undefined ? body : `${body}&${totp}`)
+/** The bytes that a code covers beside method and resource id. */
+export const bodyOfOffline = ({ body, totp }: OfflineCovered): Uint8Array =>
+  join(bytesOf(body), bytesOf(totp === undefined ? '' : `&${totp}`))

@@ -163,7 +163,7 @@ function answerOffline({ state }: PhoneContext, covered: OfflineCovered, options
   const { factors = 'possession_knowledge', wrongKeys = {} } = options
   const own: PhoneKeys = { ...keysOf(state), ...wrongKeys }
   const keys = factors.split('_').map((factor) => own[factor as Extract<PhoneFactors, 'possession' | 'knowledge' | 'biometry'>])
-  const signed = signedData('POST', covered.resourceId, unb64(covered.nonce), bytesOf(bodyOfOffline(covered)), 'offline')
+  const signed = signedData('POST', covered.resourceId, unb64(covered.nonce), bodyOfOffline(covered), 'offline')
   // Whatever the version of the phone, one-time passwords are decimal, as all codes of 3.0 are.
   const otp = computeSignature('3.0', keys, state.ctrData, signed)
   state.ctrData = nextCtrData(state.ctrData)

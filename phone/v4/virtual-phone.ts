@@ -355,7 +355,7 @@ export interface OfflineRequest extends V4OfflineOptions {
 
 /** What the user types (v4 §11.1); the counter moves. */
 function answerOffline(phone: V4PhoneContext, request: OfflineCovered & V4OfflineOptions): string {
-  const data = signedData('POST', request.resourceId, unb64(request.nonce), bytesOf(bodyOfOffline(request)), 'offline')
+  const data = signedData('POST', request.resourceId, unb64(request.nonce), bodyOfOffline(request), 'offline')
   const otp = offlineCode(v4FactorKeys(phone, request), phone.state.ctrData, data, request.length ?? 8)
   moveV4Counter(phone, 1)
   return otp

@@ -304,12 +304,15 @@ describe('data', () => {
     expectError(await ask({ userId: 'nobody' }), 400, 'ERROR_REGISTRATION_NOT_FOUND')
   })
 
-  test('any bytes may be covered', async () => {
+  test('any bytes may be covered, beside a proximity check as well', async () => {
     const { phone, userId } = await world.activePhone('3.3')
-    const body = '\0'.repeat(36) + '&ř'
-    const challenge = await show({ userId, body: b64(Buffer.from(body)), resourceId: '/operation/authorize/offline' })
-    const otp = answer(phone, challenge, { body, resourceId: '/operation/authorize/offline' })
-    expect(await verify(challenge, otp)).toMatchObject({ isValid: true })
+    const resourceId = '/operation/authorize/offline'
+    for (const body of [Buffer.from(`${'\0'.repeat(36)}&ř`), Buffer.from('ff00fe26c3', 'hex'), Buffer.alloc(0)])
+      for (const hasProximityCheck of [false, true]) {
+        const challenge = await show({ userId, body: b64(body), resourceId, hasProximityCheck })
+        const otp = answer(phone, challenge, { body, resourceId, totp: challenge.proximityOtp })
+        expect(await verify(challenge, otp)).toMatchObject({ isValid: true })
+      }
   })
 
   test('of an operation is refused, in its own application', async () => {

@@ -130,6 +130,26 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
     expect(await verify({ [code]: phone.computeOtp(qr), proximityCheck })).toMatchObject(right)
   })
 
+  test('a body that is no text stays as it is beside a proximity check', async () => {
+    const { phone } = await world.activePhone('3.3')
+    const seed = random(16)
+    const nonce = base64(random(16))
+    const body = Buffer.from('ff00fe26c3', 'hex')
+    const totp = totpOf(seed, Math.floor(Date.now() / 3_600_000))
+    const asked = {
+      activationId: phone.state.activationId,
+      data: ['POST', base64('/cash'), nonce, base64(body)].join('&'),
+      [code]: phone.answerOffline({ resourceId: '/cash', body, nonce, totp }),
+      proximityCheck: { seed: base64(seed), stepLength: 3600, stepCount: 1 },
+    }
+    // The reference reads it as UTF-8 before it adds the password, so that another body would do.
+    const read = Buffer.from(body.toString())
+    expect(
+      await askReference(bank, dialect, path, { ...asked, data: asked.data.replace(base64(body), base64(read)) }),
+    ).toMatchObject(wrong)
+    expect(await askReference(bank, dialect, path, asked)).toMatchObject(right)
+  })
+
   test('only guesses count, and the fifth blocks', async () => {
     const { phone } = await world.activePhone('3.3')
     const { activationId } = phone.state
