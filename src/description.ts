@@ -75,7 +75,7 @@ const TAGS: readonly Tag[] = [
     description: 'Texts of QR codes over data of the bank, and what users type for them; docs/OFFLINE.md.',
   },
   { name: 'Audit', description: 'What the phones of a user did.' },
-  { name: 'Push', description: 'Where the bank's own sender of pushes finds a phone; docs/PUSH.md says how pawl sends them itself.' },
+  { name: 'Push', description: 'Where a sender of the bank finds a phone; docs/PUSH.md says how pawl sends pushes itself.' },
   { name: 'Inbox', description: 'Messages that the phone shows.' },
   { name: 'Internal', description: 'For schedulers of the bank.' },
   {
