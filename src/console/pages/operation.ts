@@ -135,12 +135,16 @@ const renderStatus = (call: PageCall, answer: Answer, shown: ShownOperation | un
 const renderParameters = ({ parameters }: Answer): Markup | false =>
   Object.keys(parameters).length > 0 && card('Parameters', facts(Object.entries(parameters)))
 
-async function renderOffline(call: PageCall, { userId }: Answer, offline: OfflineCode | undefined): Promise<Markup> {
+async function renderOffline(
+  call: PageCall,
+  { userId, registrationId }: Answer,
+  offline: OfflineCode | undefined,
+): Promise<Markup> {
   if (offline === undefined) {
     return card(
       'Without a connection',
       html`<p>The phone scans a QR code and shows a password of two groups of eight digits, which approves the operation.</p>
-      ${actionForm(call, 'qr', 'Make a QR code', { tone: 'plain', fields: userId !== undefined && (await choosePhone(call, userId)) })}`,
+      ${actionForm(call, 'qr', 'Make a QR code', { tone: 'plain', fields: userId !== undefined && registrationId === undefined && (await choosePhone(call, userId)) })}`,
     )
   }
   return card(
