@@ -36,9 +36,9 @@ import * as envelopes from './0033_envelopes.ts'
 import * as lookups from './0034_lookups.ts'
 import * as deviceSlots from './0035_device-slots.ts'
 import * as operationsOfOneDevice from './0036_operations-of-one-device.ts'
-import * as transfers from './0039_transfers.ts'
-import * as oidcProviders from './0038_oidc-providers.ts'
 import * as push from './0037_push.ts'
+import * as oidcProviders from './0038_oidc-providers.ts'
+import * as transfers from './0039_transfers.ts'
 import * as offlineChallenges from './0040_offline-challenges.ts'
 
 export const migrations: Record<string, Migration> = {
@@ -78,8 +78,8 @@ export const migrations: Record<string, Migration> = {
   '0034_lookups': lookups,
   '0035_device-slots': deviceSlots,
   '0036_operations-of-one-device': operationsOfOneDevice,
-  '0039_transfers': transfers,
-  '0038_oidc-providers': oidcProviders,
   '0037_push': push,
+  '0038_oidc-providers': oidcProviders,
+  '0039_transfers': transfers,
   '0040_offline-challenges': offlineChallenges,
 }

@@ -137,7 +137,7 @@ const WHOLE: readonly (readonly [name: string, rows: number])[] = [
   ['app texts', ROWS],
 ]
 /** Of these there are as many as the server or its settings allow, a few dozen. */
-const SMALL = ['app config', 'key list', 'phone phones', 'phone list']
+const SMALL = ['app config', 'key list', 'oidc list', 'phone phones', 'phone list']
 
 /** What is listed in pages: the words, how many rows a page has by itself, how many there are, and what tells one from another. */
 const PAGED: readonly (readonly [name: string, words: () => readonly string[], shown: number, rows: number, key: string])[] = [

@@ -45,8 +45,8 @@ export interface NewOperation extends Omit<OperationRow, 'applicationId' | 'stat
 
 /**
  * Inserts a PENDING operation and its audit row if its user has an ACTIVE registration in the application, and returns the id of the
- * application; undefined when not. Where it names an activation, it is that one which must be ACTIVE; else the audit row names the one of
- * several that was bound last. One that nobody has claimed is in no user's log, and needs no registration.
+ * application; undefined when not. Where it names an activation, it is that one which must be ACTIVE; else the audit row names any of
+ * several. One that nobody has claimed is in no user's log, and needs no registration.
  */
 export async function insertOperation(
   db: Db,
@@ -355,7 +355,7 @@ const insertFrom = (owned: RawBuilder<unknown>) => sql`
 
 const APPLICATION = sql`coalesce(i."applicationId", (select application_id from application where is_default))`
 
-// A user may have several phones: the log has the creation once, of the one that was bound last.
+// A user may have several phones: the log has the creation once, of any of them. An order could make PostgreSQL walk through all phones.
 const INSERT = NEW.define(
   (given) => sql`
   with owned as (
@@ -364,7 +364,7 @@ const INSERT = NEW.define(
       select a.activation_id, a.application_id from activation a
       where a.application_id = ${APPLICATION} and a.user_id = i."userId" and ${isActiveAt(sql`i."createdAt"`)}
         and (i."activationId" is null or a.activation_id = i."activationId")
-      order by a.created_at desc limit 1
+      limit 1
     ) as k on true
   ), created as (${insertFrom(sql`owned`)}
   )
