@@ -58,6 +58,12 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   'app change': ['--default'],
   apply: ['-f', SETUP],
   'app add-rule': ['--platform', 'IOS', '--required', '2.0.0'],
+  // A user, or a registration.
+  'registration show': ['nope'],
+  'registration commit': ['nope'],
+  'registration block': ['nope'],
+  'registration unblock': ['nope'],
+  'registration remove': ['nope'],
   'phone bind': ['7JEGM-ZCKOH-W72VS-6QG4A', '--app', 'my-app'],
 }
 const lineOf = (name: string, one: Command): string[] => [...name.split(' '), ...wordsOf(one)]

@@ -19,6 +19,7 @@ applications:
     rules: []
     domains: []
     webhooks: []
+    oidcProviders: []
 texts: []
 templates:
   - templateName: only
@@ -31,6 +32,7 @@ templates:
 users: []
 `
 const REMOVED = [
+  'OpenID provider web-bank of retail',
   'configuration item help for ACTIVATION of retail',
   'configuration item payments.limit of retail',
   'domain api.bank.example of retail',
@@ -59,11 +61,11 @@ test('is shown by --dry-run, and needs --yes before anything is changed', async 
   const before = await dumpRows(server.context.db)
   const shown = await server.apply(BARE, '--prune', '--dry-run')
   expect([shown.code, removedIn(shown.stdout)]).toEqual([0, REMOVED])
-  expect(shown.stdout).toMatch(/\n14 changes would be made: nothing was changed\n$/)
+  expect(shown.stdout).toMatch(/\n15 changes would be made: nothing was changed\n$/)
   const refused = await server.apply(BARE, '--prune')
   expect(refused).toMatchObject({ code: 2, stdout: '' })
   expect(refused.stderr).toMatch(
-    /^--prune would remove .* and 3 more, and nothing was changed: --yes does it, --dry-run shows it; .*\n$/,
+    /^--prune would remove .* and 4 more, and nothing was changed: --yes does it, --dry-run shows it; .*\n$/,
   )
   expect(await server.apply(BARE, '--yes')).toMatchObject({ code: 2, stdout: '' })
   expect(await dumpRows(server.context.db)).toEqual(before)
@@ -90,7 +92,7 @@ test('one who was faster is no fault, and administrators, applications and versi
   expect(changes?.filter(({ state }) => state !== 'done')).toEqual([
     { change: 'remove', what: 'template transfer', state: 'made by another', members: [] },
   ])
-  expect(notInFile).toEqual(['version 2.0 of retail', `user ${server.admin.user}`])
+  expect(notInFile).toEqual(['version 2.0 of retail', 'application junior', `user ${server.admin.user}`])
   expect(await server.apply(BARE, '--prune', '--yes')).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/\nnothing to change\n$/) as unknown,

@@ -66,6 +66,7 @@ describe('a record is made of', () => {
     qrSignatureCurve: 'P-256',
     roles: [],
     isMultiDevice: false,
+    transfers: [],
   }
   const application = (more: object) => ({ id: 'app', isDefault: true, ...untouched, ...more })
   const version = (name: string, isSupported = true) => ({ name, isSupported, appKey: expect.any(String) as unknown })

@@ -354,7 +354,7 @@ describe('every endpoint', () => {
     '/api/',
     '/api/auth/token/app/operation',
     '/api/auth/token/app/operation/authorize/offline',
-    '/api/activation/code',
+    '/api/activation',
   ])('%s is unknown, whatever its body', async (path) => {
     const body = Buffer.from('{')
     const headers = { 'Content-Type': 'application/json' }
