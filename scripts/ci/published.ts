@@ -1,7 +1,8 @@
 // Phones of the published client libraries call the endpoints of the example bank, on Fastify and on Express, which ask a pawl of their own:
-// test/published is built in a copy and run: node scripts/ci/published.ts [version...]
+// test/published is built in a copy and run: node scripts/ci/published.ts [version...] [devices]
 import { type ChildProcess, spawn } from 'node:child_process'
-import { cpSync, readdirSync, readFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fastify, { type FastifyInstance } from 'fastify'
 import { pawlGuard } from '../../clients/guard-node/src/fastify.ts'
@@ -9,6 +10,7 @@ import { createBank as createExampleBank } from '../../examples/bank/bank.ts'
 import { createBank } from '../../test/helpers/bank.ts'
 import { createSearch, createSecrets, type Search } from '../../test/helpers/secret-search.ts'
 import { asksForHelp } from '../command-line.ts'
+import { withDesk } from './desk.ts'
 import { type CheckedServer, copyProject, project, readLines, runToEnd, withServer } from './server.ts'
 
 const APPLICATION = 'my-app'
@@ -17,8 +19,9 @@ const FOREIGN_APPLICATION = 'foreign-app'
 const CLIENTS = 'v3.PowerAuthRestClient,v4.PowerAuthRestClient'
 
 if (asksForHelp(process.argv.slice(2))) {
-  process.stdout.write(`Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own:
-  node scripts/ci/published.ts [version...]\n`)
+  process.stdout.write(`Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own.
+Several phones of one user, and phones that are bound by a login, are the group \`devices\`, which needs no bank:
+  node scripts/ci/published.ts [version...] [devices]\n`)
   process.exit(0)
 }
 
@@ -33,40 +36,64 @@ const SENT = [
   '"to":"Bob"',
 ]
 
-await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION, PAWL_REFERENCE_API: 'true' }, async (server) => {
-  const place = join(server.folder, 'published')
-  copyProject('test/published', place)
-  for (const folder of [place, join(place, 'spring'), join(place, 'client')])
-    await runToEnd('mvn', ['--quiet', '--batch-mode', 'package'], folder)
-  const banks = [await openExample(server), await openOther(server)]
-  const onExpress = await openOnExpress(server)
-  const reference = await takeReference(server)
-  const springBanks = await Promise.all([
-    startJava(join(place, 'spring/target/pawl-published-spring.jar'), { ...reference, SERVER_PORT: '0' }),
-    startJava(join(place, 'client/target/pawl-published-client.jar'), { ...reference, CLIENTS }),
-  ])
+const names = process.argv.slice(2)
+
+if (names.length > 0 && names.every((name) => name === 'devices')) await runDevices()
+else
+  await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION, PAWL_REFERENCE_API: 'true' }, async (server) => {
+    const place = join(server.folder, 'published')
+    copyProject('test/published', place)
+    for (const folder of [place, join(place, 'spring'), join(place, 'client')]) await build(folder)
+    const banks = [await openExample(server), await openOther(server)]
+    const onExpress = await openOnExpress(server)
+    const reference = await takeReference(server)
+    const springBanks = await Promise.all([
+      startJava(join(place, 'spring/target/pawl-published-spring.jar'), { ...reference, SERVER_PORT: '0' }),
+      startJava(join(place, 'client/target/pawl-published-client.jar'), { ...reference, CLIENTS }),
+    ])
+    try {
+      const [spring, clients] = springBanks.map(({ url }) => url)
+      const [example, other] = await Promise.all(banks.map((bank) => bank.listen({ host: '127.0.0.1', port: 0 })))
+      const [expressUrl] = await readLines(onExpress, 1)
+      await runPhones(place, {
+        PAWL_URL: server.url,
+        BANK_API_URL: server.url,
+        PAWL_ADMIN: server.credential,
+        PAWL_APP: APPLICATION,
+        OTHER_APP: FOREIGN_APPLICATION,
+        BANK_URL: example,
+        OTHER_BANK_URL: other,
+        EXPRESS_BANK_URL: expressUrl,
+        SPRING_URL: spring,
+        CLIENTS_URL: clients,
+      })
+      searchData(join(server.folder, 'data'))
+    } finally {
+      onExpress.kill()
+      for (const bank of [...banks, ...springBanks]) await bank.close()
+    }
+  })
+
+function build(folder: string): Promise<void> {
+  return runToEnd('mvn', ['--quiet', '--batch-mode', 'package'], folder)
+}
+
+/** The phones, with all that any group of theirs needs. */
+function runPhones(place: string, settings: NodeJS.ProcessEnv): Promise<void> {
+  return withDesk((more) => runToEnd('java', ['-jar', 'target/pawl-published.jar', ...names], place, { ...settings, ...more }))
+}
+
+/** The group that has a pawl of its own, and calls no bank. */
+async function runDevices(): Promise<void> {
+  const place = mkdtempSync(join(tmpdir(), 'pawl-published-'))
   try {
-    const [spring, clients] = springBanks.map(({ url }) => url)
-    const [example, other] = await Promise.all(banks.map((bank) => bank.listen({ host: '127.0.0.1', port: 0 })))
-    const [expressUrl] = await readLines(onExpress, 1)
-    await runToEnd('java', ['-jar', 'target/pawl-published.jar', ...process.argv.slice(2)], place, {
-      PAWL_URL: server.url,
-      BANK_API_URL: server.url,
-      PAWL_ADMIN: server.credential,
-      PAWL_APP: APPLICATION,
-      OTHER_APP: FOREIGN_APPLICATION,
-      BANK_URL: example,
-      OTHER_BANK_URL: other,
-      EXPRESS_BANK_URL: expressUrl,
-      SPRING_URL: spring,
-      CLIENTS_URL: clients,
-    })
-    searchData(join(server.folder, 'data'))
+    copyProject('test/published', place)
+    await build(place)
+    await runPhones(place, {})
   } finally {
-    onExpress.kill()
-    for (const bank of [...banks, ...springBanks]) await bank.close()
+    rmSync(place, { recursive: true, force: true })
   }
-})
+}
 
 /** Throws where something that phones sent to a bank, or were answered, stands in what pawl stores. Where users stand shows that it would be found. */
 function searchData(folder: string): void {

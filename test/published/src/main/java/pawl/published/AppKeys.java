@@ -9,6 +9,7 @@ import java.util.TreeMap;
 /** What an app of 4.0 is built with. `key`, `secret` and master keys, which have numbers: Base64. */
 record AppKeys(String key, String secret, Map<Integer, String> masterKeys) {
 
+    static final int P256 = 1;
     private static final int P384 = 2;
     private static final int ML_DSA_65 = 3;
     private static final int ML_DSA_87 = 4;

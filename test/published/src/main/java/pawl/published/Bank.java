@@ -40,6 +40,49 @@ final class Bank {
         call("PATCH", "/admin/applications/" + encode(application), Map.of("transfers", transfers));
     }
 
+    /** Registers a phone beside those that the user has; gives `registrationId` and `activationQrCodeData`. */
+    JsonNode registerFurther(String userId) throws Exception {
+        return call("POST", "/v2/registrations", Map.of("userId", userId));
+    }
+
+    void commitFurther(String registrationId) throws Exception {
+        call("POST", "/v2/registrations/" + registrationId + "/commit", Map.of());
+    }
+
+    /** `change`: as of `change`. */
+    void changeFurther(String registrationId, String change) throws Exception {
+        call("PUT", "/v2/registrations/" + registrationId, Map.of("change", change));
+    }
+
+    void deleteFurther(String registrationId) throws Exception {
+        call("DELETE", "/v2/registrations/" + registrationId, null);
+    }
+
+    String stateOf(String registrationId) throws Exception {
+        return call("GET", "/v2/registrations/" + registrationId, null).path("state").asText();
+    }
+
+    int countPhones(String userId) throws Exception {
+        return call("GET", "/v2/registrations?userId=" + encode(userId), null).path("registrations").size();
+    }
+
+    /** From the template `login`; `registrationId`: of the one phone that is shown it, null where every phone of the user is. Gives the id. */
+    String createOperation(String userId, String registrationId) throws Exception {
+        Map<String, String> all = Map.of("userId", userId, "template", "login");
+        Map<String, String> one = registrationId == null ? all
+                : Map.of("userId", userId, "template", "login", "registrationId", registrationId);
+        return call("POST", "/v2/operations", one).path("operationId").asText();
+    }
+
+    JsonNode operation(String operationId) throws Exception {
+        return call("GET", "/v2/operations/" + operationId, null);
+    }
+
+    /** What the audit log has of the user, the newest first. */
+    JsonNode audit(String userId) throws Exception {
+        return call("GET", "/audit/log?limit=1000&userId=" + encode(userId), null).path("items");
+    }
+
     /** `change`: BLOCK, UNBLOCK or REMOVE. */
     void change(String userId, String change) throws Exception {
         call("PUT", "/registration", Map.of("userId", userId, "change", change));
@@ -55,6 +98,19 @@ final class Bank {
         String body = Base64.getEncoder().encodeToString((id + "&" + data).getBytes(StandardCharsets.UTF_8));
         return call("POST", "/offline/challenges",
                 Map.of("userId", userId, "data", lines, "resourceId", "/operation/authorize/offline", "body", body));
+    }
+
+    /** The same for any phone of the application. */
+    JsonNode challengeForAny(String id, String data) throws Exception {
+        String lines = String.join("\n", id, "Dovolená", "Ten euro", data, "");
+        String body = Base64.getEncoder().encodeToString((id + "&" + data).getBytes(StandardCharsets.UTF_8));
+        return call("POST", "/offline/challenges", Map.of("data", lines, "resourceId", "/operation/authorize/offline", "body", body));
+    }
+
+    /** The verdict on what was typed for such a challenge. */
+    JsonNode verifyOfflineOf(String activationId, JsonNode challenge, String otp) throws Exception {
+        return call("POST", "/offline/verification",
+                Map.of("challengeId", challenge.path("challengeId").asText(), "activationId", activationId, "otp", otp));
     }
 
     /** The verdict on what a user typed. */

@@ -1,9 +1,13 @@
 package pawl.published;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.getlime.security.powerauth.crypto.lib.config.SignatureConfiguration;
 import io.getlime.security.powerauth.crypto.lib.enums.PowerAuthSignatureTypes;
+import io.getlime.security.powerauth.crypto.lib.generator.KeyGenerator;
 import io.getlime.security.powerauth.crypto.lib.model.ActivationStatusBlobInfo;
 import io.getlime.security.powerauth.crypto.lib.util.KeyConvertor;
+import io.getlime.security.powerauth.crypto.lib.util.SignatureUtils;
+import io.getlime.security.powerauth.http.PowerAuthHttpBody;
 import io.getlime.security.powerauth.lib.cmd.consts.PowerAuthVersion;
 import io.getlime.security.powerauth.lib.cmd.consts.StepLoggerType;
 import io.getlime.security.powerauth.lib.cmd.header.PowerAuthHeaderFactory;
@@ -19,6 +23,7 @@ import io.getlime.security.powerauth.lib.cmd.steps.context.RequestContext;
 import io.getlime.security.powerauth.lib.cmd.steps.context.StepContext;
 import io.getlime.security.powerauth.lib.cmd.steps.model.BaseStepModel;
 import io.getlime.security.powerauth.lib.cmd.steps.model.ComputeOfflineSignatureStepModel;
+import io.getlime.security.powerauth.lib.cmd.steps.model.CreateActivationStepModel;
 import io.getlime.security.powerauth.lib.cmd.steps.model.CreateTokenStepModel;
 import io.getlime.security.powerauth.lib.cmd.steps.model.EncryptStepModel;
 import io.getlime.security.powerauth.lib.cmd.steps.model.GetStatusStepModel;
@@ -27,19 +32,24 @@ import io.getlime.security.powerauth.lib.cmd.steps.model.VerifySignatureStepMode
 import io.getlime.security.powerauth.lib.cmd.steps.model.VerifyTokenStepModel;
 import io.getlime.security.powerauth.lib.cmd.steps.model.data.BaseStepData;
 import io.getlime.security.powerauth.lib.cmd.steps.pojo.ResultStatusObject;
+import io.getlime.security.powerauth.lib.cmd.steps.v3.CreateActivationStep;
 import io.getlime.security.powerauth.lib.cmd.steps.v3.CreateTokenStep;
 import io.getlime.security.powerauth.lib.cmd.steps.v3.EncryptStep;
 import io.getlime.security.powerauth.lib.cmd.steps.v3.GetStatusStep;
 import io.getlime.security.powerauth.lib.cmd.steps.v3.PrepareActivationStep;
 import io.getlime.security.powerauth.lib.cmd.steps.v3.SignAndEncryptStep;
+import io.getlime.security.powerauth.lib.cmd.util.CounterUtil;
+import io.getlime.security.powerauth.lib.cmd.util.EncryptedStorageUtil;
 import io.getlime.security.powerauth.lib.cmd.util.HttpUtil;
 import io.getlime.security.powerauth.rest.api.model.response.EciesEncryptedResponse;
 import java.nio.charset.StandardCharsets;
 import java.security.PublicKey;
 import java.util.Base64;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import javax.crypto.SecretKey;
 
 /** A phone of the generation 3: the steps of powerauth-java-cmd-lib, with their state in memory. */
 final class Phone3 implements Phone {
@@ -85,6 +95,27 @@ final class Phone3 implements Phone {
         succeed(new PrepareActivationStep(HEADERS, IN_MEMORY, NO_LOG), model);
     }
 
+    /** The library names the type CUSTOM. */
+    @Override
+    public int activateBy(Map<String, String> identity) throws Exception {
+        CreateActivationStepModel model = at(pawl, new CreateActivationStepModel());
+        model.setIdentityAttributes(identity);
+        model.setCustomAttributes(Map.of());
+        model.setActivationName("published phone");
+        model.setPlatform("android");
+        model.setDeviceInfo("pawl-published");
+        model.setApplicationKey(key);
+        model.setApplicationSecret(secret);
+        model.setMasterPublicKey(masterKey);
+        model.setPassword(PIN);
+        return send(new CreateActivationStep(HEADERS, IN_MEMORY, NO_LOG), model);
+    }
+
+    @Override
+    public String activationId() {
+        return state.getActivationId();
+    }
+
     @Override
     public Http.Request signed(String method, String url, String resourceId, byte[] body, Factors factors, String pin)
             throws Exception {
@@ -92,8 +123,9 @@ final class Phone3 implements Phone {
     }
 
     @Override
-    public Http.Request withToken(String url) throws Exception {
-        return prepare(TOKEN, null, token(url));
+    public Token createToken() throws Exception {
+        Map<?, ?> made = makeToken();
+        return (method, url, body) -> prepare(TOKEN, null, token(made, method, url, body));
     }
 
     @Override
@@ -131,7 +163,7 @@ final class Phone3 implements Phone {
     }
 
     int sendToken(String url) throws Exception {
-        return send(TOKEN, token(url));
+        return send(TOKEN, token(makeToken(), "GET", url, null));
     }
 
     int sendEncrypted(String url, byte[] plaintext) throws Exception {
@@ -151,6 +183,33 @@ final class Phone3 implements Phone {
         // It sends nothing, so that the library says of no success.
         OFFLINE.execute(log, model.toMap());
         return (String) map(log, "Offline Signature Computation Finished").get("offlineSignature");
+    }
+
+    /** The step of the library takes no such text; what it is made of does. */
+    @Override
+    public String offlineCodeForAny(String text) throws Exception {
+        ComputeOfflineSignatureStepModel model = at(pawl, new ComputeOfflineSignatureStepModel());
+        model.setQrCodeData(text);
+        model.setPassword(PIN);
+        ObjectStepLogger log = new ObjectStepLogger();
+        OFFLINE.execute(log, model.toMap());
+        Check.that(log.getFirstItemByName("Offline Signature Computation Finished") == null, "the step of the library takes it now");
+        int proof = text.lastIndexOf('\n') + 2;
+        Check.equal('0', text.charAt(proof - 1), "the kind of the text");
+        byte[] signed = text.substring(0, proof).getBytes(StandardCharsets.UTF_8);
+        byte[] signature = Base64.getDecoder().decode(text.substring(proof));
+        Check.that(new SignatureUtils().validateECDSASignature(signed, signature, masterKey), "the master key has not signed the text");
+        String[] lines = text.split("\n");
+        byte[] body = (lines[0] + "&" + lines[3]).getBytes(StandardCharsets.UTF_8);
+        byte[] nonce = Base64.getDecoder().decode(lines[lines.length - 2]);
+        String base = PowerAuthHttpBody.getSignatureBaseString("POST", "/operation/authorize/offline", nonce, body) + "&offline";
+        SecretKey knowledge = EncryptedStorageUtil.getSignatureKnowledgeKey(PIN.toCharArray(),
+                state.getSignatureKnowledgeKeyEncryptedBytes(), state.getSignatureKnowledgeKeySaltBytes(), new KeyGenerator());
+        String code = new SignatureUtils().computePowerAuthSignature(base.getBytes(StandardCharsets.UTF_8),
+                List.of(state.getSignaturePossessionKeyObject(), knowledge), CounterUtil.getCtrData(state, log),
+                SignatureConfiguration.decimal());
+        CounterUtil.incrementCounter(model);
+        return code;
     }
 
     private VerifySignatureStepModel signature(String method, String url, String resourceId, byte[] body, Factors factors,
@@ -176,18 +235,22 @@ final class Phone3 implements Phone {
         return model;
     }
 
-    private VerifyTokenStepModel token(String url) throws Exception {
+    private Map<?, ?> makeToken() throws Exception {
         CreateTokenStepModel create = at(pawl, new CreateTokenStepModel());
         create.setApplicationKey(key);
         create.setApplicationSecret(secret);
         create.setMasterPublicKey(masterKey);
         create.setSignatureType(PowerAuthSignatureTypes.POSSESSION);
         create.setPassword(PIN);
-        Map<?, ?> made = map(succeed(new CreateTokenStep(HEADERS, IN_MEMORY, NO_LOG), create), "Token successfully obtained");
+        return map(succeed(new CreateTokenStep(HEADERS, IN_MEMORY, NO_LOG), create), "Token successfully obtained");
+    }
+
+    private VerifyTokenStepModel token(Map<?, ?> made, String method, String url, byte[] body) {
         VerifyTokenStepModel model = at(url, new VerifyTokenStepModel());
         model.setTokenId((String) made.get("tokenId"));
         model.setTokenSecret((String) made.get("tokenSecret"));
-        model.setHttpMethod("GET");
+        model.setHttpMethod(method);
+        model.setData(body);
         return model;
     }
 

@@ -10,9 +10,12 @@ import com.wultra.security.powerauth.crypto.lib.encryptor.EncryptorFactory;
 import com.wultra.security.powerauth.crypto.lib.encryptor.model.EncryptorId;
 import com.wultra.security.powerauth.crypto.lib.encryptor.model.EncryptorParameters;
 import com.wultra.security.powerauth.crypto.lib.encryptor.model.EncryptorScope;
+import com.wultra.security.powerauth.crypto.lib.enums.EcCurve;
 import com.wultra.security.powerauth.crypto.lib.enums.ProtocolVersion;
 import com.wultra.security.powerauth.crypto.lib.generator.HashBasedCounter;
 import com.wultra.security.powerauth.crypto.lib.util.AuthenticationCodeUtils;
+import com.wultra.security.powerauth.crypto.lib.util.KeyConvertor;
+import com.wultra.security.powerauth.crypto.lib.util.SignatureUtils;
 import com.wultra.security.powerauth.crypto.lib.v4.encryptor.model.context.AeadSecrets;
 import com.wultra.security.powerauth.crypto.lib.v4.encryptor.model.request.AeadEncryptedRequest;
 import com.wultra.security.powerauth.crypto.lib.v4.encryptor.model.response.AeadEncryptedResponse;
@@ -26,6 +29,7 @@ import com.wultra.security.powerauth.http.PowerAuthRequestCanonizationUtils;
 import com.wultra.security.powerauth.http.PowerAuthTokenHttpHeader;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.security.PublicKey;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -69,6 +73,21 @@ final class Phone4 implements Phone {
 
     @Override
     public void activate(String code, String otp) throws Exception {
+        bind("CODE", Map.of("code", code), otp).expect(200);
+    }
+
+    @Override
+    public int activateBy(Map<String, String> identity) throws Exception {
+        return bind("DIRECT", identity, null).status();
+    }
+
+    @Override
+    public String activationId() {
+        return activationId;
+    }
+
+    /** Exchanges keys, and confirms the activation where they were agreed on. */
+    private Http.Reply bind(String type, Map<String, String> identity, String otp) throws Exception {
         TemporaryKey4 temporary = TemporaryKey4.fetch(pawl, app, algorithm, null, null, null);
         Exchange4 exchange = new Exchange4(algorithm);
         ObjectNode inner = Http.JSON.createObjectNode();
@@ -77,22 +96,48 @@ final class Phone4 implements Phone {
         inner.put("activationOtp", otp);
         inner.put("activationName", "published phone").put("platform", "ios").put("deviceInfo", "pawl-published");
         Envelope innerEnvelope = envelope(EncryptorId.ACTIVATION_LAYER_2, temporary);
-        ObjectNode outer = Http.JSON.createObjectNode().put("type", "CODE");
-        outer.putObject("identityAttributes").put("code", code);
+        ObjectNode outer = Http.JSON.createObjectNode().put("type", type);
+        outer.set("identityAttributes", Http.JSON.valueToTree(identity));
         outer.putObject("customAttributes");
         outer.set("activationData", innerEnvelope.seal(Http.bytes(inner)));
         Envelope outerEnvelope = envelope(EncryptorId.APPLICATION_SCOPE_GENERIC, temporary);
-        JsonNode answer = new Http.Request("POST", pawl + "/pa/v4/activation/create", encryptionHeader(true),
-                Http.bytes(outerEnvelope.seal(Http.bytes(outer))), outerEnvelope::open).exchange();
+        Http.Reply reply = new Http.Request("POST", pawl + "/pa/v4/activation/create", encryptionHeader(true),
+                Http.bytes(outerEnvelope.seal(Http.bytes(outer))), null).send();
+        if (reply.status() != 200) {
+            return reply;
+        }
+        JsonNode answer = Http.JSON.readTree(outerEnvelope.open(reply.body()));
         JsonNode agreed = Http.JSON.readTree(innerEnvelope.open(Http.bytes(answer.path("activationData"))));
-        activationId = agreed.path("activationId").asText();
+        establish(agreed.path("activationId").asText(), exchange, agreed);
+        byte[] confirmation = Http.bytes(Map.of("requestObject", Map.of("enableBiometry", true)));
+        signed("POST", pawl + "/pa/v4/activation/confirm", "/pa/activation/confirm", confirmation, Factors.POSSESSION_KNOWLEDGE,
+                PIN).exchange();
+        return reply;
+    }
+
+    /** Takes the activation of a phone of 3.3 over, which makes no code any more. Such a phone has no keys yet. */
+    void upgrade(Phone3 old) throws Exception {
+        Exchange4 exchange = new Exchange4(algorithm);
+        ObjectNode plaintext = Http.JSON.createObjectNode().put("enableBiometry", true);
+        plaintext.set("sharedSecretRequest", exchange.request());
+        plaintext.set("devicePublicKeys", SigningKeys.generate(algorithm).json());
+        Envelope envelope = envelope(EncryptorId.UPGRADE_START, TemporaryKey4.fetch(pawl, app, algorithm, null, null, null));
+        byte[] body = Http.bytes(envelope.seal(Http.bytes(plaintext)));
+        // A code of 3.3 covers the envelope.
+        Http.Request start = old.signed("POST", pawl + "/pa/v4/upgrade/start", "/pa/upgrade/start", body, Factors.POSSESSION_KNOWLEDGE, PIN);
+        Map<String, String> headers = encryptionHeader(true);
+        headers.putAll(start.headers());
+        JsonNode agreed = new Http.Request("POST", start.url(), headers, body, envelope::open).exchange();
+        establish(old.activationId(), exchange, agreed);
+        signed("POST", pawl + "/pa/v4/upgrade/confirm", "/pa/upgrade/confirm", Http.bytes(Map.of()), Factors.POSSESSION, PIN).exchange();
+    }
+
+    private void establish(String id, Exchange4 exchange, JsonNode agreed) throws Exception {
+        activationId = id;
         activationSecret = exchange.finish(agreed.path("sharedSecretResponse"));
         serverKeys = SigningKeys.parse(algorithm, agreed.path("serverPublicKeys"));
         counter = Base64.getDecoder().decode(agreed.path("ctrData").asText());
         knowledge = KeyFactory.deriveKeyAuthenticationCodeKnowledge(activationSecret);
-        byte[] confirmation = Http.bytes(Map.of("requestObject", Map.of("enableBiometry", true)));
-        signed("POST", pawl + "/pa/v4/activation/confirm", "/pa/activation/confirm", confirmation, Factors.POSSESSION_KNOWLEDGE,
-                PIN).exchange();
     }
 
     @Override
@@ -109,20 +154,22 @@ final class Phone4 implements Phone {
     }
 
     @Override
-    public Http.Request withToken(String url) throws Exception {
+    public Token createToken() throws Exception {
         Envelope envelope = envelope(EncryptorId.CREATE_TOKEN, temporaryKey());
         byte[] body = Http.bytes(envelope.seal(Http.bytes(Map.of())));
         // At this endpoint of pawl the code covers the envelope.
         Map<String, String> headers = authorization("POST", "/pa/token/create", body, Factors.POSSESSION, PIN);
         JsonNode made = new Http.Request("POST", pawl + "/pa/v4/token/create", headers, body, envelope::open).exchange();
-        ClientTokenGenerator generator = new ClientTokenGenerator();
-        byte[] nonce = generator.generateTokenNonce();
-        byte[] time = generator.generateTokenTimestamp();
         byte[] secret = Base64.getDecoder().decode(made.path("tokenSecret").asText());
-        byte[] digest = generator.computeTokenDigest(nonce, time, VERSION, secret);
-        String header = new PowerAuthTokenHttpHeader(made.path("tokenId").asText(), Base64.getEncoder().encodeToString(digest),
-                Base64.getEncoder().encodeToString(nonce), new String(time, StandardCharsets.UTF_8), VERSION).buildHttpHeader();
-        return new Http.Request("GET", url, headers(PowerAuthTokenHttpHeader.HEADER_NAME, header), null, null);
+        return (method, url, content) -> {
+            ClientTokenGenerator generator = new ClientTokenGenerator();
+            byte[] nonce = generator.generateTokenNonce();
+            byte[] time = generator.generateTokenTimestamp();
+            byte[] digest = generator.computeTokenDigest(nonce, time, VERSION, secret);
+            String header = new PowerAuthTokenHttpHeader(made.path("tokenId").asText(), Base64.getEncoder().encodeToString(digest),
+                    Base64.getEncoder().encodeToString(nonce), new String(time, StandardCharsets.UTF_8), VERSION).buildHttpHeader();
+            return new Http.Request(method, url, headers(PowerAuthTokenHttpHeader.HEADER_NAME, header), content, null);
+        };
     }
 
     @Override
@@ -170,6 +217,23 @@ final class Phone4 implements Phone {
         byte[] mac = Kmac.kmac256(KeyFactory.deriveKeyMacPersonalizedData(activationSecret),
                 text.substring(0, proof).getBytes(StandardCharsets.UTF_8), "PA4MAC-QR".getBytes(StandardCharsets.UTF_8), MAC_BYTES);
         Check.equal("2" + Base64.getEncoder().encodeToString(mac), text.substring(proof - 1), "kind and proof of the text");
+        return codeOver(text);
+    }
+
+    @Override
+    public String offlineCodeForAny(String text) throws Exception {
+        int proof = text.lastIndexOf('\n') + 2;
+        Check.equal('0', text.charAt(proof - 1), "the kind of the text");
+        PublicKey key = new KeyConvertor().convertBytesToPublicKey(EcCurve.P256,
+                Base64.getDecoder().decode(app.masterKeys().get(AppKeys.P256)));
+        byte[] signed = text.substring(0, proof).getBytes(StandardCharsets.UTF_8);
+        byte[] signature = Base64.getDecoder().decode(text.substring(proof));
+        Check.that(new SignatureUtils().validateECDSASignature(EcCurve.P256, signed, signature, key),
+                "the master key has not signed the text");
+        return codeOver(text);
+    }
+
+    private String codeOver(String text) throws Exception {
         String[] lines = text.split("\n");
         byte[] body = (lines[0] + "&" + lines[3]).getBytes(StandardCharsets.UTF_8);
         byte[] nonce = Base64.getDecoder().decode(lines[lines.length - 2]);
