@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 
 /** The bank's side of pawl: registrations, with the credential of an administrator. */
 final class Bank {
@@ -68,10 +69,11 @@ final class Bank {
 
     /** From the template `login`; `registrationId`: of the one phone that is shown it, null where every phone of the user is. Gives the id. */
     String createOperation(String userId, String registrationId) throws Exception {
-        Map<String, String> all = Map.of("userId", userId, "template", "login");
-        Map<String, String> one = registrationId == null ? all
-                : Map.of("userId", userId, "template", "login", "registrationId", registrationId);
-        return call("POST", "/v2/operations", one).path("operationId").asText();
+        Map<String, String> operation = new TreeMap<>(Map.of("userId", userId, "template", "login"));
+        if (registrationId != null) {
+            operation.put("registrationId", registrationId);
+        }
+        return call("POST", "/v2/operations", operation).path("operationId").asText();
     }
 
     JsonNode operation(String operationId) throws Exception {
@@ -94,17 +96,20 @@ final class Bank {
 
     /** A challenge over free data in the lines of an operation. */
     JsonNode challenge(String userId, String id, String data) throws Exception {
-        String lines = String.join("\n", id, "Dovolená", "Ten euro", data, "");
-        String body = Base64.getEncoder().encodeToString((id + "&" + data).getBytes(StandardCharsets.UTF_8));
-        return call("POST", "/offline/challenges",
-                Map.of("userId", userId, "data", lines, "resourceId", "/operation/authorize/offline", "body", body));
+        Map<String, String> challenge = challengeOver(id, data);
+        challenge.put("userId", userId);
+        return call("POST", "/offline/challenges", challenge);
     }
 
     /** The same for any phone of the application. */
     JsonNode challengeForAny(String id, String data) throws Exception {
+        return call("POST", "/offline/challenges", challengeOver(id, data));
+    }
+
+    private static Map<String, String> challengeOver(String id, String data) {
         String lines = String.join("\n", id, "Dovolená", "Ten euro", data, "");
         String body = Base64.getEncoder().encodeToString((id + "&" + data).getBytes(StandardCharsets.UTF_8));
-        return call("POST", "/offline/challenges", Map.of("data", lines, "resourceId", "/operation/authorize/offline", "body", body));
+        return new TreeMap<>(Map.of("data", lines, "resourceId", "/operation/authorize/offline", "body", body));
     }
 
     /** The verdict on what was typed for such a challenge. */

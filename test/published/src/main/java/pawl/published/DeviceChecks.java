@@ -3,6 +3,7 @@ package pawl.published;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -123,18 +124,24 @@ final class DeviceChecks {
                     Check.that(rows.contains(part), "what is stored of a phone has no " + part);
                 }
             }
-            String id = devices.get(changed).id();
-            String own = desk.rows(id);
+            String own = desk.rows(devices.get(changed).id());
             step.run();
-            Check.that(!own.equals(desk.rows(id)), "nothing of the phone itself has changed");
+            Check.that(!own.equals(desk.rows(devices.get(changed).id())), "nothing of the phone itself has changed");
             List<String> after = rows(others);
             for (int i = 0; i < others.size(); i++) {
-                Check.equal(before.get(i), after.get(i), "what is stored of " + others.get(i).version);
+                Check.that(before.get(i).equals(after.get(i)), "of " + others.get(i).version + " is stored no more "
+                        + without(before.get(i), after.get(i)) + ", but " + without(after.get(i), before.get(i)));
             }
             for (Device other : others) {
                 isServed(other);
             }
         });
+    }
+
+    private static List<String> without(String rows, String others) {
+        List<String> left = new ArrayList<>(rows.lines().toList());
+        left.removeAll(others.lines().toList());
+        return left;
     }
 
     private List<String> rows(List<Device> of) throws Exception {
@@ -182,13 +189,11 @@ final class DeviceChecks {
         }
         for (int n = 0; n < OPERATIONS; n++) {
             String id = ids.get(n);
-            List<CompletableFuture<Reply>> sent = new ArrayList<>();
             List<Request> requests = new ArrayList<>();
             for (int i = 0; i < devices.size(); i++) {
                 requests.add(decision(devices.get(i), id, isApproval(n, i)));
             }
-            requests.forEach(request -> sent.add(CompletableFuture.supplyAsync(() -> send(request))));
-            List<Reply> replies = sent.stream().map(CompletableFuture::join).toList();
+            List<Reply> replies = sendAtOnce(requests, n);
             List<Integer> winners = new ArrayList<>();
             for (int i = 0; i < devices.size(); i++) {
                 if (replies.get(i).status() == 200) {
@@ -203,6 +208,16 @@ final class DeviceChecks {
         for (Device device : devices) {
             isServed(device);
         }
+    }
+
+    /** The answers, in the order of the requests. Which of them is on its way first changes with `n`. */
+    private static List<Reply> sendAtOnce(List<Request> requests, int n) {
+        List<CompletableFuture<Reply>> sent = new ArrayList<>(Collections.nCopies(requests.size(), null));
+        for (int i = 0; i < requests.size(); i++) {
+            int at = (i + n) % requests.size();
+            sent.set(at, CompletableFuture.supplyAsync(() -> send(requests.get(at))));
+        }
+        return sent.stream().map(CompletableFuture::join).toList();
     }
 
     private static boolean isApproval(int n, int i) {

@@ -41,6 +41,9 @@ import io.getlime.security.powerauth.lib.cmd.steps.v3.SignAndEncryptStep;
 import io.getlime.security.powerauth.lib.cmd.util.CounterUtil;
 import io.getlime.security.powerauth.lib.cmd.util.EncryptedStorageUtil;
 import io.getlime.security.powerauth.lib.cmd.util.HttpUtil;
+import io.getlime.security.powerauth.rest.api.model.entity.ActivationType;
+import io.getlime.security.powerauth.rest.api.model.request.ActivationLayer1Request;
+import io.getlime.security.powerauth.rest.api.model.request.EciesEncryptedRequest;
 import io.getlime.security.powerauth.rest.api.model.response.EciesEncryptedResponse;
 import java.nio.charset.StandardCharsets;
 import java.security.PublicKey;
@@ -62,6 +65,16 @@ final class Phone3 implements Phone {
     private static final EncryptStep ENCRYPT = new EncryptStep(IN_MEMORY, NO_LOG);
     private static final SignAndEncryptStep SIGN_AND_ENCRYPT = new SignAndEncryptStep(HEADERS, IN_MEMORY, NO_LOG);
     private static final VerifyTokenStep TOKEN = new VerifyTokenStep(HEADERS, IN_MEMORY, NO_LOG);
+    /** The library names the type CUSTOM and no other, and only DIRECT is for a login. */
+    private static final CreateActivationStep CREATE = new CreateActivationStep(HEADERS, IN_MEMORY, NO_LOG) {
+        @Override
+        protected ActivationLayer1Request prepareLayer1Request(
+                StepContext<CreateActivationStepModel, EciesEncryptedResponse> context, EciesEncryptedRequest inner) {
+            ActivationLayer1Request request = super.prepareLayer1Request(context, inner);
+            request.setType(ActivationType.DIRECT);
+            return request;
+        }
+    };
 
     private final String pawl;
     private final String key;
@@ -95,7 +108,6 @@ final class Phone3 implements Phone {
         succeed(new PrepareActivationStep(HEADERS, IN_MEMORY, NO_LOG), model);
     }
 
-    /** The library names the type CUSTOM. */
     @Override
     public int activateBy(Map<String, String> identity) throws Exception {
         CreateActivationStepModel model = at(pawl, new CreateActivationStepModel());
@@ -108,7 +120,7 @@ final class Phone3 implements Phone {
         model.setApplicationSecret(secret);
         model.setMasterPublicKey(masterKey);
         model.setPassword(PIN);
-        return send(new CreateActivationStep(HEADERS, IN_MEMORY, NO_LOG), model);
+        return send(CREATE, model);
     }
 
     @Override
