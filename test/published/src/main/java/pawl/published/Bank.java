@@ -67,7 +67,7 @@ final class Bank {
         return call("GET", "/v2/registrations?userId=" + encode(userId), null).path("registrations").size();
     }
 
-    /** From the template `login`; `registrationId`: of the one phone that is shown it, null where every phone of the user is. Gives the id. */
+    /** From the template `login`; `registrationId`: of the one phone that is shown it, null where all of the user's are. Gives the id. */
     String createOperation(String userId, String registrationId) throws Exception {
         Map<String, String> operation = new TreeMap<>(Map.of("userId", userId, "template", "login"));
         if (registrationId != null) {

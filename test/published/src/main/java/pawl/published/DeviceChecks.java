@@ -109,8 +109,8 @@ final class DeviceChecks {
     }
 
     /**
-     * A step of one phone, around which the rows of the others stay as they are, byte for byte. Each of those has failed once before, so that one
-     * would see their failed attempts be forgotten, and is served afterwards.
+     * A step of one phone, around which the rows of the others stay as they are, byte for byte. Each of those has failed once before, so that
+     * it shows when their failed attempts are forgotten, and is served afterwards.
      */
     private void alone(int changed, String what, Check.Body step) {
         check(devices.get(changed).version + ": " + what + ", and nothing of the others changes", () -> {

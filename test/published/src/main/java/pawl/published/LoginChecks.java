@@ -64,7 +64,8 @@ final class LoginChecks {
             JsonNode again = bank.verifyOfflineOf(phone.activationId(), challenge, code);
             Check.equal("CHALLENGE", again.path("reason").asText(), "the same again");
             JsonNode other = bank.challengeForAny("order-10", "A1*A10EUR");
-            Check.equal("CODE_WRONG", bank.verifyOfflineOf(phone.activationId(), other, code).path("reason").asText(), "for another challenge");
+            JsonNode refused = bank.verifyOfflineOf(phone.activationId(), other, code);
+            Check.equal("CODE_WRONG", refused.path("reason").asText(), "for another challenge");
             DeviceChecks.validation(phone, pawl, Phone.PIN).exchange();
         });
     }

@@ -9,8 +9,8 @@ import java.util.stream.Stream;
 import org.bouncycastle.jce.provider.BouncyCastleProvider;
 
 /**
- * Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, OTHER_APP, BANK_URL, OTHER_BANK_URL, EXPRESS_BANK_URL,
- * SPRING_URL, CLIENTS_URL; for the group `devices` DEVICES_URL, DEVICES_ADMIN, DEVICES_APP and DESK_URL, and nothing else.
+ * Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, OTHER_APP, BANK_URL, OTHER_BANK_URL,
+ * EXPRESS_BANK_URL, SPRING_URL, CLIENTS_URL; for the group `devices` DEVICES_URL, DEVICES_ADMIN, DEVICES_APP and DESK_URL, and nothing else.
  */
 public final class Main {
 

@@ -124,10 +124,11 @@ final class Phone4 implements Phone {
         Envelope envelope = envelope(EncryptorId.UPGRADE_START, TemporaryKey4.fetch(pawl, app, algorithm, null, null, null));
         byte[] body = Http.bytes(envelope.seal(Http.bytes(plaintext)));
         // A code of 3.3 covers the envelope.
-        Http.Request start = old.signed("POST", pawl + "/pa/v4/upgrade/start", "/pa/upgrade/start", body, Factors.POSSESSION_KNOWLEDGE, PIN);
+        String url = pawl + "/pa/v4/upgrade/start";
+        Http.Request start = old.signed("POST", url, "/pa/upgrade/start", body, Factors.POSSESSION_KNOWLEDGE, PIN);
         Map<String, String> headers = encryptionHeader(true);
         headers.putAll(start.headers());
-        JsonNode agreed = new Http.Request("POST", start.url(), headers, body, envelope::open).exchange();
+        JsonNode agreed = new Http.Request("POST", url, headers, body, envelope::open).exchange();
         establish(old.activationId(), exchange, agreed);
         signed("POST", pawl + "/pa/v4/upgrade/confirm", "/pa/upgrade/confirm", Http.bytes(Map.of()), Factors.POSSESSION, PIN).exchange();
     }
