@@ -10,7 +10,6 @@ import { createBank as createExampleBank } from '../../examples/bank/bank.ts'
 import { createBank } from '../../test/helpers/bank.ts'
 import { createSearch, createSecrets, type Search } from '../../test/helpers/secret-search.ts'
 import { asksForHelp } from '../command-line.ts'
-import { withDesk } from './desk.ts'
 import { type CheckedServer, copyProject, project, readLines, runToEnd, withServer } from './server.ts'
 
 const APPLICATION = 'my-app'
@@ -19,9 +18,9 @@ const FOREIGN_APPLICATION = 'foreign-app'
 const CLIENTS = 'v3.PowerAuthRestClient,v4.PowerAuthRestClient'
 
 if (asksForHelp(process.argv.slice(2))) {
-  process.stdout.write(`Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own.
-Several phones of one user, and phones that are bound by a login, are the group \`devices\`, which needs no bank:
-  node scripts/ci/published.ts [version...] [devices]\n`)
+  process.stdout.write(`Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own:
+  node scripts/ci/published.ts [version...] [devices]
+The group devices, several phones of one user and phones that a login binds, needs no bank.\n`)
   process.exit(0)
 }
 
@@ -79,8 +78,10 @@ function build(folder: string): Promise<void> {
 }
 
 /** The phones, with all that any group of theirs needs. */
-function runPhones(place: string, settings: NodeJS.ProcessEnv): Promise<void> {
-  return withDesk((more) => runToEnd('java', ['-jar', 'target/pawl-published.jar', ...names], place, { ...settings, ...more }))
+async function runPhones(place: string, settings: NodeJS.ProcessEnv): Promise<void> {
+  // Here, as the package of the provider prints when it is loaded, and --help prints nothing else.
+  const { withDesk } = await import('./desk.ts')
+  await withDesk((more) => runToEnd('java', ['-jar', 'target/pawl-published.jar', ...names], place, { ...settings, ...more }))
 }
 
 /** The group that has a pawl of its own, and calls no bank. */

@@ -21,7 +21,7 @@ const run = (args: readonly string[], more: Readonly<Record<string, string>> = {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 /** What others of the folders are made of. */
-const PARTS_OF_CHECKS = ['backend', 'guard', 'server', 'snippets', 'way'].map((name) => `scripts/ci/${name}.ts`)
+const PARTS_OF_CHECKS = ['backend', 'desk', 'guard', 'server', 'snippets', 'way'].map((name) => `scripts/ci/${name}.ts`)
 const PARTS = ['scripts/command-line.ts', ...PARTS_OF_CHECKS]
 const list = (pattern: string): string[] => globSync(pattern).filter((path) => !PARTS.includes(path))
 const WRITTEN = ['.env.example', 'docs/CLI.md', 'docs/CONFIG.md', 'docs/ENDPOINTS.md', 'docs/ERRORS.md']
