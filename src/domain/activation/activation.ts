@@ -6,6 +6,7 @@ import { changeState } from '../../storage/activation/change.ts'
 import type { ExchangeBasis, WaitingActivationRow } from '../../storage/activation/exchange-basis.ts'
 import { findActivation, type ActivationRow } from '../../storage/activation/find.ts'
 import { storeKeyExchange, storeKeyExchangeOfChild } from '../../storage/activation/keys.ts'
+import { toList } from '../../storage/database/columns.ts'
 import type { Db } from '../../storage/database/database.ts'
 import type { ActivationAlgorithm } from '../../storage/database/schema.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
@@ -16,6 +17,7 @@ import type { CreatedActivation } from './created.ts'
 import { isExpired } from './registration.ts'
 import { createKeyPair, openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
+import { isUnverified } from './unverified.ts'
 import type { ActivationParts } from './parts.ts'
 
 /** What the device says of itself. */
@@ -208,10 +210,10 @@ export async function agreeOnKeys<Answer>(
   }
 }
 
-/** Whether the activation that asked for a code may still hand over; the end of a block that is over is stored first. */
+/** Whether the activation that asked for a code is ACTIVE and may still hand over; the end of a block that is over is stored first. */
 async function isParentActive(parts: ActivationParts, parentActivationId: string): Promise<boolean> {
   const parent = await findActivation(parts.db, parentActivationId, new Date(parts.platform.now()))
-  if (parent === undefined) return false
+  if (parent === undefined || isUnverified(toList(parent.flags))) return false
   return !(await endBlockIfOver(parts, parent)) ? parent.state === 'ACTIVE' : isParentActive(parts, parentActivationId)
 }
 

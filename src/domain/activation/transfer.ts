@@ -1,11 +1,14 @@
 // A code that an activation asks for, by which another application of the bank on the same phone is bound to its user (mobile-token §9).
 import { PawlError } from '../../lib/errors.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
+import { findRegistrationBasis } from '../../storage/activation/insert.ts'
 import { findApplication } from '../../storage/application/applications.ts'
+import { toList } from '../../storage/database/columns.ts'
 import { findTransfer } from '../application/transfers.ts'
 import { splitActivationQrText } from './code.ts'
 import type { ActivationParts } from './parts.ts'
-import { createRegistration, readRegistration } from './registration.ts'
+import { createRegistration, isExpired } from './registration.ts'
+import { isUnverified } from './unverified.ts'
 
 /** What the app that asks hands to the other one, with the OTP that it chose. */
 export interface TransferCode {
@@ -17,24 +20,29 @@ export interface TransferCode {
 
 /**
  * Creates a registration of the same user in the target, which its key exchange makes ACTIVE when it has the OTP. Throws ACTIVATION_CODE_FAILED
- * when the application of the parent does not hand over to the target, or the user has a live registration there.
+ * when the application of the parent does not hand over to the target, the owner of the parent is yet to be verified, or the user has a live
+ * registration there and may have no further one.
  */
 export async function createTransferCode(
   parts: ActivationParts,
-  { activationId, applicationId: source, userId }: ActivationRow,
+  { activationId, applicationId: source, userId, flags }: ActivationRow,
   { applicationId, otp }: { readonly applicationId: string; readonly otp: string },
 ): Promise<TransferCode> {
   const transfers = (await findApplication(parts.db, source))?.transfers ?? []
   const transfer = findTransfer(transfers, applicationId)
   if (transfer === undefined) throw refuse('the application does not hand over to this one')
+  if (isUnverified(toList(flags))) throw refuse('the owner of the phone is yet to be verified')
   // Before the slow hash.
-  if ((await readRegistration(parts, { applicationId, userId })) !== undefined) throw refuse(HAS_ONE)
+  const basis = await findRegistrationBasis(parts.db, { applicationId, userId })
+  const existing = basis?.isMultiDevice ? undefined : basis?.existing
+  if (existing !== undefined && !isExpired(existing, parts.platform.now())) throw refuse(HAS_ONE)
   const created = await createRegistration(
     parts,
     { applicationId, userId },
     {
       commitPhase: 'ON_KEY_EXCHANGE',
       otpHash: await parts.activationOtps.hash(otp),
+      isFurther: true,
       expiresAt: new Date(parts.platform.now() + VALIDITY_MS),
       parent: { activationId, isReplaced: transfer.type === 'MOVE', initialFlags: transfer.initialFlags ?? [] },
     },
@@ -47,5 +55,5 @@ export async function createTransferCode(
 
 const refuse = (detail: string): PawlError => new PawlError('ACTIVATION_CODE_FAILED', { detail })
 
-const HAS_ONE = 'the user has a live registration in that application'
+const HAS_ONE = 'the user has a live registration in that application, and may have one'
 const VALIDITY_MS = 300_000

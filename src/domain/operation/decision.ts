@@ -9,6 +9,7 @@ import type { ActivationRow } from '../../storage/activation/find.ts'
 import { countOperationFailure, endOperation } from '../../storage/operation/transitions.ts'
 import { claimOperation, type LockedOperation, type OperationRow } from '../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
+import { isUnverified } from '../activation/unverified.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { type Approver, isOf, isShownTo, refusalOf, statusAt } from './operation.ts'
 import { isNear } from './proximity.ts'
@@ -58,7 +59,7 @@ export function flagRefusalOf({
   activationFlag,
   approverFlags,
 }: Pick<LockedOperation, 'activationFlag' | 'approverFlags'>): ErrorCode | undefined {
-  if (UNVERIFIED_FLAGS.some((flag) => approverFlags.includes(flag))) return 'AUTHENTICATION_CODE_INVALID'
+  if (isUnverified(approverFlags)) return 'AUTHENTICATION_CODE_INVALID'
   return activationFlag !== null && !approverFlags.includes(activationFlag) ? 'ACTIVATION_FLAG_MISSING' : undefined
 }
 
@@ -156,6 +157,4 @@ export async function endByDecision(
   events.operationEnded({ state: to, ageMs: at.getTime() - createdAt.getTime() })
 }
 
-// Activations that wait for the verification of their owner approve nothing.
-const UNVERIFIED_FLAGS = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
 const STATUS_REASON_MAX = 32

@@ -4,6 +4,7 @@ import { withFlippedMember } from '../../../phone/header.ts'
 import { member } from '../../../phone/http.ts'
 import { isEcdsa, random, unb64 } from '../../../phone/v3/crypto.ts'
 import type { TestServer } from '../../helpers/app.ts'
+import { setMultiDevice } from '../../helpers/devices.ts'
 import { expectError, expectRefused, MINUTE } from '../../helpers/expectations.ts'
 import {
   type AnyPhone,
@@ -276,6 +277,37 @@ test('a phone asks at a bounded rate', async () => {
   } finally {
     await slow.world.close()
   }
+})
+
+test('a phone whose owner is yet to be verified hands over to nobody, before the code and after it', async () => {
+  const { phone } = await world.activePhone('3.3')
+  const setFlags = async (flags: string[]) =>
+    expectOk(await world.bank.call('PUT', `/v2/registrations/${phone.state.activationId}/flags`, { flags }))
+  for (const flag of ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']) {
+    await setFlags([flag])
+    expectError(await phone.send(await prepareCode(phone)), 400, 'ACTIVATION_CODE_FAILED')
+  }
+  await setFlags(['VIP'])
+  const { activationId, activationCode } = await askForCode(phone)
+  await setFlags(['VIP', 'VERIFICATION_PENDING'])
+  const wallet = await transfers.otherApp('3.3')
+  expectRefused(await wallet.send(await prepareBind(wallet, activationCode)), 'activation')
+  expect([await stateOf(WALLET, activationId), await stateOf(source, phone)]).toEqual(['CREATED', 'ACTIVE'])
+  await setFlags([])
+  await wallet.exchange(await prepareBind(wallet, activationCode))
+})
+
+test('where the target lets a user have several phones, it is bound beside those that are there', async () => {
+  expectOk(await setMultiDevice(world.bank, JUNIOR, true))
+  const { phone, userId } = await world.activePhone('3.3')
+  const ids: string[] = []
+  for (let i = 0; i < 3; i += 1) {
+    const { activationId, activationCode } = await askForCode(phone, { applicationId: JUNIOR })
+    const junior = await transfers.otherApp('3.3', JUNIOR)
+    await junior.exchange(await prepareBind(junior, activationCode))
+    ids.push(activationId)
+  }
+  for (const id of ids) expect(await transfers.detailOf(JUNIOR, id)).toMatchObject({ userId, state: 'ACTIVE' })
 })
 
 describe('the setting transfers', () => {
