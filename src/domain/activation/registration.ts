@@ -5,7 +5,8 @@ import { untilSettled } from '../../lib/until-settled.ts'
 import { changeState } from '../../storage/activation/change.ts'
 import { findRegistrations, type RegistrationRow } from '../../storage/activation/find.ts'
 import { findRegistrationBasis, type LiveActivation, type RegistrationBasis } from '../../storage/activation/insert.ts'
-import { asOneStep, isUniqueViolation } from '../../storage/database/database.ts'
+import { lockNewRegistrations } from '../../storage/activation/device-slot.ts'
+import { asOneStep, type Db, inTransaction, isPool, isUniqueViolation, type Tx } from '../../storage/database/database.ts'
 import { findRegistrationToCommit, type RegistrationToCommit } from '../../storage/activation/commit.ts'
 import type { ActivationState, CommitPhase } from '../../storage/database/schema.ts'
 import { countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
@@ -116,6 +117,8 @@ export async function createRegistration(
 
 type Basis = Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> & {
   readonly signingKey: NonNullable<RegistrationBasis['signingKey']>
+  /** No index keeps a second one out, and it is to be the only one. */
+  readonly isToBeAlone: boolean
 }
 
 /** What a registration is made from. A live registration that has run out is removed, another one is REGISTRATION_EXISTS. */
@@ -124,7 +127,8 @@ async function findBasis(parts: ActivationParts, named: NamedOwner, isFurther: b
   if (basis === undefined) return undefined
   const { applicationId, isProtocol3Admitted, signingKey } = basis
   if (!(isFurther && basis.isMultiDevice)) await makeRoom(parts, { applicationId, userId: named.userId }, basis)
-  if (signingKey !== undefined) return { applicationId, isProtocol3Admitted, signingKey }
+  const isToBeAlone = basis.isMultiDevice && !isFurther
+  if (signingKey !== undefined) return { applicationId, isProtocol3Admitted, signingKey, isToBeAlone }
   await findSigningMasterKeys(parts, applicationId, isProtocol3Admitted ? 'EC_P256' : 'EC_P384')
   return findBasis(parts, named, isFurther)
 }
@@ -147,7 +151,7 @@ async function makeRoom(
 async function createOn(
   parts: ActivationParts,
   userId: string,
-  { applicationId, isProtocol3Admitted, signingKey }: Basis,
+  { applicationId, isProtocol3Admitted, signingKey, isToBeAlone }: Basis,
   rules: RegistrationRules,
 ): Promise<CreatedRegistration | undefined> {
   const code = createActivationCode(parts.platform.randomBytes(10))
@@ -161,12 +165,26 @@ async function createOn(
   const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText: kept, ...rules })
   try {
     // Administration calls this within a transaction, which a violation would end.
-    await asOneStep(parts.db, insert)
+    await (isToBeAlone ? insertAlone(parts, { applicationId, userId }, insert) : asOneStep(parts.db, insert))
     return { activationId: created.activationId, activationQrCodeData: qrText }
   } catch (error) {
     if (isUniqueViolation(error)) return undefined
     throw error
   }
+}
+
+/** Throws REGISTRATION_EXISTS when the user has got a live one meanwhile, and REGISTRATION_CHANGE_REFUSED when it is several. */
+async function insertAlone(
+  parts: Pick<ActivationParts, 'db' | 'platform'>,
+  owner: Owner,
+  insert: (db: Db) => Promise<void>,
+): Promise<void> {
+  const within = async (tx: Tx): Promise<void> => {
+    await lockNewRegistrations(tx, owner)
+    if ((await readRegistration({ ...parts, db: tx }, owner)) !== undefined) throw new PawlError('REGISTRATION_EXISTS')
+    await asOneStep(tx, insert)
+  }
+  await (isPool(parts.db) ? inTransaction(parts.db, within) : within(parts.db))
 }
 
 /** Judges the OTP of a commit before a transaction begins; the judge remembers the result. Throws REGISTRATION_CHANGE_REFUSED as its commit. */

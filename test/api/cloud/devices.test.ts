@@ -210,6 +210,13 @@ test('a provider and the API of the reference make further phones, and an erasur
   expectError(await world.bank.readOperation(operation.id), 400, 'ERROR_OPERATION_NOT_FOUND')
 })
 
+test('a path that names a user makes no second registration, however many requests come at once', async () => {
+  const userId = world.newUser()
+  const replies = await Promise.all(Array.from({ length: 6 }, () => world.bank.register(userId)))
+  expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 400, 400, 400, 400, 400])
+  for (const reply of replies.filter(({ status }) => status === 400)) expectError(reply, 400, 'ERROR_REGISTRATION')
+})
+
 describe('the setting', () => {
   const settingOf = async (id: string) =>
     member(expectOk(await world.bank.call('GET', `/admin/applications/${id}`)).json, 'responseObject', 'isMultiDevice')
