@@ -984,6 +984,7 @@ const NOT_QUERIES = [
   'toOperation',
   'toLocked',
   'isForPhone',
+  'unclaimedOf',
 ]
 
 test('every storage function is among them', async () => {

@@ -10,6 +10,7 @@ import { insertAuditEvent } from '../../src/storage/audit/audit.ts'
 import { insertChain } from '../../src/storage/audit/chain.ts'
 import { findUnsealed, placeRows } from '../../src/storage/audit/rows.ts'
 import { inTransaction } from '../../src/storage/database/database.ts'
+import { member } from '../../phone/http.ts'
 import { sealAll } from '../helpers/audit.ts'
 import { expectRefused } from '../helpers/expectations.ts'
 import { type Holder, type OperationWorld, PAYMENT, startOperationWorld } from '../helpers/operation-world.ts'
@@ -213,4 +214,21 @@ test.each(["o'brien", 'Žofie "Ž" \\ %', '名前', 'x'.repeat(255)])('the name 
   expect(await findText(userId)).toEqual([])
   expect(await world.bank.register(userId)).toMatchObject({ status: 503 })
   expectOk(await world.bank.register(`${userId}2`.slice(-200)))
+})
+
+test('an operation for one phone that nobody has claimed is of the user of that phone', async () => {
+  const { userId, phone } = await world.holder()
+  const { activationId } = phone.state
+  const body = { template: await world.template(), parameters: PAYMENT, registrationId: activationId }
+  const created = expectOk(await world.bank.createDeviceOperation(body, { 'idempotency-key': `for ${activationId}` }))
+  const open = expectOk(await world.bank.createDeviceOperation({ ...body, registrationId: null }))
+  const id = String(member(created.json, 'operationId'))
+  const data = await exportUser(context, userId)
+  expect(data).toMatchObject({ operations: [{ operation_id: id, activation_id: activationId }] })
+  expect(JSON.stringify(data.webhookDeliveries)).toContain(id)
+  expect(await eraseUser(context, userId)).toMatchObject({ operations: 1 })
+  expect(await findText(id)).toEqual([])
+  for (const place of await findText(activationId)) expect(place).toMatch(/^audit_.*\.activation_id$/)
+  // What is for whoever claims it stays.
+  expect(await findText(String(member(open.json, 'operationId')))).not.toEqual([])
 })

@@ -378,6 +378,7 @@ const INSERT = NEW.define(
   returning application_id as "applicationId"`,
 )
 
+// The phone that is named stays until the end of the transaction: its user may be erased at the same time.
 const INSERT_UNCLAIMED = NEW.define(
   (given) => sql`
   with owned as (
@@ -385,6 +386,7 @@ const INSERT_UNCLAIMED = NEW.define(
     where i."activationId" is null or exists (
       select from activation a
       where a.activation_id = i."activationId" and a.application_id = p.application_id and ${isActiveAt(sql`i."createdAt"`)}
+      for key share of a
     )
   )${insertFrom(sql`owned`)}
   returning application_id as "applicationId"`,

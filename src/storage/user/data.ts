@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { isTold } from '../audit/erasure.ts'
 import type { Db } from '../database/database.ts'
-import { findPhones } from './erasure.ts'
+import { findPhones, unclaimedOf } from './erasure.ts'
 
 /** Columns by the names of the tables; times are Dates, counts of 8 bytes are text. */
 export type UserRow = Readonly<Record<string, unknown>>
@@ -28,7 +28,8 @@ export async function readUserRows(db: Db, userId: string): Promise<UserRows> {
   const read = async (query: RawBuilder<UserRow>): Promise<readonly UserRow[]> => (await query.execute(db)).rows
   // By application, because the indexes begin with it.
   const phones = sql`(select a.* from application p join activation a on a.application_id = p.application_id where a.user_id = ${userId})`
-  const decided = sql`(select o.* from application p join operation o on o.application_id = p.application_id where o.user_id = ${userId})`
+  const decided = sql`(select o.* from application p join operation o on o.application_id = p.application_id where o.user_id = ${userId}
+    union all select * from ${unclaimedOf(phones)} as o)`
   const ofPhones = (columns: string, table: string, order: string): Promise<readonly UserRow[]> =>
     read(sql`select ${sql.raw(columns)} from ${sql.table(table)} c where c.activation_id in (select activation_id from ${phones} a)
       order by ${sql.raw(order)}`)
@@ -50,6 +51,7 @@ export async function readUserRows(db: Db, userId: string): Promise<UserRows> {
       from activation_history where external_user_id = ${userId} order by activation_history_id`),
     webhookDeliveries: await read(sql`select delivery_id, webhook_id, object_id, payload, status, created_at, finished_at
       from webhook_delivery where activation_id in (select activation_id from ${phones} a) or payload::json ->> 'userId' = ${userId}
+        or payload::json ->> 'registrationId' in (select activation_id from ${phones} a)
       order by sequence`),
     audit: await read(sql`select occurred_at, application_id, activation_id, event_type, event_data
       from (

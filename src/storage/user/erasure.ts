@@ -24,6 +24,8 @@ export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string):
       select a.activation_id from application p join activation a on a.application_id = p.application_id where a.user_id = ${userId}
     ), decided as materialized (
       select o.operation_id from application p join operation o on o.application_id = p.application_id where o.user_id = ${userId}
+      union all
+      select o.operation_id from ${unclaimedOf(sql`phones`)} as o
     ), ${sql.join(CHILDREN.map((table) => deleteOf(table, 'activation_id', 'phones')))},
     ${deleteOf('operation_nonce', 'operation_id', 'decided')},
     ${deleteOf('idempotency_key', 'operation_id', 'decided')},
@@ -49,6 +51,12 @@ export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string):
   return erased
 }
 
+/** Operations that nobody has claimed, and that are for one of these phones alone: a table with the columns of `operation`. */
+export const unclaimedOf = (phones: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
+        select o.* from application p join operation o on o.application_id = p.application_id
+        where o.user_id is null and o.activation_id in (select activation_id from ${phones} a)
+      )`
+
 const deleteOf = (table: string, column: string, named: string): RawBuilder<unknown> =>
   sql`${sql.ref(`of_${table}`)} as (
       delete from ${sql.table(table)} c using ${sql.table(named)} n where c.${sql.ref(column)} = n.${sql.ref(column)} returning 1
@@ -71,7 +79,8 @@ export async function lockUser(tx: Tx, userId: string): Promise<readonly string[
     where a.user_id = ${userId} order by a.activation_id for update of a`.execute(tx)
   await sql`
     select from application p join operation o on o.application_id = p.application_id
-    where o.user_id = ${userId} order by o.operation_id for update of o`.execute(tx)
+    where o.user_id = ${userId} or o.user_id is null and o.activation_id = any(${rows.map(({ activationId }) => activationId)}::text[])
+    order by o.operation_id for update of o`.execute(tx)
   return rows.map(({ activationId }) => activationId)
 }
 
