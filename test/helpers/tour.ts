@@ -1,4 +1,5 @@
 // A walk through every endpoint in every version, right and wrong, that notes each secret of phones and bank on its way.
+import { generateKeyPairSync } from 'node:crypto'
 import { connect } from 'node:net'
 import type { Bank } from './bank.ts'
 import { basicAuthorization, createBank, readApplication, readQrCode } from './bank.ts'
@@ -34,6 +35,8 @@ export async function tour({ url, adminUser, adminPassword, secrets }: TourOptio
   for (const version of PHONE_VERSIONS) await visitDevice(bank, app, version, secrets)
   for (const algorithm of PHONE_ALGORITHMS) await tourV4({ admin, bank, application: APPLICATION, algorithm, secrets })
   await visitRegistrations(admin, app, secrets)
+  await visitLogins(admin, app, secrets)
+  await visitTransfer(admin, bank, app, secrets)
   await visitWrongPlaces(admin, app, secrets)
 }
 
@@ -181,6 +184,65 @@ async function visitRegistrations(admin: Bank, app: AppConfiguration, secrets: S
     if (userId === 'tour-otp') await phone.exchange(await phone.prepareUserInfo())
   }
   expectStatus(await admin.call('GET', registrations), 200)
+}
+
+/** OpenID providers that cannot be found, and what a phone brings of a login there; what is wrong stands in no answer and no log. */
+async function visitLogins(admin: Bank, app: AppConfiguration, secrets: Secrets): Promise<void> {
+  const providers = `/admin/applications/${APPLICATION}/oidc-providers`
+  const settings = { issuer: 'https://login.invalid', clientId: 'app', redirectUri: 'https://app.bank.example/oidc' }
+  const clientSecret = `secret of a client: ${b64(random(18))}`
+  const pem = String(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'pem', type: 'pkcs8' }))
+  secrets.addText('secret of a client', clientSecret)
+  secrets.addText('private key of a client', pem)
+  const keyed = { ...settings, clientAuthentication: 'private_key_jwt' }
+  expectStatus(await admin.call('PUT', `${providers}/web`, { ...settings, clientSecret }), 200)
+  expectStatus(await admin.call('PUT', `${providers}/keyed`, { ...keyed, privateKey: pem }), 200)
+  for (const wrong of [
+    { ...settings, clientSecret: [clientSecret] },
+    { ...settings, clientSecret: `${clientSecret}\n` },
+    { ...settings, privateKey: pem },
+    { ...keyed, clientSecret },
+    { ...keyed, privateKey: pem.replaceAll('\n', ' ') },
+    { ...settings, issuer: `https://app:${encodeURIComponent(clientSecret)}@login.invalid`, clientSecret },
+  ])
+    expectStatus(await admin.call('PUT', `${providers}/web`, wrong), 400)
+  expectStatus(await admin.call('GET', providers), 200)
+  const login = { code: b64(random(24)), nonce: b64(random(24)), codeVerifier: random(32).toString('hex') }
+  for (const [name, value] of Object.entries(login)) secrets.addText(`${name} of a login`, value)
+  for (const change of [{}, { codeVerifier: `${login.codeVerifier}!` }, { nonce: `${login.nonce}\n` }, { providerId: 'keyed' }]) {
+    const phone = createPhone({ url: admin.url, app, version: '3.3' })
+    const identityAttributes = { method: 'oidc', providerId: 'web', ...login, ...change }
+    expectStatus(await phone.send(await phone.prepareActivation('', { layer1: { type: 'DIRECT', identityAttributes } })), 400)
+  }
+}
+
+/** An app that hands over to another one, whose code waits in the database; OTPs that are none, and a wrong one. */
+async function visitTransfer(admin: Bank, bank: Bank, app: AppConfiguration, secrets: Secrets): Promise<void> {
+  const applicationId = 'tour-other'
+  const other = noteApplication(secrets, await admin.createApplication(applicationId))
+  const transfers = [{ targets: [applicationId], type: 'SPAWN' }]
+  expectStatus(await admin.call('PATCH', `/admin/applications/${APPLICATION}`, { transfers }), 200)
+  const phone = createPhone({ url: admin.url, app, version: '3.3' })
+  const userId = 'tour-transfer'
+  const { code } = readQrCode(expectStatus(await bank.register(userId), 200))
+  secrets.addText('activation code', code)
+  await phone.activate(code)
+  expectStatus(await bank.commit(userId), 200)
+  const otp = b64(random(18))
+  secrets.addText('OTP of both apps', otp)
+  const [path, resourceId] = ['/api/activation/code', '/api/activation/code']
+  const prepare = (requestObject: object) =>
+    phone.prepareSignedEncrypted({ path, resourceId, plaintext: Buffer.from(JSON.stringify({ requestObject })) })
+  expectStatus(await phone.send(await prepare({ applicationId, otp: `${otp}é` })), 400)
+  expectStatus(await phone.send(await prepare({ applicationId: 'none', otp })), 400)
+  const answer = await phone.exchange(await prepare({ applicationId, otp }))
+  const activationCode = String(member(answer, 'responseObject', 'activationCode'))
+  secrets.addText('activation code of the other app', activationCode)
+  const next = createPhone({ url: admin.url, app: other, version: '3.3' })
+  const wrong = `wrong-${b64(random(18))}`
+  secrets.addText('wrong OTP of both apps', wrong)
+  expectStatus(await next.send(await next.prepareActivation(activationCode, { layer2: { activationOtp: wrong } })), 400)
+  note(secrets, phone)
 }
 
 async function usePhone(phone: VirtualPhone, secrets: Secrets): Promise<void> {

@@ -69,8 +69,8 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
   test('a dump of the database holds none', async () => {
     const dump = await runNode(['bin/pawl.mjs', 'admin', 'dump'], env)
     expect(dump).toMatchObject({ code: 0, stderr: '' })
-    // Four of each version, those of protocol 4.0, and two with an OTP of the bank.
-    const activations = 4 * PHONE_VERSIONS.length + ACTIVATIONS_OF_TOUR_V4 * PHONE_ALGORITHMS.length + 2
+    // Four of each version, those of protocol 4.0, two with an OTP of the bank, and one that asks for another one.
+    const activations = 4 * PHONE_VERSIONS.length + ACTIVATIONS_OF_TOUR_V4 * PHONE_ALGORITHMS.length + 4
     expect(dump.stdout).toContain(`.activation, ${activations} rows\n`)
     expect(dump.stdout).toContain(`.activation_upgrade, ${PHONE_ALGORITHMS.length} rows\n`)
     expect(search('the dump', Buffer.from(dump.stdout))).toEqual([])
@@ -156,13 +156,14 @@ async function collectStored(installation: Installation, env: Environment, secre
   try {
     for (const { table, column, key, sealedFor = table, bound } of SEALED) {
       const owner = bound === undefined ? sql`` : sql` join activation o on o.activation_id = t.activation_id`
-      const { rows } = await sql<{ row: string; sealed: Buffer; bound: string[] | null }>`
-        select ${sql.ref(`t.${key}`)} as row, ${sql.ref(`t.${column}`)} as sealed,
+      const { rows } = await sql<{ keys: string[]; sealed: Buffer; bound: string[] | null }>`
+        select array[${sql.raw(key)}] as keys, ${sql.ref(`t.${column}`)} as sealed,
           array_remove(array[${sql.raw(bound ?? 'null')}], null) as bound
         from ${sql.table(table)} t${owner} where ${sql.ref(`t.${column}`)} is not null`.execute(db)
       expect(rows.length, `${table}.${column}`).toBeGreaterThan(0)
-      for (const { row, sealed, bound: texts } of rows) {
-        const place = { table: sealedFor, column, row }
+      for (const { keys, sealed, bound: texts } of rows) {
+        const [one = ''] = keys
+        const place = { table: sealedFor, column, row: keys.length === 1 ? one : JSON.stringify(keys) }
         const plaintext = recordKeys.open(bound === undefined || texts === null ? place : { ...place, bound: texts }, sealed)
         secrets.addBytes(`${table}.${column}`, plaintext)
         const parts = column.endsWith('private_key') ? readPrivateKeys(plaintext) : []
@@ -180,24 +181,25 @@ async function collectStored(installation: Installation, env: Environment, secre
 const OWNER = 'o.application_id, o.user_id'
 const WAITING = `${OWNER}, case when o.master_secret is null then encode(o.activation_code_hash, 'hex') end`
 
-/** `bound`: what a value is bound to besides its row. */
+/** `key`: the primary key, with commas; `bound`: what a value is bound to besides its row. */
 const SEALED: readonly { table: string; column: string; key: string; sealedFor?: string; bound?: string }[] = [
-  { table: 'wrapped_key', column: 'wrapped_key', key: 'purpose' },
-  { table: 'application_version', column: 'application_secret', key: 'application_key' },
-  { table: 'master_key_pair', column: 'private_key', key: 'master_key_pair_id' },
-  { table: 'activation', column: 'activation_qr_code', key: 'activation_id', bound: OWNER },
-  { table: 'activation', column: 'server_private_key', key: 'activation_id', bound: WAITING },
-  { table: 'activation', column: 'master_secret', key: 'activation_id', bound: OWNER },
-  { table: 'activation', column: 'ctr_data', key: 'activation_id' },
+  { table: 'wrapped_key', column: 'wrapped_key', key: 't.purpose' },
+  { table: 'application_version', column: 'application_secret', key: 't.application_key' },
+  { table: 'master_key_pair', column: 'private_key', key: 't.master_key_pair_id' },
+  { table: 'activation', column: 'activation_qr_code', key: 't.activation_id', bound: OWNER },
+  { table: 'activation', column: 'server_private_key', key: 't.activation_id', bound: WAITING },
+  { table: 'activation', column: 'master_secret', key: 't.activation_id', bound: OWNER },
+  { table: 'activation', column: 'ctr_data', key: 't.activation_id' },
   // They move to `activation` as they are.
-  { table: 'activation_upgrade', column: 'server_private_key', key: 'activation_id', sealedFor: 'activation', bound: OWNER },
-  { table: 'activation_upgrade', column: 'master_secret', key: 'activation_id', sealedFor: 'activation', bound: OWNER },
-  { table: 'activation_upgrade', column: 'ctr_data', key: 'activation_id', sealedFor: 'activation' },
-  { table: 'token', column: 'token_secret', key: 'token_id', bound: `${OWNER}, t.activation_id, t.factors` },
-  { table: 'temporary_key', column: 'private_key', key: 'temporary_key_id' },
-  { table: 'webhook', column: 'secret', key: 'webhook_id' },
-  { table: 'webhook', column: 'previous_secret', key: 'webhook_id' },
-  { table: 'webhook', column: 'basic_credentials', key: 'webhook_id' },
+  { table: 'activation_upgrade', column: 'server_private_key', key: 't.activation_id', sealedFor: 'activation', bound: OWNER },
+  { table: 'activation_upgrade', column: 'master_secret', key: 't.activation_id', sealedFor: 'activation', bound: OWNER },
+  { table: 'activation_upgrade', column: 'ctr_data', key: 't.activation_id', sealedFor: 'activation' },
+  { table: 'token', column: 'token_secret', key: 't.token_id', bound: `${OWNER}, t.activation_id, t.factors` },
+  { table: 'temporary_key', column: 'private_key', key: 't.temporary_key_id' },
+  { table: 'webhook', column: 'secret', key: 't.webhook_id' },
+  { table: 'webhook', column: 'previous_secret', key: 't.webhook_id' },
+  { table: 'webhook', column: 'basic_credentials', key: 't.webhook_id' },
+  { table: 'oidc_provider', column: 'credentials', key: 't.application_id, t.provider_id' },
 ]
 
 /** The scalar of an elliptic curve key in PKCS#8, after the seed of an ML-DSA key where there is one; 32 bytes are a secret themselves. */
