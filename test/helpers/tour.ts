@@ -191,7 +191,8 @@ async function visitLogins(admin: Bank, app: AppConfiguration, secrets: Secrets)
   const providers = `/admin/applications/${APPLICATION}/oidc-providers`
   const settings = { issuer: 'https://login.invalid', clientId: 'app', redirectUri: 'https://app.bank.example/oidc' }
   const clientSecret = `secret of a client: ${b64(random(18))}`
-  const pem = String(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'pem', type: 'pkcs8' }))
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const pem = privateKey.export({ format: 'pem', type: 'pkcs8' })
   secrets.addText('secret of a client', clientSecret)
   secrets.addText('private key of a client', pem)
   const keyed = { ...settings, clientAuthentication: 'private_key_jwt' }

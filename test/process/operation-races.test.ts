@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expireOperations } from '../../src/storage/operation/transitions.ts'
 import { serverUrl } from '../helpers/app.ts'
 import type { Bank } from '../helpers/bank.ts'
+import { addDevice, setMultiDevice } from '../helpers/devices.ts'
 import { errorCode, readCounters, STATE } from '../helpers/expectations.ts'
 import type { HttpReply, HttpRequest } from '../../phone/http.ts'
 import { member, send } from '../../phone/http.ts'
@@ -161,7 +162,6 @@ function operationRaces({ servers, rounds }: { servers: number; rounds: number }
     }
   })
 
-  // Where a user may have several devices at once, those of one user are to decide one operation here: one decision.
   test('of several phones that decide an operation for one device only that one does, once', async () => {
     for (let round = 0; round < 4; round++) {
       const [holder, ...others] = await Promise.all(Array.from({ length: 4 }, () => world.holder()))
@@ -183,6 +183,46 @@ function operationRaces({ servers, rounds }: { servers: number; rounds: number }
       expect({ status, failureCount }).toEqual({ status: ofOwn[0]?.status === 200 ? 'APPROVED' : 'REJECTED', failureCount: 0 })
       expect(additionalData).toMatchObject({ activationId: holder.phone.state.activationId })
       expect(await world.audit(id)).toHaveLength(1)
+    }
+  })
+
+  test('of phones of one user that decide an operation at once one does, and none disturbs another', async () => {
+    expectOk(await setMultiDevice(world.bank, world.applicationId, true))
+    for (let round = 0; round < 4; round++) {
+      const userId = world.newUser()
+      const devices = [await addDevice(world, userId), await addDevice(world, userId), await addDevice(world, userId)]
+      const created = await bankAt(world, round).createDeviceOperation({ userId, template: 'login' })
+      const id = String(member(expectOk(created).json, 'operationId'))
+      const rejects = devices.map((_, i) => (i + round) % 3 === 0)
+      const decisions = devices.map(({ phone }, i) =>
+        rejects[i] ? phone.prepareReject(id) : phone.prepareAuthorize({ id, data: 'A2' }),
+      )
+      const replies = await flood(world, decisions)
+      expect(tally(replies)).toEqual({ OK: 1, OPERATION_ALREADY_FINISHED: 2 })
+      const winner = replies.findIndex(({ status }) => status === 200)
+      const { status, failureCount, additionalData } = await world.stored(id)
+      expect({ status, failureCount }).toEqual({ status: rejects[winner] ? 'REJECTED' : 'APPROVED', failureCount: 0 })
+      expect(additionalData).toMatchObject({ activationId: devices[winner]?.id })
+      expect(await world.audit(id)).toHaveLength(1)
+      for (const { phone } of devices) expect(await readCounters(phone)).toMatchObject({ state: STATE.ACTIVE, failedAttempts: 0 })
+    }
+  })
+
+  test('of phones of one user that decide an operation for one of them only that one does', async () => {
+    expectOk(await setMultiDevice(world.bank, world.applicationId, true))
+    for (let round = 0; round < 4; round++) {
+      const userId = world.newUser()
+      const [own, ...others] = [await addDevice(world, userId), await addDevice(world, userId), await addDevice(world, userId)]
+      const body = { userId, template: 'login', registrationId: own.id }
+      const id = String(member(expectOk(await bankAt(world, round).createDeviceOperation(body)).json, 'operationId'))
+      const replies = await flood(world, [
+        ...others.map(({ phone }, i) => (i === 0 ? phone.prepareReject(id) : phone.prepareAuthorize({ id, data: 'A2' }))),
+        own.phone.prepareAuthorize({ id, data: 'A2' }),
+      ])
+      expect(replies.map(({ status }) => status)).toEqual([400, 400, 200])
+      expect(tally(replies)).toEqual({ OK: 1, INVALID_OPERATION: 2 })
+      expect(await world.stored(id)).toMatchObject({ status: 'APPROVED', additionalData: { activationId: own.id } })
+      expect(await world.audit(id)).toEqual(['operation_approved'])
     }
   })
 

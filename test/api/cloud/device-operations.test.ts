@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { HttpReply } from '../../../phone/http.ts'
 import { member } from '../../../phone/http.ts'
 import type { Bank } from '../../helpers/bank.ts'
+import { addDevice, bindDevice, setMultiDevice } from '../../helpers/devices.ts'
 import { expectError, HOUR, MINUTE, SECOND } from '../../helpers/expectations.ts'
 import { type Holder, type OperationWorld, PAYMENT, PAYMENT_DATA, startOperationWorld } from '../../helpers/operation-world.ts'
 import { openPhonesV4 } from '../../helpers/world-v4.ts'
@@ -186,6 +187,57 @@ describe('POST /v2/operations', () => {
     expect(expectOk(await read(late)).json).toMatchObject({ status: 'PENDING' })
     await world.advance(30 * MINUTE)
     expect(expectOk(await read(late)).json).toMatchObject({ status: 'EXPIRED' })
+  })
+})
+
+describe('of two live phones of one user', () => {
+  test('each is named alone, whatever the other one is, and the log has its creation for the one that is named', async () => {
+    expectOk(await setMultiDevice(world.bank, world.applicationId, true))
+    const userId = world.newUser()
+    const [one, two] = [await addDevice(world, userId), await addDevice(world, userId)]
+    const stranger = await addDevice(world, world.newUser())
+    const idsOf = async (rows: Promise<{ activation_id: string }[]>) => (await rows).map((row) => row.activation_id)
+    for (const { id: registrationId } of [one, two]) {
+      const reply = expectOk(await create({ userId, registrationId }))
+      expect(reply.json).toMatchObject({ userId, registrationId })
+      const rows = world.db.selectFrom('audit_trail').select('activation_id')
+      const named = rows.where('event_data', 'like', `%${operationIdOf(reply)}%`).execute() as Promise<
+        { activation_id: string }[]
+      >
+      expect(await idsOf(named)).toEqual([registrationId])
+      expectOk(await world.bank.cancelOperation(operationIdOf(reply)))
+      const after = rows.where('event_data', 'like', `%${operationIdOf(reply)}%`).execute() as Promise<
+        { activation_id: string }[]
+      >
+      expect(await idsOf(after)).toEqual([registrationId, registrationId])
+    }
+    expectError(await create({ userId, registrationId: stranger.id }), 400, 'ERROR_REGISTRATION_NOT_FOUND')
+    // Who is BLOCKED, PENDING_COMMIT or REMOVED is not asked, though a sibling could be.
+    expectOk(await world.bank.call('PUT', `/v2/registrations/${one.id}`, { change: 'BLOCK' }))
+    const waiting = await bindDevice(world, userId)
+    for (const registrationId of [one.id, waiting.id])
+      for (const user of [userId, null])
+        expectError(await create({ userId: user, registrationId }), 400, 'ERROR_REGISTRATION_NOT_FOUND')
+    expectOk(await create({ userId, registrationId: two.id }))
+    expectOk(await create({ userId }))
+  })
+
+  test('an offline code for the one is never the other’s, named or not', async () => {
+    expectOk(await setMultiDevice(world.bank, world.applicationId, true))
+    const userId = world.newUser()
+    const [one, two] = [await addDevice(world, userId), await addDevice(world, userId)]
+    const id = operationIdOf(await create({ userId, registrationId: one.id }))
+    const qrOf = (registrationId: string) =>
+      world.bank.call('GET', `/operations/offline/qr?operationId=${id}${registrationId && `&registrationId=${registrationId}`}`)
+    expectError(await qrOf(two.id), 400, 'ERROR_REGISTRATION_NOT_FOUND')
+    const qr = one.phone.scanOperation(String(member(expectOk(await qrOf('')).json, 'operationQrCodeData')))
+    const type = (otp: string, registrationId?: string) =>
+      world.bank.call('POST', '/operations/offline/otp', { operationId: id, nonce: qr.nonce, otp, registrationId })
+    const otp = one.phone.computeOtp(qr)
+    expectError(await type(otp, two.id), 400, 'ERROR_REGISTRATION_NOT_FOUND')
+    expect(await world.stored(id)).toMatchObject({ status: 'PENDING', failureCount: 0 })
+    expectOk(await type(otp))
+    expect(await world.stored(id)).toMatchObject({ status: 'APPROVED', additionalData: { activationId: one.id } })
   })
 })
 

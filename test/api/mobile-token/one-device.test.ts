@@ -6,8 +6,10 @@ import { member } from '../../../phone/http.ts'
 import { random } from '../../../phone/v3/crypto.ts'
 import type { PhoneV4, PhonesV4 } from '../../helpers/world-v4.ts'
 import { openPhonesV4 } from '../../helpers/world-v4.ts'
+import { readQrCode } from '../../helpers/bank.ts'
 import { errorCode, expectError, readCounters } from '../../helpers/expectations.ts'
 import { type Holder, type OperationWorld, PAYMENT, PAYMENT_DATA, startOperationWorld } from '../../helpers/operation-world.ts'
+import { addDevice, createFurther, setMultiDevice } from '../../helpers/devices.ts'
 import { PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
 import { expectOk } from '../../helpers/world.ts'
 
@@ -131,7 +133,6 @@ test('a phone of 4.0 that an operation is for approves or rejects it', async () 
   expect(await world.stored(second)).toMatchObject({ status: 'REJECTED' })
 })
 
-// Where a user may have two devices at once, these two are to live side by side.
 test.each(PHONE_VERSIONS)('the next device of the same user, of %s, knows nothing of it', async (version) => {
   const old = await world.holder(version)
   const { userId } = old
@@ -149,6 +150,72 @@ test.each(PHONE_VERSIONS)('the next device of the same user, of %s, knows nothin
   // Nor does the old one decide it any more.
   expectError(await asksOf(old).authorize(id), 401, 'POWERAUTH_AUTH_FAIL')
   expectOk(await next.authorize(open))
+})
+
+describe('of two live phones of one user', () => {
+  /** One of 3.2 and one of 4.0, in an application that allows it. */
+  async function siblings() {
+    expectOk(await setMultiDevice(world.bank, world.applicationId, true))
+    const userId = world.newUser()
+    const old = await addDevice(world, userId)
+    const reply = expectOk(await createFurther(world.bank, userId))
+    const next = phonesV4.newPhone('EC_P384')
+    await next.activate(readQrCode(reply).code)
+    const id = String(member(reply.json, 'registrationId'))
+    expectOk(await world.bank.call('POST', `/v2/registrations/${id}/commit`, {}))
+    await next.exchange(next.prepareConfirm(true))
+    return { userId, old: { id: old.id, asks: asksOf(old), phone: old.phone }, next: { id, asks: await asksOfV4(next) } }
+  }
+
+  test.each(['old', 'next'] as const)('the %s one alone is shown what is for it, and decides it', async (name) => {
+    const { userId, ...both } = await siblings()
+    const [own, other] = name === 'old' ? [both.old, both.next] : [both.next, both.old]
+    const id = await create({ userId, registrationId: own.id })
+    const open = await create({ userId })
+    await expectUnknown(other.asks, id)
+    expect(await own.asks.list()).toEqual([open, id])
+    expect(await other.asks.list()).toEqual([open])
+    expectOk(await own.asks.authorize(id))
+    expect(await other.asks.history()).toEqual([open])
+    expectOk(await other.asks.reject(open))
+    expect(await world.stored(open)).toMatchObject({ status: 'REJECTED', additionalData: { activationId: other.id } })
+    expectError(await own.asks.authorize(open), 400, 'OPERATION_ALREADY_FINISHED')
+  })
+
+  test('one claims for both what nobody has claimed, and for itself what is for it', async () => {
+    const { old, next } = await siblings()
+    const [open, id] = [await create({}), await create({ registrationId: next.id })]
+    await expectUnknown(old.asks, id)
+    expectOk(await old.asks.claim(open))
+    expectOk(await next.asks.claim(open))
+    expectOk(await next.asks.claim(id))
+    await expectUnknown(old.asks, id)
+    expect(await next.asks.list()).toEqual([id, open])
+    expectOk(await next.asks.authorize(open))
+  })
+
+  test('one that is blocked or removed leaves what is for it, and the other one cannot take it', async () => {
+    const { userId, old, next } = await siblings()
+    const id = await create({ userId, registrationId: old.id })
+    for (const change of ['BLOCK', 'REMOVE']) {
+      expectOk(await world.bank.call('PUT', `/v2/registrations/${old.id}`, { change }))
+      await expectUnknown(next.asks, id)
+      expectError(await old.asks.authorize(id), 401, 'POWERAUTH_AUTH_FAIL')
+      const refused = await world.bank.createDeviceOperation({ userId, template, parameters: PAYMENT, registrationId: old.id })
+      expectError(refused, 400, 'ERROR_REGISTRATION_NOT_FOUND')
+    }
+    expect(await world.stored(id)).toMatchObject({ status: 'PENDING', failureCount: 0 })
+    expectOk(await world.bank.cancelOperation(id))
+  })
+
+  test('a flag of one does not help the other', async () => {
+    const { userId, old, next } = await siblings()
+    expectOk(await world.bank.call('PUT', `/v2/registrations/${old.id}/flags`, { flags: ['VIP'] }))
+    const id = await create({ userId, applicationFlag: 'VIP' })
+    expectError(await next.asks.authorize(id), 400, 'OPERATION_REQUIRES_ACTIVATION_FLAG')
+    expect(await world.stored(id)).toMatchObject({ status: 'PENDING', failureCount: 0 })
+    expectOk(await old.asks.authorize(id))
+  })
 })
 
 test('a phone of another application does not know it, nor one without a user', async () => {
