@@ -208,7 +208,7 @@ async function visitLogins(admin: Bank, app: AppConfiguration, secrets: Secrets)
   ])
     expectStatus(await admin.call('PUT', `${providers}/web`, wrong), 400)
   expectStatus(await admin.call('GET', providers), 200)
-  const login = { code: b64(random(24)), nonce: b64(random(24)), codeVerifier: random(32).toString('hex') }
+  const login = { code: b64(random(24)), nonce: b64(random(24)), codeVerifier: Buffer.from(random(32)).toString('hex') }
   for (const [name, value] of Object.entries(login)) secrets.addText(`${name} of a login`, value)
   for (const change of [{}, { codeVerifier: `${login.codeVerifier}!` }, { nonce: `${login.nonce}\n` }, { providerId: 'keyed' }]) {
     const phone = createPhone({ url: admin.url, app, version: '3.3' })

@@ -57,6 +57,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
     const log = lines.filter((line) => !isShown(line)).join('\n')
     // Refusals were logged, at the level where most is said.
     expect(log).toContain('authentication failed')
+    for (const providerId of ['web', 'keyed']) expect(log).toContain(`OpenID provider ${providerId}: `)
     expect(search('the log', Buffer.from(log))).toEqual([])
     const startText = search('the start text', Buffer.from(lines.filter(isShown).join('\n')))
     const ofAdministrator = ['password', 'credential'].map(
