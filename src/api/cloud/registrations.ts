@@ -170,8 +170,8 @@ export const furtherRead = cloudEndpoint({
   operationId: 'readRegistrationOfSeveral',
   summary: 'State and device of one registration',
   description:
-    'A registration that is REMOVED is read as well. The content of the QR code is there while it is CREATED, and not for a caller who may only ' +
-    'read; the fingerprint from the key exchange on.',
+    'A registration that is REMOVED is read as well. The content of the QR code is there while it is CREATED, unless an app of the bank asked ' +
+    'for its code, and not for a caller who may only read; the fingerprint from the key exchange on.',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: READERS,
   params: OfId,
@@ -193,9 +193,10 @@ export const furtherRead = cloudEndpoint({
     const mayBind = row.state === 'CREATED' && caller.role !== 'read-only'
     const owner = { applicationId, userId: row.userId, activationId: row.activationId }
     const waiting = mayBind ? await readRegistration(parts, owner) : undefined
+    const activationQrCodeData = waiting === undefined ? '' : openQrText(parts, owner, waiting)
     return {
       ...toRegistration(row),
-      ...(waiting && { activationQrCodeData: openQrText(parts, owner, waiting) }),
+      ...(activationQrCodeData !== '' && { activationQrCodeData }),
       ...(row.activationFingerprint !== null && { activationFingerprint: row.activationFingerprint }),
       ...(row.extras !== null && { extras: row.extras }),
       ...(row.externalId !== null && { externalId: row.externalId }),

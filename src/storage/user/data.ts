@@ -49,7 +49,7 @@ export async function readUserRows(db: Db, userId: string): Promise<UserRows> {
       from inbox_message where user_id = ${userId} order by created_at, message_id`),
     actedFor: await read(sql`select activation_id, from_state, to_state, reason, occurred_at
       from activation_history where external_user_id = ${userId} order by activation_history_id`),
-    webhookDeliveries: await read(sql`select delivery_id, webhook_id, object_id, payload, status, created_at, finished_at
+    webhookDeliveries: await read(sql`select delivery_id, webhook_id, object_id, activation_id, payload, status, created_at, finished_at
       from webhook_delivery where activation_id in (select activation_id from ${phones} a) or payload::json ->> 'userId' = ${userId}
         or payload::json ->> 'registrationId' in (select activation_id from ${phones} a)
       order by sequence`),
@@ -80,7 +80,7 @@ export async function findAllUserClaims(
 const ACTIVATION_COLUMNS = `a.activation_id, a.application_id, a.state, a.protocol_version, a.highest_version, a.algorithm, a.name, a.platform,
   a.device_info, a.extras, a.external_id, a.flags, a.activation_fingerprint, a.failed_attempts, a.max_failed_attempts, a.blocked_reason,
   a.block_expires_at, a.commit_phase, a.is_confirmation_pending, a.is_biometry_enabled, a.created_at, a.expires_at, a.last_used_at,
-  a.parent_activation_id`
+  a.parent_activation_id, a.replaces_parent`
 const OPERATION_COLUMNS = `o.operation_id, o.application_id, o.external_id, o.template_name, o.operation_type, o.language, o.parameters, o.data,
   o.status, o.status_reason, o.signature_types, o.failure_count, o.max_failure_count, o.risk_flags, o.activation_flag, o.activation_id,
   o.additional_data, o.created_at, o.expires_at, o.finalized_at`

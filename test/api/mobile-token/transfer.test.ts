@@ -246,6 +246,17 @@ test('the signature is of P-384 where the target admits no protocol 3, and the b
   expect(row.otp_hash).toHaveLength(48)
 })
 
+test('the bank of the target reads the registration without a code', async () => {
+  const { phone, userId } = await world.activePhone('3.3')
+  const { activationId } = await askForCode(phone)
+  const user = { username: 'wallet-bank', role: 'integration', application: WALLET, password: 'of the bank of the wallet' }
+  expectOk(await world.bank.call('POST', '/admin/users', user))
+  const bank = world.bank.as(`${user.username}:${user.password}`)
+  const read = expectOk(await bank.call('GET', `/v2/registrations/${activationId}`)).json
+  expect(read).toMatchObject({ userId, state: 'CREATED', isOtpDemanded: true })
+  expect(read).not.toHaveProperty('activationQrCodeData')
+})
+
 test('a parent whose temporary block is over hands over, with the end of its block in the history', async () => {
   const short = await startServerWithWorld({ env: { PAWL_TEMPORARY_BLOCK_SECONDS: '60' } })
   try {
