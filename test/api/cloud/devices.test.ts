@@ -253,6 +253,8 @@ describe('the setting', () => {
     const refused = await off()
     expectError(refused, 400, 'ERROR_ADMIN')
     expect(violated(refused)).toBe('isMultiDevice')
+    expect(refused.text).toContain(userId)
+    expect(world.log()).not.toContain(userId)
     expect(await settingOf(id)).toBe(true)
     expectOk(await bank.call('DELETE', `/v2/registrations/${first}`))
     expectOk(await off())
