@@ -114,6 +114,11 @@ function actsOfBank({ userId, phone }: Holder, other: Holder): Record<string, Ac
   const texts = () => ({ userId, type: 'text', subject: userId, summary: userId, body: `${userId} ${(made += 1)}` })
   return {
     operation: (url) => at(url).createOperation({ userId, template, parameters: PAYMENT, externalId: `of ${userId}` }),
+    // Of nobody yet, and for the user's phone alone.
+    'for a phone': (url) => {
+      const body = { template, parameters: PAYMENT, registrationId: phone.state.activationId, externalId: `of ${userId}` }
+      return at(url).createDeviceOperation(body)
+    },
     repeatable: (url) =>
       at(url).createOperation({ userId, template, parameters: PAYMENT }, { 'idempotency-key': `${userId} ${(made += 1)}` }),
     message: (url) => at(url).call('POST', '/inbox/messages', texts()),
@@ -166,7 +171,7 @@ describe('while others write', () => {
       const holder = await world.holder()
       const other = await world.holder()
       const writers = startWriters({ ...actsOfBank(holder, other), phone: actOfPhone(holder) })
-      await writers.areAtWork('operation', 'repeatable', 'message', 'claims', 'acting', 'phone')
+      await writers.areAtWork('operation', 'for a phone', 'repeatable', 'message', 'claims', 'acting', 'phone')
       await eraseUser(context, holder.userId, 30_000)
       const seen = await writers.stop()
       for (const statuses of seen.values()) expect(statuses).not.toContain(500)
@@ -224,6 +229,37 @@ test('who has the name afterwards is somebody else, from the first moment on', a
 
 // The embedded database has one connection, so nobody else is in a transaction there.
 describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
+  /** An operation that tells of a user, made within the transaction. */
+  const createOperation = async (tx: Tx, text: string, of: { readonly userId?: string; readonly activationId?: string }) => {
+    const { template_revision_id: templateRevisionId } = await tx
+      .selectFrom('template')
+      .select('template_revision_id')
+      .where('template_name', '=', template)
+      .executeTakeFirstOrThrow()
+    const operation = {
+      operationId: `o-${text}`,
+      applicationId: null,
+      userId: null,
+      externalId: text,
+      templateRevisionId,
+      templateName: template,
+      operationType: 'login',
+      language: 'en',
+      parameters: { of: text },
+      data: 'A1',
+      signatureTypes: ['possession'],
+      maxFailureCount: 5,
+      riskFlags: '',
+      activationFlag: null,
+      activationId: null,
+      proximitySeed: null,
+      createdAt: new Date(),
+      expiresAt: new Date(Date.now() + 300_000),
+      ...of,
+    }
+    expect(await insertOperation(tx, operation, { eventType: 'operation_created', eventData: '{}' })).toBe(world.applicationId)
+  }
+
   /** What a process has begun before the erasure and commits after its end. */
   const WRITES: Record<string, (tx: Tx, holder: Holder, other: Holder) => Promise<unknown>> = {
     message: (tx, { userId }) =>
@@ -240,34 +276,7 @@ describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
       }),
     claims: (tx, { userId }) =>
       storeUserClaims(tx, { applicationId: world.applicationId, userId, claims: Buffer.from(userId), at: new Date() }),
-    operation: async (tx, { userId }) => {
-      const { template_revision_id: templateRevisionId } = await tx
-        .selectFrom('template')
-        .select('template_revision_id')
-        .where('template_name', '=', template)
-        .executeTakeFirstOrThrow()
-      const operation = {
-        operationId: `o-${userId}`,
-        applicationId: null,
-        userId,
-        externalId: userId,
-        templateRevisionId,
-        templateName: template,
-        operationType: 'login',
-        language: 'en',
-        parameters: { of: userId },
-        data: 'A1',
-        signatureTypes: ['possession'],
-        maxFailureCount: 5,
-        riskFlags: '',
-        activationFlag: null,
-        activationId: null,
-        proximitySeed: null,
-        createdAt: new Date(),
-        expiresAt: new Date(Date.now() + 300_000),
-      }
-      expect(await insertOperation(tx, operation, { eventType: 'operation_created', eventData: '{}' })).toBe(world.applicationId)
-    },
+    operation: (tx, { userId }) => createOperation(tx, userId, { userId }),
     claim: async (tx, { userId, phone }, other) => {
       const { id } = await world.operation(other.userId)
       await world.unclaim(id)
@@ -336,6 +345,8 @@ describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
         undefined,
       )
     },
+    'an operation for the phone that nobody has claimed': (tx, { userId, phone }) =>
+      createOperation(tx, userId, { activationId: phone.state.activationId }),
     'an approval with its audit row': async (tx, { userId }, audit) => {
       const { id } = await world.operation(userId)
       const end = { operationId: id, to: 'APPROVED', statusReason: userId, additionalData: null, at: new Date() } as const
