@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createRegistration } from '../../src/domain/activation/registration.ts'
 import { switchMultiDevice } from '../../src/domain/application/multi-device.ts'
 import { inTransaction } from '../../src/storage/database/database.ts'
-import type { HttpReply } from '../../phone/http.ts'
+import { type HttpReply, member } from '../../phone/http.ts'
 import { COUNT_WAITING, serverUrl } from '../helpers/app.ts'
 import { createFurther, setMultiDevice } from '../helpers/devices.ts'
 import { expectError } from '../helpers/expectations.ts'
@@ -126,6 +126,28 @@ test.skipIf(serverUrl() === undefined)('a phone that is being bound waits for th
   if (reply === undefined) throw new TypeError('no answer')
   expectError(reply, 400, 'ERROR_REGISTRATION')
   expect(await settled(userId)).toEqual([''])
+  expect(await spoiled()).toEqual([])
+})
+
+test.skipIf(serverUrl() === undefined)('thousands of phones lose their slots, though one is removed at that moment', async () => {
+  await clear()
+  expectOk(await switchTo(true))
+  const id = String(member(expectOk(await createFurther(world.bank, world.newUser())).json, 'registrationId'))
+  await sql`
+    insert into activation select (jsonb_populate_record(a, jsonb_build_object('activation_id', g.id, 'user_id', g.id, 'device_slot', g.id,
+      'activation_code_hash', '\\x' || md5(g.id)))).*
+    from activation a cross join (select gen_random_uuid()::text as id from generate_series(1, 6000)) g
+    where a.activation_id = ${id}`.execute(world.db)
+  let switching: Promise<HttpReply> | undefined
+  await inTransaction(pool(), async (tx) => {
+    await sql`
+      update activation set state = 'REMOVED' where activation_id = (
+        select min(activation_id) from activation where state <> 'REMOVED' and application_id = ${world.applicationId}
+      )`.execute(tx)
+    switching = switchTo(false)
+    await untilWaiting()
+  })
+  expectOk((await switching) as HttpReply)
   expect(await spoiled()).toEqual([])
 })
 

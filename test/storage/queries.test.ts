@@ -298,7 +298,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     lockMultiDevice: (_db, tx) => activationDeviceSlot.lockMultiDevice(tx, 'a').catch(ignoreNoRow),
     findUserOfSeveral: (db) => activationDeviceSlot.findUserOfSeveral(db, 'a'),
     setMultiDevice: (_db, tx) => activationDeviceSlot.setMultiDevice(tx, 'a', true),
-    emptySlots: (_db, tx) => activationDeviceSlot.emptySlots(tx, 'a', 5),
+    emptySlots: (_db, tx) => activationDeviceSlot.emptySlots(tx, 'a', '', 5),
     lockNewRegistrations: (_db, tx) => activationDeviceSlot.lockNewRegistrations(tx, { applicationId: 'a', userId: 'u' }),
   },
   'activation/device-keys': {

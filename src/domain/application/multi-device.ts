@@ -14,21 +14,17 @@ export async function switchMultiDevice(tx: Tx, applicationId: string, isMultiDe
   await setMultiDevice(tx, applicationId, isMultiDevice)
   // The phone that a user has keeps its empty slot: there is one of these at the most.
   if (isMultiDevice) return
-  await allOf((limit) => removeExpiredActivations(tx, at, limit))
+  while ((await removeExpiredActivations(tx, at, ROWS)) === ROWS);
   const userId = await findUserOfSeveral(tx, applicationId)
   if (userId !== undefined) throw refusal(`user ${userId} has several`)
   try {
-    await allOf((limit) => emptySlots(tx, applicationId, limit))
+    // No statement takes long, and none looks again at what is done.
+    for (let last: string | undefined = ''; last !== undefined; ) last = await emptySlots(tx, applicationId, last, ROWS)
   } catch (error) {
     // A phone that was bound while there was to be one at the most.
     if (isUniqueViolation(error, 'activation_live')) throw refusal('a user has got a second one just now')
     throw error
   }
-}
-
-/** Takes rows until there are no more: no statement takes long. */
-async function allOf(take: (limit: number) => Promise<number>): Promise<void> {
-  while ((await take(ROWS)) === ROWS);
 }
 
 function refusal(why: string): PawlError {

@@ -42,19 +42,20 @@ export async function setMultiDevice(tx: Tx, applicationId: string, isMultiDevic
 }
 
 /**
- * Empties the slots of up to `limit` live activations, and says of how many. Throws a unique violation when a user has got a second live one
- * meanwhile.
+ * Empties the slots of up to `limit` live activations with ids behind `after`, and gives the last of these ids; undefined when there are no more.
+ * Throws a unique violation when a user has got a second live one meanwhile.
  */
-export async function emptySlots(tx: Tx, applicationId: string, limit: number): Promise<number> {
-  const { rows } = await sql`
+export async function emptySlots(tx: Tx, applicationId: string, after: string, limit: number): Promise<string | undefined> {
+  const { rows } = await sql<{ last: string | null }>`
     with taken as (
-      select activation_id from activation where application_id = ${applicationId} and state <> 'REMOVED' and device_slot <> ''
+      select activation_id from activation
+      where application_id = ${applicationId} and state <> 'REMOVED' and device_slot <> '' and activation_id > ${after}
       order by activation_id limit ${limit} for update
+    ), emptied as (
+      update activation a set device_slot = '' from taken where a.activation_id = taken.activation_id
     )
-    update activation a set device_slot = '' from taken where a.activation_id = taken.activation_id returning a.activation_id`.execute(
-    tx,
-  )
-  return rows.length
+    select max(activation_id) as last from taken`.execute(tx)
+  return rows[0]?.last ?? undefined
 }
 
 /** Keeps out until the end of the transaction who would make another registration of this user after the same look. */
