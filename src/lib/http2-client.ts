@@ -93,8 +93,9 @@ function send(
   stream.on('close', () => {
     session.off('error', reject)
     const status = answered?.[':status']
-    if (answered === undefined || status === undefined)
-      reject(new OutboundError(`${origin} closed the connection without an answer: its log may say why`))
+    // What was cut may lack the very thing that its status is judged by. Nothing else tells: its end comes as that of a whole one does.
+    if (answered === undefined || status === undefined || stream.rstCode !== NO_ERROR)
+      reject(new OutboundError(`${origin} closed the connection without a whole answer: its log may say why`))
     else resolve({ status, headers: answered, body: Buffer.concat(chunks) })
   })
   stream.end(body)
@@ -102,3 +103,5 @@ function send(
 
 const IDLE_MS = 60_000
 const ANSWER_BYTES_MAX = 4_096
+/** RFC 9113 §7. */
+const NO_ERROR = 0

@@ -32,8 +32,8 @@ export interface PushAnswer {
   readonly json?: unknown
 }
 
-/** How a push is answered; `hang` never answers, `reset` ends the connection. */
-type Answered = PushAnswer | 'hang' | 'reset'
+/** How a push is answered; `hang` never answers, `reset` ends the connection, `cut` does so in the middle of saying that a token is gone. */
+type Answered = PushAnswer | 'hang' | 'reset' | 'cut'
 export type AnswerPush = (push: Omit<ReceivedPush, 'status'>) => Answered | Promise<Answered>
 
 export interface PushProviderServer {
@@ -98,6 +98,11 @@ export async function startApns({
       return
     }
     if (stream.destroyed) return
+    if (answer === 'cut') {
+      stream.respond({ ':status': 410 })
+      stream.write('{"reason":"Unregistered","timest', () => setTimeout(() => stream.session?.destroy(), CUT_MS))
+      return
+    }
     stream.respond({ ':status': answer.status, 'apns-id': String(headers['apns-id']), ...answer.headers })
     stream.end(answer.json === undefined ? undefined : JSON.stringify(answer.json))
   }
@@ -176,6 +181,8 @@ export async function startFcm({ expiresIn = 3_600 } = {}): Promise<FcmServer> {
     const answer = await kept.answer(push, wrongPath ?? refusal)
     if (answer === 'hang') return
     if (answer === 'reset') response.destroy()
+    else if (answer === 'cut')
+      response.writeHead(404).write('{"error":{"status":"NOT_FOUND","det', () => setTimeout(() => response.destroy(), CUT_MS))
     else send(response, answer)
   }
   const server = createHttpServer((request, response) => {
@@ -215,6 +222,8 @@ export async function startFcm({ expiresIn = 3_600 } = {}): Promise<FcmServer> {
   }
 }
 
+/** What was written arrives. */
+const CUT_MS = 50
 const CLIENT_EMAIL = 'pusher@bank-example.iam.gserviceaccount.com'
 
 const linesOf = (pem: string): readonly string[] => pem.split('\n').filter((line) => line.length > 20 && !line.startsWith('-'))
