@@ -29,8 +29,9 @@ export async function createFcmSender({ account, url }: FcmSettings, platform: P
       authorization: `Bearer ${shown.token}`,
       body: composeBody(message, token, platform.now()),
     })
-    if (answer.status === 401) access.forget(shown.token)
-    return judge(answer)
+    const outcome = judge(answer)
+    if (answer.status === 401 && !('isFinal' in outcome)) access.forget(shown.token)
+    return outcome
   }
   return {
     url,
@@ -72,9 +73,12 @@ function judge({ status, headers, body }: OutboundAnswer): PushOutcome {
   const failure = { reason, status, retryAfter: readHeader(headers['retry-after']) }
   // A 404 that Google did not write is of a wrong address: no token is forgotten for it.
   if (says === 'UNREGISTERED' || (status === 404 && isOfGoogle)) return { ...failure, isOfOne: true, isGone: true }
-  const isOfOne = isOfGoogle && (status === 400 || says === 'SENDER_ID_MISMATCH')
+  const isOfOne = isOfGoogle && (status === 400 || OF_ONE.has(says ?? ''))
   return { ...failure, ...(isOfOne && { isOfOne, isFinal: true }) }
 }
+
+/** Refusals with status 401 or 403 that concern a phone: one of another project, and one that Google reaches through a service without credentials. */
+const OF_ONE: ReadonlySet<string> = new Set(['SENDER_ID_MISMATCH', 'THIRD_PARTY_AUTH_ERROR'])
 
 /** `errorCode` of FCM, or the `status` of every API of Google. */
 function readRefusal(body: Uint8Array): { says: string | undefined; isOfGoogle: boolean } {

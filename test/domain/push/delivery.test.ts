@@ -9,8 +9,10 @@ import { inTransaction } from '../../../src/storage/database/database.ts'
 import { deleteUserRows } from '../../../src/storage/user/erasure.ts'
 import { listDueWebhooks } from '../../../src/storage/webhook/deliveries.ts'
 import { enablePushProviders } from '../../../src/storage/webhook/push-providers.ts'
+import { member } from '../../../phone/http.ts'
+import { addDevice, setMultiDevice } from '../../helpers/devices.ts'
 import { MINUTE, SECOND } from '../../helpers/expectations.ts'
-import { type Holder, type OperationWorld, startOperationWorld } from '../../helpers/operation-world.ts'
+import { type Holder, type OperationWorld, PAYMENT, startOperationWorld } from '../../helpers/operation-world.ts'
 import {
   APNS_TOPIC,
   type FcmServer,
@@ -306,6 +308,30 @@ describe('a token that its provider does not know', () => {
     expect(await registrationsOf(holder)).toBe(1)
   })
 
+  test.each(['apns', 'fcm'] as const)('is kept when the answer of %s was cut', async (platform) => {
+    const holder = await pushHolder(platform)
+    const provider = platform === 'apns' ? apns : fcm
+    provider.answerWith(() => 'cut')
+    await world.operation(holder.userId)
+    await deliver()
+    expect(provider.take()).toHaveLength(1)
+    expect(await registrationsOf(holder)).toBe(1)
+    expect(await waiting()).toBe(1)
+  })
+
+  test.each(['../../3/device/other', 'é'.repeat(4096), 'a'.repeat(4096)])(
+    'is forgotten unsent where Apple has none like it, %#',
+    async (token) => {
+      const holder = await world.holder()
+      await registerToken(holder, { platform: 'apns', token })
+      await world.operation(holder.userId)
+      await deliver()
+      expect(apns.received).toEqual([])
+      expect(await registrationsOf(holder)).toBe(0)
+      expect(await waiting()).toBe(0)
+    },
+  )
+
   test('is not forgotten for a 404 of somebody else', async () => {
     const holder = await pushHolder('fcm')
     fcm.answerWith(404)
@@ -398,6 +424,23 @@ describe('a push that was not taken', () => {
     expect(world.log()).toContain('"reason":"HTTP 400 DeviceTokenNotForTopic"')
     expect(await metric('pawl_push_dropped_total{provider="apns",reason="refused"}')).toBe(1)
   })
+})
+
+test('a phone that Google cannot reach by itself says nothing of the access token and of other phones', async () => {
+  const [one, other] = [await pushHolder('fcm'), await pushHolder('fcm')]
+  const error = { code: 401, status: 'UNAUTHENTICATED', details: [{ errorCode: 'THIRD_PARTY_AUTH_ERROR' }] }
+  fcm.answerWith(({ token }) => (token === one.deviceToken ? { status: 401, json: { error } } : { status: 200 }))
+  await world.operation(other.userId)
+  await deliver()
+  const openings = fcm.openings()
+  await world.operation(one.userId)
+  await deliver()
+  await world.operation(other.userId)
+  await deliver()
+  expect(fcm.take().map(({ status }) => status)).toEqual([200, 401, 200])
+  expect(fcm.openings()).toBe(openings)
+  expect(await waiting()).toBe(0)
+  expect(world.log()).toContain('"reason":"HTTP 401 THIRD_PARTY_AUTH_ERROR"')
 })
 
 test('where there are no credentials nothing is written, and who has none sends nothing of others', async () => {
@@ -536,4 +579,71 @@ test('a provider that hangs holds up neither the other one nor itself for longer
   } finally {
     await stop()
   }
+})
+
+describe('several phones of a user', () => {
+  beforeAll(async () => {
+    expectOk(await setMultiDevice(world.bank, world.applicationId, true))
+  })
+  const addPhone = async (userId: string, platform: string): Promise<Holder & { readonly deviceToken: string }> => {
+    const holder = { ...(await addDevice(world, userId)), userId }
+    const deviceToken = newToken()
+    await registerToken(holder, { platform, token: deviceToken })
+    return { ...holder, deviceToken }
+  }
+  const create = async (body: object): Promise<string> => {
+    const reply = await world.bank.createDeviceOperation({ template: await world.template(), parameters: PAYMENT, ...body })
+    return String(member(expectOk(reply).json, 'operationId'))
+  }
+  const tokensOf = (received: readonly ReceivedPush[]): string[] => received.map(({ token }) => token).toSorted()
+
+  test('are all told, but of an operation for one of them', async () => {
+    const first = await pushHolder('apns')
+    const second = await addPhone(first.userId, 'apns')
+    const third = await addPhone(first.userId, 'fcm')
+    const id = await create({ userId: first.userId })
+    await deliver()
+    await cancel(id)
+    await deliver()
+    const apple = [first.deviceToken, second.deviceToken].toSorted()
+    expect(tokensOf(apns.received.slice(0, 2))).toEqual(apple)
+    expect(tokensOf(apns.take().slice(2))).toEqual(apple)
+    expect(tokensOf(fcm.take())).toEqual([third.deviceToken, third.deviceToken])
+    const ofOne = await create({ userId: first.userId, registrationId: second.phone.state.activationId })
+    await deliver()
+    await cancel(ofOne)
+    await deliver()
+    expect(tokensOf(apns.take())).toEqual([second.deviceToken, second.deviceToken])
+    expect(fcm.received).toEqual([])
+  })
+
+  test('are told of no operation that nobody has claimed, and of its end once somebody has', async () => {
+    const first = await pushHolder('apns')
+    const second = await addPhone(first.userId, 'fcm')
+    const [open, claimed] = [await create({}), await create({})]
+    expect(await waiting()).toBe(0)
+    await cancel(open)
+    expect(await waiting()).toBe(0)
+    expectOk(await first.phone.send(await first.phone.prepareTokenCall('claim', first.token, { id: claimed })))
+    expect(await waiting()).toBe(0)
+    await cancel(claimed)
+    await deliver()
+    expect(tokensOf([...apns.take(), ...fcm.take()])).toEqual([first.deviceToken, second.deviceToken].toSorted())
+  })
+
+  test('do not wait for one whose provider hangs', async () => {
+    const first = await pushHolder('apns')
+    const second = await addPhone(first.userId, 'apns')
+    const third = await addPhone(first.userId, 'fcm')
+    apns.answerWith(({ token }) => (token === first.deviceToken ? 'hang' : { status: 200 }))
+    const stop = startWebhookDelivery(context())
+    try {
+      await create({ userId: first.userId })
+      await expect
+        .poll(() => tokensOf([...apns.accepted(), ...fcm.accepted()]))
+        .toEqual([second.deviceToken, third.deviceToken].toSorted())
+    } finally {
+      await stop()
+    }
+  })
 })
