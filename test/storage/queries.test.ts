@@ -430,9 +430,9 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       }),
     findChallenge: (db) =>
       offlineChallenges
-        .findChallenge(db, { challengeId: 'c', applicationId: 'a', usedHash: bytes, verdictKey: bytes, at })
+        .findChallenge(db, { challengeId: 'c', applicationId: 'a', usedHash: bytes, verdictKey: bytes, asked: bytes, at })
         .catch(ignoreNoRow),
-    takeAttempt: (db) => offlineChallenges.takeAttempt(db, 'c'),
+    takeAttempt: (db) => offlineChallenges.takeAttempt(db, 'c', bytes),
     deleteExpiredChallenges: (db) => offlineChallenges.deleteExpiredChallenges(db, at, 1000),
   },
   'request/upgrade': {

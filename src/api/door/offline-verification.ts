@@ -73,8 +73,8 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   if (terms === undefined) return { isValid: false, reason: 'CHALLENGE' }
   const { activationId, key } = await findWho(call, terms)
   parts.otpAttempts.take(`${call.applicationId} ${key}`, parts.platform.monotonic())
-  if (!(await takeAttempt(parts.db, request.challengeId))) {
-    // The same request may have taken the last one.
+  if (!(await takeAttempt(parts.db, request.challengeId, repeats?.questionHash ?? null))) {
+    // The same request may have been answered since.
     if (repeats !== undefined) await readChallenge(call, repeats)
     return { isValid: false, reason: 'CHALLENGE' }
   }
@@ -92,6 +92,7 @@ async function readChallenge(
     applicationId,
     usedHash: answerHash(challengeId),
     verdictKey: repeats?.keyHash ?? null,
+    asked: repeats?.questionHash ?? null,
     at: new Date(now),
   })
   await repeats?.refuseKnown(known)

@@ -16,6 +16,8 @@ export interface DoorQuestion {
 export interface DoorKey {
   /** Over the credential and its key. */
   readonly keyHash: Uint8Array
+  /** Over the credential, its key, and what was asked. */
+  readonly questionHash: Uint8Array
   /** Over the credential, its key, what was asked, and an answer: nobody who writes to the database makes an answer another one. */
   readonly authenticate: (answer: DoorAnswerToKeep) => Uint8Array
 }
@@ -32,6 +34,7 @@ export function hashDoorKey(key: KeyObject, { username, applicationId, idempoten
   const who = [applicationId, username, idempotencyKey]
   return {
     keyHash: hmac(key, encodeTexts(NO_PREFIX, ['key of a door', ...who])),
+    questionHash: hmac(key, encodeTexts(NO_PREFIX, ['question of a door', ...who, ...request])),
     authenticate: ({ activationId, userId, answer, expiresAt }) => {
       const kept = [activationId, userId, answer, String(expiresAt.getTime())]
       return hmac(key, encodeTexts(NO_PREFIX, ['answer of a door', ...kept, ...who, ...request]))

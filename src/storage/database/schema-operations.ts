@@ -86,6 +86,8 @@ export interface OfflineChallengeTable {
   /** Sealed. */
   terms: Bytes
   attempts: Generated<number>
+  /** Keyed hash, 32 bytes. */
+  asked: Bytes | null
   expires_at: Date
 }
 

@@ -1,5 +1,5 @@
 // The table offline_challenge: QR codes of the bank's own, for as long as what a user types may answer them (cloud §16).
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { toList } from '../database/columns.ts'
 import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
@@ -15,18 +15,22 @@ export interface NewChallenge {
   readonly expiresAt: Date
 }
 
-/** What is asked for: `usedHash` is what a right answer uses up, `verdictKey` stands for the key of the request; both are 32 bytes. */
+/**
+ * What is asked for: `usedHash` is what a right answer uses up, `verdictKey` stands for the key of the request, `asked` for key and request; all
+ * are 32 bytes.
+ */
 export interface ChallengeNames {
   readonly challengeId: string
   readonly applicationId: string
   readonly usedHash: Uint8Array
   readonly verdictKey: Uint8Array | null
+  readonly asked: Uint8Array | null
   readonly at: Date
 }
 
 /** What is stored of it. */
 export interface FoundChallenge {
-  /** Undefined where there is none, its time is over, it was answered, or its attempts are used up. */
+  /** Undefined where there is none, its time is over, it was answered, or others have used up its attempts. */
   readonly challenge: (Pick<NewChallenge, 'activationId' | 'expiresAt'> & { readonly terms: Buffer }) | undefined
   /** Of the application. */
   readonly roles: readonly string[]
@@ -44,14 +48,14 @@ export async function insertChallenge(db: Db, challenge: NewChallenge): Promise<
 /** A challenge of an application that may be answered, and what was answered to the key before. */
 export async function findChallenge(
   db: Db,
-  { challengeId, applicationId, usedHash, verdictKey, at }: ChallengeNames,
+  { challengeId, applicationId, usedHash, verdictKey, asked, at }: ChallengeNames,
 ): Promise<FoundChallenge> {
   const { rows } = await sql<Columns>`
     select c.terms, c.activation_id as "activationId", c.expires_at as "expiresAt", p.roles, ${KNOWN_VERDICT}
     from (select ${applicationId}::text as "applicationId", ${verdictKey}::bytea as "verdictKey") as i
     left join application p on p.application_id = i."applicationId"
     left join offline_challenge c on c.challenge_id = ${challengeId}::text and c.application_id = i."applicationId"
-      and c.expires_at > ${at}::timestamptz and c.attempts < ${ATTEMPTS_MAX}::int
+      and c.expires_at > ${at}::timestamptz and ${hasAttempt('c', asked)}
       and not exists (select from unique_value u where u.value_hash = ${usedHash}::bytea)
     ${joinKnownVerdict(sql`i."verdictKey"`)}`.execute(db)
   const [row] = rows
@@ -69,14 +73,19 @@ interface Columns extends KnownVerdictColumns {
 }
 
 /**
- * Takes one of the attempts of a challenge, before a password is judged: of those that come at once no more are judged. False when none is left.
+ * Takes one of the attempts of a challenge, before a password is judged: of those that come at once no more are judged. The request that took the
+ * latest one (`asked`) has it still when it is sent again. False when none is left.
  */
-export async function takeAttempt(db: Db, challengeId: string): Promise<boolean> {
+export async function takeAttempt(db: Db, challengeId: string, asked: Uint8Array | null): Promise<boolean> {
   const { rows } = await sql`
-    update offline_challenge set attempts = attempts + 1
-    where challenge_id = ${challengeId} and attempts < ${ATTEMPTS_MAX}::int returning challenge_id`.execute(db)
+    update offline_challenge c set asked = ${asked}::bytea,
+      attempts = attempts + case when asked = ${asked}::bytea then 0 else 1 end
+    where challenge_id = ${challengeId} and ${hasAttempt('c', asked)} returning challenge_id`.execute(db)
   return rows.length > 0
 }
+
+const hasAttempt = (table: string, asked: Uint8Array | null): RawBuilder<boolean> =>
+  sql<boolean>`(${sql.ref(`${table}.attempts`)} < ${ATTEMPTS_MAX}::int or ${sql.ref(`${table}.asked`)} = ${asked}::bytea)`
 
 /** Deletes up to `limit` challenges whose time is over. */
 export async function deleteExpiredChallenges(db: Db, at: Date, limit: number): Promise<number> {

@@ -75,6 +75,7 @@ interface Answering {
 }
 const answer = (phone: Answering, { nonce }: Pick<Challenge, 'nonce'>, more: More = {}): string =>
   phone.answerOffline({ resourceId: RESOURCE, body: BODY, nonce, ...more })
+const newKey = () => Buffer.from(random(16)).toString('hex')
 const wrongPin = { wrongKeys: { knowledge: random(32) } }
 const guess = (phone: Answering, { nonce }: Challenge): string =>
   phone.answerOffline({ resourceId: RESOURCE, body: BODY, nonce }, wrongPin)
@@ -153,6 +154,33 @@ describe('a challenge', () => {
       expect(await verify(challenge, '12345678-12345678')).toMatchObject({ reason: 'CODE_WRONG', remainingAttempts: 5 })
     expect(await verify(challenge, answer(phone, challenge))).toEqual({ isValid: false, reason: 'CHALLENGE' })
     expect(await readCounters(phone)).toMatchObject({ failedAttempts: 0 })
+  })
+
+  test('has one attempt taken by a request, however often it is sent', async () => {
+    const { phone, userId } = await world.activePhone('3.3')
+    const challenge = await show({ activationId: phone.state.activationId })
+    const attempts = async (): Promise<unknown> =>
+      (
+        await world.db
+          .selectFrom('offline_challenge')
+          .select('attempts')
+          .where('challenge_id', '=', challenge.challengeId)
+          .executeTakeFirstOrThrow()
+      ).attempts
+    const wrong = { reason: 'CODE_WRONG', remainingAttempts: 5, userId }
+    const stranger = ['11111111-11111111', '22222222-22222222', '33333333-33333333'] as const
+    const keys = [newKey(), newKey()] as const
+    for (let i = 0; i < 3; i += 1) expect(await verify(challenge, stranger[0], {}, bankAt(i), keys[0])).toMatchObject(wrong)
+    expect(await attempts()).toBe(1)
+    // Another code is another guess, under the same key as well.
+    expect(await verify(challenge, stranger[1], {}, bank, keys[0])).toMatchObject(wrong)
+    expect(await attempts()).toBe(2)
+    const both = await Promise.all([0, 1].map((i) => verify(challenge, stranger[2], {}, bankAt(i), keys[1])))
+    expect(both).toMatchObject([wrong, wrong])
+    expect(await attempts()).toBe(3)
+    expect(await verify(challenge, stranger[2])).toEqual({ isValid: false, reason: 'CHALLENGE' })
+    expect(await verify(challenge, stranger[2], {}, bank, newKey())).toEqual({ isValid: false, reason: 'CHALLENGE' })
+    expect(await attempts()).toBe(3)
   })
 
   test('has no more than three codes judged that come at once', async () => {
@@ -354,8 +382,6 @@ describe('a proximity check', () => {
 })
 
 describe('an answer that was lost', () => {
-  const newKey = () => Buffer.from(random(16)).toString('hex')
-
   test('is given again under its key', async () => {
     const { phone, userId } = await world.activePhone('3.3')
     const challenge = await show({ userId })
