@@ -64,7 +64,8 @@ async function attempt(
   if (target === undefined) return { dropped: 'no_device' }
   // Its end has a push of its own.
   if (parsed.event === 'created' && target.status !== 'PENDING') return { dropped: 'over' }
-  const message = { deliveryId, collapseId: objectId, until: parsed.until, data: composeData(objectId, parsed) }
+  const until = Math.min(parsed.until, at + KEPT_MS_MAX)
+  const message = { deliveryId, collapseId: objectId, until, data: composeData(objectId, parsed) }
   const outcome = await send(parts, { provider, activationId, target }, (address) => wait(sender.send(message, address)))
   if (!('reason' in outcome)) return outcome
   if (outcome.isGone === true) return forget(parts, { provider, activationId, target }, outcome)
@@ -109,3 +110,6 @@ async function forget(
   events.pushTokenForgotten({ activationId, provider, reason })
   return { dropped: 'forgotten' }
 }
+
+/** Google refuses a push that is to be kept for longer than 28 days; Apple keeps none for longer than 30. */
+const KEPT_MS_MAX = 28 * 24 * 3_600_000

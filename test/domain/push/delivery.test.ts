@@ -235,6 +235,21 @@ describe('an operation', () => {
     expect(apns.take()).toHaveLength(1)
   })
 
+  test('that is open for longer than providers keep pushes is told for as long as they do', async () => {
+    const [iphone, android] = [await pushHolder('apns'), await pushHolder('fcm')]
+    const template = await world.template()
+    const expiresAt = Date.UTC(9999, 11, 31)
+    for (const { userId } of [iphone, android])
+      expectOk(await world.bank.createDeviceOperation({ template, parameters: PAYMENT, userId, expiresAt }))
+    await deliver()
+    const days28 = 28 * 24 * 60 * MINUTE
+    const seconds = Number(apns.take()[0]?.headers['apns-expiration']) - now() / SECOND
+    expect(Math.abs(seconds - days28 / SECOND)).toBeLessThan(60)
+    const { message } = fcm.take()[0]?.json as { message: { android: { ttl: string } } }
+    expect(Math.abs(Number.parseInt(message.android.ttl, 10) - days28 / SECOND)).toBeLessThan(60)
+    expect(Number.parseInt(message.android.ttl, 10)).toBeLessThanOrEqual(days28 / SECOND)
+  })
+
   test('tells nothing of wrong approvals', async () => {
     const { userId } = await pushHolder('apns')
     const { id } = await world.operation(userId)
