@@ -40,7 +40,7 @@ interface Asked extends Pick<DoorAsk, 'phone' | 'code' | 'accept' | 'renew'> {
   readonly isPooled?: boolean
 }
 
-const askDoor = (life: Life, { path, body, key, isPooled = false, ...asked }: Asked): DoorAsk => ({
+export const askDoor = (life: Life, { path, body, key, isPooled = false, ...asked }: Asked): DoorAsk => ({
   ...asked,
   key,
   isPooled,
@@ -51,7 +51,7 @@ const askDoor = (life: Life, { path, body, key, isPooled = false, ...asked }: As
 })
 
 /** A bank makes a key as a rule. */
-const someKey = (life: Life): string | undefined =>
+export const someKey = (life: Life): string | undefined =>
   life.site.chance.happens(0.8) ? `${nextName(life, 'key')}-of-the-bank` : undefined
 
 const askAboutCode = (life: Life, code: Code, key: string | undefined): DoorAsk =>
@@ -79,7 +79,7 @@ const askToOpen = (life: Life, code: Code, body: object, key: string | undefined
   })
 
 /** What was asked in an earlier step may have been accepted then. */
-const acceptAtDoor =
+export const acceptAtDoor =
   (code: Code): DoorAsk['accept'] =>
   (life, isFirst) => {
     const check = acceptCode(life, code, () => undefined)
@@ -116,7 +116,7 @@ const checkToken =
   }
 
 /** Asks, and remembers what was asked. */
-function doorJob(life: Life, ask: DoorAsk): Job {
+export function doorJob(life: Life, ask: DoorAsk): Job {
   if (!life.asks.includes(ask)) life.asks.push(ask)
   const { name, request, code } = ask
   return { name, request, ask, ...(code && { code }), told: (reply) => toldAtDoor(life, ask, reply) }

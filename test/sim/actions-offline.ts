@@ -1,11 +1,40 @@
 // Approvals of phones that are offline: the bank shows a QR code, and its user types what the phone makes of it.
 import { member } from '../../phone/http.ts'
-import { type Action, bankJob, codeJob, decided, generationOf } from './jobs.ts'
-import { bankRequest, MOSTLY_RIGHT, type ShownOperation, type SimulatedPhone } from './phones.ts'
+import { acceptAtDoor, askDoor, doorJob, someKey } from './actions-door.ts'
+import {
+  type Action,
+  bankJob,
+  codeJob,
+  decided,
+  type DoorAsk,
+  generationOf,
+  type Life,
+  nextName,
+  type ShownChallenge,
+  somePhone,
+} from './jobs.ts'
+import { bankRequest, type Code, MOSTLY_RIGHT, type ShownOperation, type SimulatedPhone } from './phones.ts'
+
+const RESOURCE = '/operation/authorize/offline'
 
 /** A phone that does not know of its upgrade yet has no key for a text that is signed for 4.0, which its last line says (v4 §11.2). */
 const canScan = (phone: SimulatedPhone, { text }: Pick<ShownOperation, 'text'>): boolean =>
   generationOf(phone) === 4 || !text.slice(text.lastIndexOf('\n') + 1).startsWith('2')
+
+const askAboutOtp = (life: Life, challenge: ShownChallenge, code: Code, body: object, key: string | undefined): DoorAsk =>
+  askDoor(life, {
+    phone: code.phone,
+    code,
+    path: '/offline/verification',
+    body,
+    key,
+    accept: (itsLife, isFirst) => {
+      challenge.answers.add(code)
+      if (challenge.answers.size > 1) return () => `challenge ${challenge.id} was answered twice`
+      return acceptAtDoor(code)(itsLife, isFirst)
+    },
+    renew: (other) => askAboutOtp(life, challenge, code, body, other),
+  })
 
 export const OFFLINE_ACTIONS: readonly Action[] = [
   {
@@ -37,6 +66,43 @@ export const OFFLINE_ACTIONS: readonly Action[] = [
         phone.approveOffline(shown, chance.pick(MOSTLY_RIGHT), toRequest),
         decided(life, shown, phone, 'APPROVED'),
       )
+    },
+  },
+  {
+    weight: 5,
+    isLight: true,
+    make: (life) => {
+      const phone = somePhone(life)
+      const { userId } = phone
+      const [id, data] = [nextName(life, 'cash'), 'A2']
+      // Of the form that the phones read operations in.
+      const toShow = [id, 'Cash', 'At the counter', data, 'B'].join('\n')
+      const body = Buffer.from(`${id}&${data}`).toString('base64')
+      const question = { activationId: phone.activationId(), data: toShow, resourceId: RESOURCE, body }
+      return bankJob(life, `bank: shows ${id} to ${phone.name}`, ['POST', '/offline/challenges', question], ({ json }) => {
+        const [challengeId, text, nonce] = (['challengeId', 'qrCodeData', 'nonce'] as const).map((name) =>
+          String(member(json, name)),
+        ) as [string, string, string]
+        life.challenges.push({ id, data, userId, text, nonce, challengeId, phone, answers: new Set() })
+        return undefined
+      })
+    },
+  },
+  {
+    weight: 8,
+    isLight: true,
+    make: (life) => {
+      if (life.challenges.length === 0) return undefined
+      const { chance } = life.site
+      const challenge = chance.pick(life.challenges.slice(-3))
+      const { phone, challengeId } = challenge
+      if (!canScan(phone, challenge)) return undefined
+      let body = {}
+      const code = phone.answerOffline(challenge, chance.pick(MOSTLY_RIGHT), (otp) => {
+        body = { challengeId, otp }
+        return bankRequest(life.prepared.admin, 'POST', '/offline/verification', body)
+      })
+      return doorJob(life, askAboutOtp(life, challenge, code, body, someKey(life)))
     },
   },
 ]

@@ -61,6 +61,13 @@ export interface DoorVerdict {
 export const verdictIn = ({ json }: HttpReply): DoorVerdict | undefined =>
   (member(json, 'isOpened') === undefined ? json : member(json, 'verdict')) as DoorVerdict | undefined
 
+/** A text of the bank's own for one phone, as a QR code has it, and who has answered it. */
+export interface ShownChallenge extends ShownOperation {
+  readonly challengeId: string
+  readonly phone: SimulatedPhone
+  readonly answers: Set<Code>
+}
+
 /** Work of a server. */
 export interface Chore {
   readonly name: string
@@ -78,6 +85,8 @@ export interface Life {
   readonly operations: KnownOperation[]
   /** Shown to phones that are offline. */
   readonly shown: ShownOperation[]
+  /** Texts of the bank's own. */
+  readonly challenges: ShownChallenge[]
   readonly tokens: KnownToken[]
   /** Of doors, the newest last. */
   readonly asks: DoorAsk[]

@@ -83,6 +83,8 @@ export interface SimulatedPhone {
   readonly sealForBank: (quality: Quality) => Promise<{ readonly code: Code; readonly body: SentEnvelope['body'] }>
   /** What the user types, in the request that a bank makes of it. */
   readonly approveOffline: (shown: ShownOperation, quality: Quality, toRequest: (otp: string) => HttpRequest) => Code
+  /** The same for a text of the bank's own. */
+  readonly answerOffline: (shown: ShownOperation, quality: Quality, toRequest: (otp: string) => HttpRequest) => Code
   /** Of 3.x: begins an upgrade to `next`; asks servers for keys. */
   readonly prepareUpgrade: ((next: SimulatedPhone) => Promise<Code>) | undefined
   /** Of 4.0: its side of an upgrade. */
@@ -211,6 +213,8 @@ export function createSimulatedPhone(
         isRight: quality === 'RIGHT',
         isGuess: quality === 'GUESS',
       }),
+    answerOffline: (shown, quality, toRequest) =>
+      atBank('types a code', toRequest(parts.typeOtp(shown, quality)), 'possession_knowledge', quality),
     prepareUpgrade:
       authorizeUpgrade &&
       (async (next) => {

@@ -48,7 +48,7 @@ export async function simulate({ seed, template, readPrepared, breakage = 'none'
   const site = await openSite({ prepared, template, seed, breakage: wrong })
   const { chance } = site
   const phones = prepared.phones.map((one, i) => createSimulatedPhone(prepared, `phone ${i}`, one, chance))
-  const known = { newcomers: [], operations: [], shown: [], tokens: [], asks: [], upgrades: [] }
+  const known = { newcomers: [], operations: [], shown: [], challenges: [], tokens: [], asks: [], upgrades: [] }
   const life: Life = { site, prepared, facts: createFacts(), phones, ...known, named: 0 }
   const storm = chance.pick(STORMS)
   const length = STEPS_MIN + chance.below(STEPS_MAX - STEPS_MIN)
