@@ -204,10 +204,13 @@ function planPins(draft: Draft, { file: { id, domains: given }, path, server }: 
   const all = (server?.domains ?? []).flatMap(({ name: domain, certificates }) =>
     certificates.map(({ fingerprint }) => ({ domain, fingerprint })),
   )
-  const removalOf = (pin: { readonly domain: string; readonly fingerprint: string }): string =>
-    toPath`/admin/apps/${id}/certificates` + toQuery({ ...pin })
+  // Apps refuse a domain that has no pin left: where those of the file have all ended, what the server has stays.
+  const ended = new Set(
+    domains.filter(({ certificates }) => certificates.every(({ expires }) => Date.parse(expires) < now)).map(({ name }) => name),
+  )
+  const removalOf = (pin: { readonly domain: string; readonly fingerprint: string }): string | undefined =>
+    ended.has(pin.domain) ? undefined : toPath`/admin/apps/${id}/certificates` + toQuery({ ...pin })
   draft.notInFile.push(...findRest(all, named, (pin) => nameOf(pin.domain, pin), owner, removalOf))
-  // Apps refuse a domain that has no pin left.
   const nameOfDomain = ({ name }: { readonly name: string }): string => `domain ${name} of ${id}`
   const removalOfDomain = ({ name }: { readonly name: string }): string =>
     toPath`/admin/apps/${id}/domains` + toQuery({ domain: name })

@@ -102,3 +102,16 @@ test('one who was faster is no fault, and administrators, applications and versi
     'only',
   ])
 })
+
+test('the pins of a domain stay where those of the file have all ended: apps refuse a domain without any', async () => {
+  const pinned = (fingerprint: string, expires: string) => `apiVersion: pawl/1
+applications:
+  - id: retail
+    domains: [{ name: kept.bank.example, certificates: [{ fingerprint: ${fingerprint}, expires: ${expires} }] }]
+`
+  const [old, current] = ['A', 'B'].map((letter) => `${letter.repeat(42)}A=`) as [string, string]
+  expect(await server.apply(pinned(current, '2037-01-31T12:00:00Z'))).toMatchObject({ code: 0 })
+  const { code, stdout } = await server.apply(pinned(old, '2020-01-31T12:00:00Z'), '--prune', '--yes')
+  expect([code, removedIn(stdout)]).toEqual([0, []])
+  expect(stdout).toContain(`not in the file, and left alone: pin ${current} of kept.bank.example in retail`)
+})
