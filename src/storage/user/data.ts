@@ -49,7 +49,8 @@ export async function readUserRows(db: Db, userId: string): Promise<UserRows> {
       from inbox_message where user_id = ${userId} order by created_at, message_id`),
     actedFor: await read(sql`select activation_id, from_state, to_state, reason, occurred_at
       from activation_history where external_user_id = ${userId} order by activation_history_id`),
-    webhookDeliveries: await read(sql`select delivery_id, webhook_id, object_id, activation_id, payload, status, created_at, finished_at
+    webhookDeliveries:
+      await read(sql`select delivery_id, webhook_id, object_id, activation_id, payload, status, created_at, finished_at
       from webhook_delivery where activation_id in (select activation_id from ${phones} a) or payload::json ->> 'userId' = ${userId}
         or payload::json ->> 'registrationId' in (select activation_id from ${phones} a)
       order by sequence`),
