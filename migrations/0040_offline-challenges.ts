@@ -13,7 +13,7 @@ const statements = [
     activation_id text, -- null where any phone of the application may answer
     terms bytea not null, -- sealed: what a password covers, and the seed of a proximity check
     attempts int not null default 0, -- judged so far
-    asked bytea, -- keyed hash of the request that took the latest attempt; null for one without a key
+    asked_hash bytea, -- keyed hash of the request that took the latest attempt; null for one without a key
     expires_at timestamptz not null
   )`,
   'create index offline_challenge_due on offline_challenge (expires_at)',

@@ -87,7 +87,7 @@ export interface OfflineChallengeTable {
   terms: Bytes
   attempts: Generated<number>
   /** Keyed hash, 32 bytes. */
-  asked: Bytes | null
+  asked_hash: Bytes | null
   expires_at: Date
 }
 

@@ -74,18 +74,18 @@ interface Columns extends KnownVerdictColumns {
 
 /**
  * Takes one of the attempts of a challenge, before a password is judged: of those that come at once no more are judged. The request that took the
- * latest one (`asked`) has it still when it is sent again. False when none is left.
+ * latest one (`asked_hash`) has it still when it is sent again. False when none is left.
  */
 export async function takeAttempt(db: Db, challengeId: string, asked: Uint8Array | null): Promise<boolean> {
   const { rows } = await sql`
-    update offline_challenge c set asked = ${asked}::bytea,
-      attempts = attempts + case when asked = ${asked}::bytea then 0 else 1 end
+    update offline_challenge c set asked_hash = ${asked}::bytea,
+      attempts = attempts + case when asked_hash = ${asked}::bytea then 0 else 1 end
     where challenge_id = ${challengeId} and ${hasAttempt('c', asked)} returning challenge_id`.execute(db)
   return rows.length > 0
 }
 
 const hasAttempt = (table: string, asked: Uint8Array | null): RawBuilder<boolean> =>
-  sql<boolean>`(${sql.ref(`${table}.attempts`)} < ${ATTEMPTS_MAX}::int or ${sql.ref(`${table}.asked`)} = ${asked}::bytea)`
+  sql<boolean>`(${sql.ref(`${table}.attempts`)} < ${ATTEMPTS_MAX}::int or ${sql.ref(`${table}.asked_hash`)} = ${asked}::bytea)`
 
 /** Deletes up to `limit` challenges whose time is over. */
 export async function deleteExpiredChallenges(db: Db, at: Date, limit: number): Promise<number> {
