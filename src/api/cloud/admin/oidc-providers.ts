@@ -44,6 +44,12 @@ const ClientAuthentication = Type.Unsafe<(typeof CLIENT_AUTHENTICATIONS)[number]
   Type.String({ enum: [...CLIENT_AUTHENTICATIONS] }),
 )
 
+/** Named, because a generator of Java makes of a set of a nameless enumeration what does not compile. */
+const IdTokenAlgorithm = named(
+  'IdTokenAlgorithm',
+  Type.Unsafe<(typeof ID_TOKEN_ALGORITHMS)[number]>(Type.String({ enum: [...ID_TOKEN_ALGORITHMS] })),
+)
+
 /** What of a provider is shown. */
 const settingMembers = {
   issuer: withExample(Address, 'https://login.bank.example'),
@@ -55,12 +61,7 @@ const settingMembers = {
   authorizationEndpoint: Type.Optional(Address),
   tokenEndpoint: Type.Optional(Address),
   jwksUri: Type.Optional(Address),
-  algorithms: Type.Optional(
-    Type.Array(Type.Unsafe<(typeof ID_TOKEN_ALGORITHMS)[number]>(Type.String({ enum: [...ID_TOKEN_ALGORITHMS] })), {
-      uniqueItems: true,
-      minItems: 1,
-    }),
-  ),
+  algorithms: Type.Optional(Type.Array(IdTokenAlgorithm, { uniqueItems: true, minItems: 1 })),
   userIdClaim: Type.Optional(withExample(Word, 'sub')),
   isCommitted: Type.Optional(Type.Boolean({ description: 'false: the bank commits what was bound' })),
   flags: Type.Optional(Type.Array(Flag, { uniqueItems: true, maxItems: 64 })),
