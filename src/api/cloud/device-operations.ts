@@ -1,9 +1,8 @@
 // /v2/operations: what is asked of one device, of devices with a flag, or of whoever claims it (cloud §6.10).
 import { type Static, Type } from '@sinclair/typebox'
-import { readOperation } from '../../domain/operation/operation.ts'
 import { named, OptionalOrNull } from '../../http/types.ts'
 import type { OperationRow } from '../../storage/operation/operations.ts'
-import { applicationOf, namedOwnerOf } from './application-of.ts'
+import { namedOwnerOf } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { Flag, OperationId, OptionalTime, RegistrationId, UserId } from './fields.ts'
 import {
@@ -13,6 +12,7 @@ import {
   OPERATION_EXAMPLE,
   OPERATION_MEMBERS,
   PAYMENT,
+  readShown,
   toOperation,
 } from './operations.ts'
 import type { CloudParts } from './parts.ts'
@@ -91,9 +91,6 @@ export const deviceOperationRead = cloudEndpoint({
   params: Type.Object({ id: OperationId }),
   response: DeviceOperation,
   async handle(call) {
-    const operation = await readOperation(call.parts, await applicationOf(call), call.params.id.toLowerCase())
-    const { proximityOtp, ...shown } = toDeviceOperation(call.parts, operation)
-    // A caller who may only read does not get the password for an approval.
-    return proximityOtp === undefined || call.caller.role === 'read-only' ? shown : { ...shown, proximityOtp }
+    return toDeviceOperation(call.parts, await readShown(call, call.params.id))
   },
 })

@@ -45,6 +45,9 @@ export const Flag = Type.String({
   examples: ['VERIFIED'],
 })
 
+/** All flags of a registration. */
+export const Flags = Type.Array(Flag, { uniqueItems: true, maxItems: 64 })
+
 /** Which of several phones of a user is meant. */
 export const OfSeveral = Type.Optional(
   Type.String({

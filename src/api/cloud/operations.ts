@@ -140,6 +140,12 @@ export const operationCreate = cloudEndpoint({
   handle: async (call) => toOperation(call.parts, await askUser(call, await namedOwnerOf(call, call.body.userId))),
 })
 
+/** An operation as the caller may see it: one who may only read does not get the password for an approval. */
+export async function readShown(call: CloudCall<unknown>, operationId: string): Promise<OperationRow> {
+  const operation = await readOperation(call.parts, await applicationOf(call), operationId.toLowerCase())
+  return call.caller.role === 'read-only' ? { ...operation, proximitySeed: null } : operation
+}
+
 /** GET /operations: reads the state of an operation (cloud §6). */
 export const operationRead = cloudEndpoint({
   method: 'GET',
@@ -151,10 +157,7 @@ export const operationRead = cloudEndpoint({
   query: Type.Object({ operationId: OperationId }),
   response: Operation,
   async handle(call) {
-    const operation = await readOperation(call.parts, await applicationOf(call), call.query.operationId.toLowerCase())
-    const { proximityOtp, ...shown } = toOperation(call.parts, operation)
-    // A caller who may only read does not get the password for an approval.
-    return proximityOtp === undefined || call.caller.role === 'read-only' ? shown : { ...shown, proximityOtp }
+    return toOperation(call.parts, await readShown(call, call.query.operationId))
   },
 })
 

@@ -18,7 +18,7 @@ export function cutPage<Row>(
 
 /** Where the next page begins, as a member of an answer; none after the last page. */
 export const nextCursorAt = (next: { readonly createdAt: Date; readonly id: string } | undefined): { nextCursor?: string } =>
-  next === undefined ? {} : { nextCursor: formatCursor(next.createdAt, next.id) }
+  next === undefined ? {} : { nextCursor: `${next.createdAt.getTime()}_${next.id}` }
 
 // The time stays within what both databases and JavaScript can say.
 const CURSOR = /^(\d{1,14})_([0-9a-f-]{36})$/
@@ -40,6 +40,3 @@ export function parseCursor(cursor: string): { readonly createdAt: Date; readonl
   const [, time = '', id = ''] = CURSOR.exec(cursor) ?? []
   return { createdAt: new Date(Number(time)), id }
 }
-
-/** The cursor of the page behind the row with this time of creation and this id. */
-export const formatCursor = (createdAt: Date, id: string): string => `${createdAt.getTime()}_${id}`

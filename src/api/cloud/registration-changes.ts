@@ -10,7 +10,7 @@ import { setActivationFlags } from '../../storage/activation/flags.ts'
 import { inTransaction } from '../../storage/database/database.ts'
 import { applicationOf } from './application-of.ts'
 import { type CloudCall, cloudEndpoint } from './endpoint.ts'
-import { Flag, Identifier, OfId, OptionalText } from './fields.ts'
+import { Flags, Identifier, OfId, OptionalText } from './fields.ts'
 import { findOwn, findOwnLive, refuseState } from './own-registration.ts'
 
 const WRITERS = ['admin', 'integration'] as const
@@ -198,7 +198,7 @@ export const furtherFlags = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: WRITERS,
   params: OfId,
-  body: Type.Object({ flags: Type.Array(Flag, { uniqueItems: true, maxItems: 64 }) }),
+  body: Type.Object({ flags: Flags }),
   response: Ok,
   async handle(call) {
     const { own, id, by, at } = await callOf(call)

@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { PawlError } from '../../lib/errors.ts'
 import type { HistoryRow } from '../../storage/activation/history.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
+import type { ListedRegistrationRow, RegistrationDetailRow } from '../../storage/activation/search.ts'
 import { Identifier, Time, UserId } from './fields.ts'
 
 export const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
@@ -34,6 +35,37 @@ interface CommitWords {
   readonly otpPhase?: CommitPhase
   readonly commitPhase?: CommitPhase
 }
+
+/** What lists and details show of a registration beside its id. */
+export const listedMembers = (row: ListedRegistrationRow) => ({
+  userId: row.userId,
+  state: row.state,
+  ...(row.name !== null && { name: row.name }),
+  ...(row.platform !== null && { platform: row.platform }),
+  ...(row.deviceInfo !== null && { deviceInfo: row.deviceInfo }),
+  ...(row.protocolVersion !== null && { protocolVersion: row.protocolVersion }),
+  ...(row.algorithm !== null && { algorithm: row.algorithm }),
+  timestampCreated: row.createdAt.getTime(),
+  ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
+})
+
+/** The same with what is known of one: blocks, attempts, commit. */
+export const detailMembers = (row: RegistrationDetailRow) => ({
+  ...listedMembers(row),
+  ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
+  ...(row.blockExpiresAt !== null && { timestampBlockExpire: row.blockExpiresAt.getTime() }),
+  flags: [...row.flags],
+  failedAttempts: row.failedAttempts,
+  maxFailedAttempts: row.maxFailedAttempts,
+  commitPhase: row.commitPhase,
+  isOtpDemanded: row.hasOtp && row.state !== 'REMOVED',
+  ...((row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && { timestampExpires: row.expiresAt.getTime() }),
+})
+
+/** In a query: where a history goes on. */
+export const BeforeEntry = Type.Optional(
+  Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another answer', examples: ['100'] }),
+)
 
 export const HistoryEntry = Type.Object({
   /** Absent in the entry of the creation. */

@@ -8,10 +8,18 @@ import { listActivationHistory } from '../../storage/activation/history.ts'
 import { type RegistrationDetailRow, searchRegistrationDetails } from '../../storage/activation/search.ts'
 import { applicationOf, refuseWithoutApplication } from './application-of.ts'
 import { type CloudCall, cloudEndpoint } from './endpoint.ts'
-import { Flag, OfId, OptionalTime, State, Time, UserId } from './fields.ts'
+import { Flag, Flags, OfId, OptionalTime, State, Time, UserId } from './fields.ts'
 import { findOwn } from './own-registration.ts'
-import { Cursor, cutPage, formatCursor, NextCursor, PageLimit, parseCursor } from './paging.ts'
-import { HistoryEntry, NEW_REGISTRATION, Phase, toCommitRules, toHistoryEntry } from './registration-members.ts'
+import { Cursor, cutPage, NextCursor, nextCursorAt, PageLimit, parseCursor } from './paging.ts'
+import {
+  BeforeEntry,
+  detailMembers,
+  HistoryEntry,
+  NEW_REGISTRATION,
+  Phase,
+  toCommitRules,
+  toHistoryEntry,
+} from './registration-members.ts'
 
 const READERS = ['admin', 'integration', 'read-only'] as const
 const ID = '3f2504e0-4f89-41d3-9a0c-0305e82c3301'
@@ -38,33 +46,11 @@ const REGISTRATION = {
   timestampExpires: Type.Optional(Type.Integer({ description: 'in the states CREATED and PENDING_COMMIT' })),
 }
 
-const toRegistration = (row: RegistrationDetailRow) => {
-  const isWaiting = row.state === 'CREATED' || row.state === 'PENDING_COMMIT'
-  return {
-    registrationId: row.activationId,
-    userId: row.userId,
-    state: row.state,
-    ...(row.name !== null && { name: row.name }),
-    ...(row.platform !== null && { platform: row.platform }),
-    ...(row.deviceInfo !== null && { deviceInfo: row.deviceInfo }),
-    ...(row.protocolVersion !== null && { protocolVersion: row.protocolVersion }),
-    ...(row.algorithm !== null && { algorithm: row.algorithm }),
-    flags: [...row.flags],
-    ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
-    ...(row.blockExpiresAt !== null && { timestampBlockExpire: row.blockExpiresAt.getTime() }),
-    failedAttempts: row.failedAttempts,
-    maxFailedAttempts: row.maxFailedAttempts,
-    commitPhase: row.commitPhase,
-    isOtpDemanded: row.hasOtp && row.state !== 'REMOVED',
-    timestampCreated: row.createdAt.getTime(),
-    ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
-    ...(isWaiting && { timestampExpires: row.expiresAt.getTime() }),
-  }
-}
+const toRegistration = (row: RegistrationDetailRow) => ({ registrationId: row.activationId, ...detailMembers(row) })
 
 const FurtherRegistration = Type.Object({
   ...NEW_REGISTRATION,
-  flags: Type.Optional(Type.Array(Flag, { uniqueItems: true, maxItems: 64 })),
+  flags: Type.Optional(Flags),
   maxFailedAttempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 64 })),
   expiresAt: OptionalTime,
 })
@@ -158,8 +144,10 @@ export const furtherList = cloudEndpoint({
       limit: limit + 1,
     })
     const { page, last } = cutPage(rows, limit)
-    const next = last && { nextCursor: formatCursor(last.createdAt, last.activationId) }
-    return { registrations: page.map(toRegistration), ...next }
+    return {
+      registrations: page.map(toRegistration),
+      ...nextCursorAt(last && { createdAt: last.createdAt, id: last.activationId }),
+    }
   },
 })
 
@@ -215,9 +203,7 @@ export const furtherHistory = cloudEndpoint({
   params: OfId,
   query: Type.Object({
     limit: PageLimit(1_000),
-    before: Type.Optional(
-      Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another answer', examples: ['100'] }),
-    ),
+    before: BeforeEntry,
   }),
   response: Type.Object({
     history: Type.Array(HistoryEntry, { description: 'the newest first' }),

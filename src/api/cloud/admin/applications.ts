@@ -19,7 +19,7 @@ import {
 import type { Db } from '../../../storage/database/database.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Flag, Identifier, OfId } from '../fields.ts'
+import { Flags, Identifier, OfId } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
 
 /** Every version of the protocol, oldest first. */
@@ -37,7 +37,7 @@ const Transfers = Type.Array(
           description: 'MOVE: the phone that asked is removed when the other one is ACTIVE',
         }),
       ),
-      initialFlags: Type.Optional(Type.Array(Flag, { uniqueItems: true, maxItems: 64 })),
+      initialFlags: Type.Optional(Flags),
     }),
   ),
   { maxItems: 32 },

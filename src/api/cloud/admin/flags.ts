@@ -3,9 +3,9 @@ import { Type } from '@sinclair/typebox'
 import { notFound } from '../../../lib/errors.ts'
 import { findActivationFlags, setActivationFlags } from '../../../storage/activation/flags.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
-import { Flag, OfId } from '../fields.ts'
+import { Flags, OfId } from '../fields.ts'
 
-const Flags = Type.Object({ flags: Type.Array(Flag, { uniqueItems: true, maxItems: 64 }) })
+const FlagsBody = Type.Object({ flags: Flags })
 
 export const activationFlags = auditedEndpoint({
   method: 'PUT',
@@ -15,8 +15,8 @@ export const activationFlags = auditedEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfId,
-  body: Flags,
-  response: Flags,
+  body: FlagsBody,
+  response: FlagsBody,
   async handle({ params: { id }, body: { flags }, tx, parts }) {
     const isStored = await setActivationFlags(tx, id, flags, new Date(parts.platform.now()))
     if (!isStored) throw notFound(`live activation ${id}`)

@@ -15,7 +15,7 @@ import { notFound, PawlError } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfId } from '../fields.ts'
+import { Flags, Identifier, OfId } from '../fields.ts'
 
 const ProviderId = Type.String({
   pattern: '^[A-Za-z0-9_.-]{1,64}$',
@@ -32,12 +32,6 @@ const Address = Type.String({ pattern: '^[^]{1,1024}$', description: 'must be 1 
 const Word = Type.String({
   pattern: '^[\\x21-\\x7E]{1,255}$',
   description: 'must be 1 to 255 printable characters without spaces',
-})
-
-const Flag = Type.String({
-  pattern: '^[A-Z0-9_]{1,64}$',
-  description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
-  examples: ['BY_LOGIN'],
 })
 
 const ClientAuthentication = Type.Unsafe<(typeof CLIENT_AUTHENTICATIONS)[number]>(
@@ -64,7 +58,7 @@ const settingMembers = {
   algorithms: Type.Optional(Type.Array(IdTokenAlgorithm, { uniqueItems: true, minItems: 1 })),
   userIdClaim: Type.Optional(withExample(Word, 'sub')),
   isCommitted: Type.Optional(Type.Boolean({ description: 'false: the bank commits what was bound' })),
-  flags: Type.Optional(Type.Array(Flag, { uniqueItems: true, maxItems: 64 })),
+  flags: Type.Optional(Flags),
   /** True alone: without it a stolen code would do. */
   pkceEnabled: Type.Optional(Type.Literal(true)),
 }

@@ -15,7 +15,16 @@ import {
 } from '../../../storage/activation/search.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { HistoryEntry, NEW_REGISTRATION, Phase, toCommitRules, toHistoryEntry } from '../registration-members.ts'
+import {
+  BeforeEntry,
+  detailMembers,
+  HistoryEntry,
+  listedMembers,
+  NEW_REGISTRATION,
+  Phase,
+  toCommitRules,
+  toHistoryEntry,
+} from '../registration-members.ts'
 import { Identifier, OfId, OfSeveral, OptionalText, State, Time, UserId, UserIdPart, UserIdPrefix } from '../fields.ts'
 import { Cursor, cutPage, NextCursor, nextCursorAt, PageLimit, parseCursor } from '../paging.ts'
 
@@ -52,16 +61,8 @@ const auditedRegistration: Audited<{ readonly id: string }, { readonly userId: s
 
 const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration> => ({
   activationId: row.activationId,
-  userId: row.userId,
-  state: row.state,
-  ...(row.name !== null && { name: row.name }),
-  ...(row.platform !== null && { platform: row.platform }),
-  ...(row.deviceInfo !== null && { deviceInfo: row.deviceInfo }),
-  ...(row.protocolVersion !== null && { protocolVersion: row.protocolVersion }),
+  ...listedMembers(row),
   ...(row.highestVersion !== null && { highestProtocolVersion: row.highestVersion }),
-  ...(row.algorithm !== null && { algorithm: row.algorithm }),
-  timestampCreated: row.createdAt.getTime(),
-  ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
 })
 
 const RegistrationRequest = Type.Object(NEW_REGISTRATION)
@@ -201,9 +202,7 @@ export const registrationDetail = cloudEndpoint({
     /** How many entries of the history there are at the most. */
     limit: PageLimit(1_000),
     /** `next` of another answer. */
-    before: Type.Optional(
-      Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another answer', examples: ['100'] }),
-    ),
+    before: BeforeEntry,
   }),
   response: RegistrationDetail,
   async handle({ params: { id, activationId }, query: { limit = HISTORY_ROWS, before = null }, parts }) {
@@ -216,21 +215,14 @@ export const registrationDetail = cloudEndpoint({
 
 const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): Static<typeof RegistrationDetail> => ({
   ...toListed(row),
-  ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
-  ...(row.blockExpiresAt !== null && { timestampBlockExpire: row.blockExpiresAt.getTime() }),
-  flags: [...row.flags],
+  ...detailMembers(row),
   ...(row.protocolVersion === 4 && { isConfirmationPending: row.isConfirmationPending }),
   ...(row.isBiometryEnabled !== null && { isBiometryEnabled: row.isBiometryEnabled }),
   ...(row.protocolVersion === 3 && { isUpgradePending: row.isUpgradePending }),
   ...(row.activationFingerprint !== null && { activationFingerprint: row.activationFingerprint }),
-  failedAttempts: row.failedAttempts,
-  maxFailedAttempts: row.maxFailedAttempts,
-  commitPhase: row.commitPhase,
-  isOtpDemanded: row.hasOtp && row.state !== 'REMOVED',
   ...(row.parentActivationId !== null && { parentActivationId: row.parentActivationId }),
   ...(row.extras !== null && { extras: row.extras }),
   ...(row.externalId !== null && { externalId: row.externalId }),
-  ...((row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && { timestampExpires: row.expiresAt.getTime() }),
   history: history.map(toHistoryEntry),
 })
 
