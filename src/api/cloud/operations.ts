@@ -141,7 +141,7 @@ export const operationCreate = cloudEndpoint({
 })
 
 /** An operation as the caller may see it: one who may only read does not get the password for an approval. */
-export async function readShown(call: CloudCall<unknown>, operationId: string): Promise<OperationRow> {
+export async function readShown(call: CloudCall, operationId: string): Promise<OperationRow> {
   const operation = await readOperation(call.parts, await applicationOf(call), operationId.toLowerCase())
   return call.caller.role === 'read-only' ? { ...operation, proximitySeed: null } : operation
 }
