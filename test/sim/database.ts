@@ -72,7 +72,9 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
     const { rows, affectedRows } = await pglite.query<never>(text, [...parameters])
     return { rows, ...(affectedRows !== undefined && { numAffectedRows: BigInt(affectedRows) }) }
   }
-  const run = async (connection: Connection, { text, parameters }: Waiting): Promise<QueryResult<never>> => {
+  const run = async (connection: Connection, { text, parameters, isLate }: Waiting): Promise<QueryResult<never>> => {
+    // Wherever it is done: by the schedule, or as its server is killed.
+    if (isLate) late += 1
     if (text === 'begin') owner = connection
     try {
       return await execute(breakage.patch(text), parameters)
@@ -102,10 +104,8 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
     waiting = waiting.filter((other) => other !== one)
     if (isLate) {
       connection.isDead = true
-      const count = (): void => {
-        late += 1
-      }
-      waiting.push({ ...one, connection: { ...connection, isDead: false }, resolve: count, reject: count })
+      const ignore = (): void => undefined
+      waiting.push({ ...one, isLate, connection: { ...connection, isDead: false }, resolve: ignore, reject: ignore })
       one.reject(connectionLost())
     } else if (fault === 'none') {
       const result = await run(connection, one).catch((error: unknown) => error as Error)
@@ -139,7 +139,7 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
             // A process that was killed sends nothing, though what it would have done next still runs here.
             if (life.isOver) return
             if (connection.isDead) reject(connectionLost())
-            else waiting.push({ connection, text, parameters, resolve: resolve as Waiting['resolve'], reject })
+            else waiting.push({ connection, text, parameters, isLate: false, resolve: resolve as Waiting['resolve'], reject })
           }),
         streamQuery: () => {
           throw new Error('nothing is streamed')
@@ -220,6 +220,8 @@ interface Waiting {
   readonly connection: Connection
   readonly text: string
   readonly parameters: readonly unknown[]
+  /** Its sender has given up. */
+  readonly isLate: boolean
   readonly resolve: (result: QueryResult<never>) => void
   readonly reject: (error: Error) => void
 }
