@@ -229,7 +229,8 @@ export const DOOR_ACTIONS: readonly Action[] = [
       const id = somePhone(life).activationId()
       const flags = life.site.chance.pick([[], ['VIP'], ['VIP', 'GOLD'], ['VERIFICATION_PENDING']])
       const request = ['PUT', `/admin/activations/${id}/flags`, { flags }] as const
-      return bankJob(life, `bank: flags ${flags.join(' and ') || 'none'} of ${id}`, request, () => undefined, flagsOf(id))
+      const job = bankJob(life, `bank: flags ${flags.join(' and ') || 'none'} of ${id}`, request, () => undefined, flagsOf(id))
+      return { ...job, about: id }
     },
   },
 ]

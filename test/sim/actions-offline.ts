@@ -8,8 +8,10 @@ import {
   decided,
   type DoorAsk,
   generationOf,
+  isNamedByUser,
   type Life,
   nextName,
+  phonesOf,
   type ShownChallenge,
   somePhone,
 } from './jobs.ts'
@@ -43,9 +45,19 @@ export const OFFLINE_ACTIONS: readonly Action[] = [
     make: (life) => {
       const operation = life.operations.at(-1)
       if (operation === undefined) return undefined
-      const path = `/operations/offline/qr?operationId=${operation.id}`
-      return bankJob(life, `bank: shows ${operation.id}`, ['GET', path], ({ json }) => {
-        life.shown.push({ ...operation, text: String(member(json, 'operationQrCodeData')), nonce: String(member(json, 'nonce')) })
+      const phones = phonesOf(life, operation.userId)
+      if (phones.length === 0) return undefined
+      const phone = life.site.chance.pick(phones)
+      const registrationId = phone.activationId()
+      // One phone need not be named.
+      const named = isNamedByUser(life, phone) && life.site.chance.happens(0.5) ? '' : `&registrationId=${registrationId}`
+      const path = `/operations/offline/qr?operationId=${operation.id}${named}`
+      return bankJob(life, `bank: shows ${operation.id} to ${phone.name}`, ['GET', path], ({ json }) => {
+        const [text, nonce] = (['operationQrCodeData', 'nonce'] as const).map((name) => String(member(json, name))) as [
+          string,
+          string,
+        ]
+        life.shown.push({ ...operation, text, nonce, registrationId, isNamed: named !== '' })
         return undefined
       })
     },
@@ -57,10 +69,13 @@ export const OFFLINE_ACTIONS: readonly Action[] = [
       if (life.shown.length === 0) return undefined
       const { chance } = life.site
       const shown = chance.pick(life.shown.slice(-3))
-      const phone = life.phones.findLast(({ userId }) => userId === shown.userId)
+      const { id: operationId, nonce, registrationId, isNamed } = shown
+      const phone = life.phones.find((one) => one.activationId() === registrationId)
       if (phone === undefined || !canScan(phone, shown)) return undefined
-      const toRequest = (otp: string) =>
-        bankRequest(life.prepared.admin, 'POST', '/operations/offline/otp', { operationId: shown.id, otp, nonce: shown.nonce })
+      const toRequest = (otp: string) => {
+        const body = { operationId, otp, nonce, ...(isNamed && { registrationId }) }
+        return bankRequest(life.prepared.admin, 'POST', '/operations/offline/otp', body)
+      }
       return codeJob(
         life,
         phone.approveOffline(shown, chance.pick(MOSTLY_RIGHT), toRequest),

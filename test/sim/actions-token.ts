@@ -3,7 +3,7 @@ import { type Action, codeJob, somePhone } from './jobs.ts'
 
 export const TOKEN_ACTIONS: readonly Action[] = [
   {
-    weight: 4,
+    weight: 8,
     isLight: false,
     make: async (life) => {
       const phone = somePhone(life)
@@ -22,7 +22,7 @@ export const TOKEN_ACTIONS: readonly Action[] = [
     },
   },
   {
-    weight: 4,
+    weight: 14,
     isLight: false,
     make: async (life) => {
       if (life.tokens.length === 0) return undefined
@@ -32,11 +32,19 @@ export const TOKEN_ACTIONS: readonly Action[] = [
       return {
         name: `${phone.name} reads with token ${id}`,
         request,
-        told: () => (look) => {
-          if (!look.before.tokens.has(id)) return `the removed token ${id} was good`
-          const state = look.before.activations.get(activationId)?.state
-          return state === 'REMOVED' ? `a token of the removed activation of ${phone.name} was good` : undefined
-        },
+        about: activationId,
+        told:
+          ({ text }) =>
+          (look) => {
+            const stranger = life.operations.find(
+              ({ id: operationId, only }) => only && only !== activationId && text.includes(operationId),
+            )
+            if (stranger !== undefined)
+              return `operation ${stranger.id} is for ${stranger.only} alone, and ${phone.name} was shown it`
+            if (!look.before.tokens.has(id)) return `the removed token ${id} was good`
+            const state = look.before.activations.get(activationId)?.state
+            return state === 'REMOVED' ? `a token of the removed activation of ${phone.name} was good` : undefined
+          },
       }
     },
   },

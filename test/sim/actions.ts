@@ -13,25 +13,37 @@ import {
   codeJob,
   decided,
   ended,
+  isNamedByUser,
   type Job,
   type KnownOperation,
   type Life,
   nextName,
+  phonesOf,
   somePhone,
 } from './jobs.ts'
 import { activationCodeOf, createSimulatedPhone, FACTORS, MOSTLY_RIGHT, type SimulatedPhone } from './phones.ts'
 import { TEMPLATE } from './prepared.ts'
 
+/** It is about whoever it finds. */
+export const HOUSEKEEPING = 'keeps house'
 const PHONE_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0'] as const
+
+/** How the bank names the registration of a phone: by its user, who may have no other one then, or by its id. */
+function nameOf(life: Life, phone: SimulatedPhone): { readonly path: string; readonly userId?: string; readonly about?: string } {
+  const { userId } = phone
+  if (isNamedByUser(life, phone) && life.site.chance.happens(0.5)) return { path: '/registration', userId, about: userId }
+  return { path: `/v2/registrations/${phone.activationId()}` }
+}
 
 const changeState = (life: Life, change: 'BLOCK' | 'UNBLOCK'): Job => {
   const phone = somePhone(life)
   const id = phone.activationId()
   const to = change === 'BLOCK' ? 'BLOCKED' : 'ACTIVE'
-  return bankJob(
+  const { path, userId, about } = nameOf(life, phone)
+  const job = bankJob(
     life,
-    `bank: ${change} ${phone.userId}`,
-    ['PUT', '/registration', { userId: phone.userId, change }],
+    `bank: ${change} ${userId ?? id}`,
+    ['PUT', path, { ...(userId !== undefined && { userId }), change }],
     () => (look) => {
       const state = look.after.activations.get(id)?.state
       // Somebody else may have changed it again in the same step.
@@ -40,16 +52,17 @@ const changeState = (life: Life, change: 'BLOCK' | 'UNBLOCK'): Job => {
     },
     id,
   )
+  return { ...job, about }
 }
 
 const pickOperation = ({ site, operations }: Life): KnownOperation | undefined =>
   operations.length === 0 ? undefined : site.chance.pick(operations.slice(-4))
 
-const phoneOf = ({ phones }: Life, userId: string): SimulatedPhone | undefined => phones.find((phone) => phone.userId === userId)
-
-/** The phone of an operation, or sometimes that of somebody else. */
-const approverOf = (life: Life, { userId }: KnownOperation): SimulatedPhone =>
-  (life.site.chance.happens(0.9) && phoneOf(life, userId)) || somePhone(life)
+/** A phone of the user of an operation, or sometimes that of somebody else. */
+const approverOf = (life: Life, { userId }: KnownOperation): SimulatedPhone => {
+  const phones = phonesOf(life, userId)
+  return phones.length > 0 && life.site.chance.happens(0.9) ? life.site.chance.pick(phones) : somePhone(life)
+}
 
 export const ACTIONS: readonly Action[] = [
   {
@@ -78,7 +91,7 @@ export const ACTIONS: readonly Action[] = [
     make: (life) => {
       const phone = somePhone(life)
       const { userId } = phone
-      const only = life.site.chance.happens(0.3) ? phone.activationId() : undefined
+      const only = life.site.chance.happens(0.5) ? phone.activationId() : undefined
       const body = { userId, template: TEMPLATE, parameters: {}, ...(only !== undefined && { registrationId: only }) }
       const path = only === undefined ? '/operations' : '/v2/operations'
       const key = nextName(life, 'key')
@@ -137,18 +150,10 @@ export const ACTIONS: readonly Action[] = [
     make: (life) => {
       const phone = somePhone(life)
       const id = phone.activationId()
-      // A user who was bound anew has another activation, which it is then about.
-      const isOnly = life.phones.filter(({ userId }) => userId === phone.userId).length === 1
-      return bankJob(
-        life,
-        `bank: removes ${phone.userId}`,
-        ['DELETE', `/registration?userId=${phone.userId}`],
-        () => {
-          if (isOnly) life.facts.removed.add(id)
-          return undefined
-        },
-        id,
-      )
+      const { path, userId, about } = nameOf(life, phone)
+      const named = userId === undefined ? path : `${path}?userId=${userId}`
+      const told = (): undefined => void life.facts.removed.add(id)
+      return { ...bankJob(life, `bank: removes ${userId ?? id}`, ['DELETE', named], told, id), about }
     },
   },
   {
@@ -171,11 +176,29 @@ export const ACTIONS: readonly Action[] = [
     isLight: true,
     make: (life) => {
       const userId = nextName(life, 'user')
-      return bankJob(life, `bank: registers ${userId}`, ['POST', '/registration', { userId }], (reply) => {
+      return bankJob(life, `bank: registers ${userId}`, ['POST', '/registration', { userId }], ({ json }) => {
         life.facts.registered.add(userId)
-        life.newcomers.push({ userId, activationCode: activationCodeOf(reply) })
+        life.newcomers.push({ userId, activationCode: activationCodeOf(json) })
         return undefined
       })
+    },
+  },
+  {
+    weight: 3,
+    isLight: true,
+    make: (life) => {
+      const { userId } = somePhone(life)
+      return bankJob(
+        life,
+        `bank: registers another phone of ${userId}`,
+        ['POST', '/v2/registrations', { userId }],
+        ({ json }) => {
+          const registrationId = String(member(json, 'registrationId'))
+          life.newcomers.push({ userId, activationCode: activationCodeOf(json), registrationId })
+          return ({ after }) =>
+            after.activations.has(registrationId) ? undefined : `registration ${registrationId} was answered, and is not there`
+        },
+      )
     },
   },
   {
@@ -184,7 +207,7 @@ export const ACTIONS: readonly Action[] = [
     make: async (life) => {
       const newcomer = life.newcomers.shift()
       if (newcomer === undefined) return undefined
-      const { userId, activationCode } = newcomer
+      const { userId, activationCode, registrationId } = newcomer
       const version = life.site.chance.pick(PHONE_VERSIONS)
       const phone = createSimulatedPhone(life.prepared, nextName(life, 'phone'), { userId, version }, life.site.chance)
       const request = await phone.prepareActivation(activationCode)
@@ -192,6 +215,7 @@ export const ACTIONS: readonly Action[] = [
       return {
         name: `${phone.name} exchanges keys`,
         request,
+        about: registrationId ?? userId,
         told: (reply) => {
           if (isBound) return () => `an activation code of ${userId} was good twice`
           isBound = true
@@ -212,16 +236,18 @@ export const ACTIONS: readonly Action[] = [
       const phone = life.phones.slice(life.prepared.phones.length).at(-1)
       if (phone === undefined) return undefined
       const id = phone.activationId()
-      return bankJob(
+      const { path, userId, about } = nameOf(life, phone)
+      const job = bankJob(
         life,
-        `bank: commits ${phone.userId}`,
-        ['POST', '/registration/commit', { userId: phone.userId }],
+        `bank: commits ${userId ?? id}`,
+        ['POST', `${path}/commit`, userId === undefined ? {} : { userId }],
         () => (look) => {
           const state = look.after.activations.get(id)?.state
           return state === 'PENDING_COMMIT' ? `the commit of ${id} was answered, and it is ${state}` : undefined
         },
         id,
       )
+      return { ...job, about }
     },
   },
   {
@@ -253,7 +279,7 @@ export const ACTIONS: readonly Action[] = [
   {
     weight: 3,
     isLight: false,
-    make: () => ({ name: 'keeps house', work: ({ context }) => runHousekeeping(context) }),
+    make: () => ({ name: HOUSEKEEPING, work: ({ context }) => runHousekeeping(context) }),
   },
   {
     weight: 6,

@@ -32,11 +32,22 @@ export const BREAKAGES = {
   /** A door forgets what it answered. */
   'verdicts of doors are not kept': () =>
     breaking({ isMeant: KEEPS_VERDICTS, replaced: /where "verdictKey" is not null/, by: 'where false' }),
+  /** The bank blocks one phone, and all of its user are blocked. */
+  'a phone disturbs the others of its user': () =>
+    breaking({
+      isMeant: /update activation a set state = i\."to", row_version/,
+      replaced: /a\.activation_id = i\."activationId" and a\.row_version = i\."rowVersion" and/,
+      by: 'a.user_id = (select user_id from activation where activation_id = i."activationId") and',
+    }),
+  /** The list of a phone has what is for another one. */
+  'operations for one phone are shown to others': () =>
+    breaking({ isMeant: LISTS_OPERATIONS, replaced: LISTS_OPERATIONS, by: 'true' }),
   'connections are used again with an open transaction': () => ({ ...breaking(undefined), keepsBrokenConnections: true }),
 } as const satisfies Record<string, () => Breakage>
 
 export type BreakageName = keyof typeof BREAKAGES
 
+const LISTS_OPERATIONS = /\("w"\."activation_id" is null or "w"\."activation_id" = k\."tokenActivationId"\)/
 const KEEPS_VERDICTS = /insert into door_verdict[^]*where "verdictKey" is not null/
 const MOVES_ACTIVATION = /update activation a set counter = i\.counter/
 

@@ -81,6 +81,19 @@ export function findStepBack(before: View, after: View): string | undefined {
   return undefined
 }
 
+/**
+ * No activation changes in a step in which nobody asks for anything about it: what happens to one phone leaves the others of its user alone.
+ * `meant`: the ids of activations, and of users whose registration is named by them.
+ */
+export function findDisturbed(before: View, after: View, meant: ReadonlySet<string>): string | undefined {
+  for (const [id, { all, userId, state }] of after.activations) {
+    const was = before.activations.get(id)
+    if (was !== undefined && was.all !== all && !meant.has(id) && !meant.has(userId))
+      return `nobody asked for anything about ${id} of ${userId}, and it has changed (${was.state}, now ${state})`
+  }
+  return undefined
+}
+
 /** What webhooks have promised: everything at least once, and in the order of the changes of one object. */
 export function findWrongDelivery(view: View, received: readonly Received[]): string | undefined {
   const first = new Map<string, number>()

@@ -27,6 +27,8 @@ export interface Job {
   readonly ask?: DoorAsk
   /** The activation whose state it changes beside its code. */
   readonly changes?: string | undefined
+  /** The activation or the user that it is about, where neither its code nor what it changes says so. */
+  readonly about?: string | undefined
   /** Is told of an answer of 200. */
   readonly told: (reply: HttpReply) => Check | undefined
 }
@@ -62,7 +64,7 @@ export const verdictIn = ({ json }: HttpReply): DoorVerdict | undefined =>
   (member(json, 'isOpened') === undefined ? json : member(json, 'verdict')) as DoorVerdict | undefined
 
 /** A text of the bank's own for one phone, as a QR code has it, and who has answered it. */
-export interface ShownChallenge extends ShownOperation {
+export interface ShownChallenge extends Omit<ShownOperation, 'registrationId' | 'isNamed'> {
   readonly challengeId: string
   readonly phone: SimulatedPhone
   readonly answers: Set<Code>
@@ -99,6 +101,8 @@ export interface Life {
 export interface Newcomer {
   readonly userId: string
   readonly activationCode: string
+  /** Of a registration that was made beside others. */
+  readonly registrationId?: string
 }
 
 export interface KnownOperation {
@@ -113,6 +117,10 @@ export interface KnownOperation {
 export interface ShownOperation extends KnownOperation {
   readonly text: string
   readonly nonce: string
+  /** Of the phone that it is for. */
+  readonly registrationId: string
+  /** Whether the bank names it. */
+  readonly isNamed: boolean
 }
 
 export interface KnownToken {
@@ -134,6 +142,14 @@ export interface Action {
   /** Undefined when there is nothing to do it with. */
   readonly make: (life: Life) => Promise<Job | Chore | undefined> | Job | Chore | undefined
 }
+
+/** The phones of a user: of two sides of an upgrade the one that goes on. */
+export const phonesOf = ({ phones }: Life, userId: string): readonly SimulatedPhone[] =>
+  phones.filter((phone) => phone.userId === userId)
+
+/** Whether a path that names a user is about this phone, if it is about any. */
+export const isNamedByUser = (life: Life, { userId }: SimulatedPhone): boolean =>
+  phonesOf(life, userId).length === 1 && !life.newcomers.some((newcomer) => newcomer.userId === userId)
 
 export const somePhone = ({ site, phones }: Life): SimulatedPhone => site.chance.pick(phones)
 export const nextName = (life: Life, kind: string): string => {
@@ -211,10 +227,12 @@ export const ended =
     return undefined
   }
 
-/** The same of a phone's decision, which is not any phone's where the operation is for one. */
+/** The same of a phone's decision: it is the only one, and not any phone's where the operation is for one. */
 export const decided =
   (life: Life, { id, only }: KnownOperation, phone: SimulatedPhone, status: string): (() => Check | undefined) =>
   () => {
+    const before = life.facts.ended.get(id)
+    if (before !== undefined) return () => `operation ${id} was told to be ${before}, and then ${phone.name} made it ${status}`
     if (only === undefined || phone.activationId() === only) return ended(life, id, status)()
     return () => `operation ${id} is for ${only} alone, and ${phone.name} made it ${status}`
   }

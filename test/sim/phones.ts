@@ -1,6 +1,7 @@
 // Phones of a simulation: what those of 3.x and of 4.0 do alike. What they prepare moves their counter, whether it is sent or not.
-import { type HttpReply, type HttpRequest, member } from '../../phone/http.ts'
+import { type HttpRequest, member } from '../../phone/http.ts'
 import type { Prepared } from '../../phone/v3/state.ts'
+import { TOKEN_PATHS } from '../../phone/operations.ts'
 import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import { createPhoneV4 } from '../../phone/v4/virtual-phone.ts'
 import { newState } from '../../phone/v3/state.ts'
@@ -159,7 +160,11 @@ export function createSimulatedPhone(
       signed: (path: string, resourceId: string, body: string, factors: Factors, quality: Quality) =>
         phone.prepareSigned({ path, resourceId, body, factors, ...wrong(quality, 32) }),
       sealed: (quality: Quality) => signForBank(phone, BANK_BODY, wrong(quality, 32)),
-      useToken: (token: unknown) => phone.prepareDetail(token as V4Token),
+      useToken: async (token: unknown): Promise<Prepared<unknown>> => {
+        if (chance.happens(0.3)) return phone.prepareDetail(token as V4Token)
+        const headers = { 'Content-Type': 'application/json', ...phone.tokenHeader(token as V4Token, await phone.serverTime()) }
+        return { method: 'POST', path: TOKEN_PATHS.list, headers, body: Buffer.from('{}'), open: () => undefined }
+      },
       typeOtp: ({ id: operationId, data: operationData, nonce }: ShownOperation, quality: Quality) =>
         phone.typeOtp({ operationId, operationData, nonce, ...wrong(quality, 32) }),
       authorizeUpgrade: undefined,
@@ -251,8 +256,7 @@ export function bankRequest(
 }
 
 /** The activation code in the answer to a registration. */
-export const activationCodeOf = (reply: HttpReply): string =>
-  String(member(reply.json, 'activationQrCodeData')).split('#')[0] ?? ''
+export const activationCodeOf = (json: unknown): string => String(member(json, 'activationQrCodeData')).split('#')[0] ?? ''
 
 const AUTHORIZE = '/api/auth/token/app/operation/authorize'
 const CANCEL = '/api/auth/token/app/operation/cancel'

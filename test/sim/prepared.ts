@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { PGlite, types } from '@electric-sql/pglite'
 import { Kysely, PGliteDialect } from 'kysely'
 import { type PhoneVersion, random } from '../../phone/v3/crypto.ts'
+import { member } from '../../phone/http.ts'
 import { PHONE_VERSIONS } from '../helpers/phone-versions.ts'
 import { fromJson, toJson } from '../../phone/snapshot.ts'
 import type { AppConfiguration, PhoneState } from '../../phone/v3/state.ts'
@@ -14,6 +15,7 @@ import type { Schema } from '../../src/storage/database/schema.ts'
 import { expectOk, openWorld } from '../helpers/world.ts'
 import { openPhonesV4 } from '../helpers/world-v4.ts'
 import { createChance } from './chance.ts'
+import { activationCodeOf } from './phones.ts'
 import { createIds, startServer } from './server.ts'
 
 /** A phone that is bound, with its user. */
@@ -61,12 +63,15 @@ export async function prepare(folder: string, template: Blob): Promise<void> {
     expectOk(await world.bank.call('POST', '/admin/webhooks', kind === 'OPERATION' ? webhook : { ...webhook, attributes: [] }))
   }
   expectOk(await world.bank.call('POST', '/admin/templates', PAYMENT_TEMPLATE))
+  expectOk(await world.bank.call('PATCH', `/admin/applications/${world.applicationId}`, { isMultiDevice: true }))
   const phones: PreparedPhone[] = []
-  for (const version of [...PHONE_VERSIONS, '4.0', '4.0'] as const) {
-    const { userId, code } = await world.register(`user-${phones.length}`)
+  const versions = [...PHONE_VERSIONS, '4.0', '4.0'] as const
+  for (const [index, version] of versions.entries()) {
+    const userId = `user-${index < versions.length - PHONES_OF_ONE ? index : 'of-several'}`
+    const { json } = expectOk(await world.bank.call('POST', '/v2/registrations', { userId }))
     const phone = version === '4.0' ? phonesV4.newPhone('EC_P384') : world.newPhone(version)
-    await phone.activate(code)
-    expectOk(await world.bank.commit(userId))
+    await phone.activate(activationCodeOf(json))
+    expectOk(await world.bank.call('POST', `/v2/registrations/${String(member(json, 'registrationId'))}/commit`, {}))
     if ('prepareConfirm' in phone) await phone.exchange(phone.prepareConfirm(true))
     phones.push({ userId, version, state: phone.state } as PreparedPhone)
   }
@@ -85,6 +90,8 @@ export const readPrepared = (folder: string): Prepared =>
   fromJson(JSON.parse(readFileSync(join(folder, 'simulated.json'), 'utf8'))) as Prepared
 
 const PREPARED_SEED = 1
+/** The last of the phones are one user's: of 3.x and of 4.0. */
+const PHONES_OF_ONE = 3
 const PAYMENT_TEMPLATE = {
   templateName: TEMPLATE,
   operationType: 'authorize_payment',

@@ -3,9 +3,9 @@
 import type { HttpReply } from '../../phone/http.ts'
 import { deliverDue } from '../../src/domain/webhook/delivery.ts'
 import { verifyAudit } from '../../src/domain/audit/verification.ts'
-import { ACTIONS } from './actions.ts'
+import { ACTIONS, HOUSEKEEPING } from './actions.ts'
 import { type Breakage, type BreakageName, BREAKAGES } from './breakage.ts'
-import { createFacts, findBrokenPromise, findStepBack, findWrongChain, findWrongDelivery } from './facts.ts'
+import { createFacts, findBrokenPromise, findDisturbed, findStepBack, findWrongChain, findWrongDelivery } from './facts.ts'
 import {
   canCount,
   type Check,
@@ -112,10 +112,12 @@ async function takeStep(
     if (check !== undefined) checks.push(check)
   }
   const changed = sendings.flatMap(({ job }) => job?.changes ?? [])
+  const isHouseKept = sendings.some(({ chore }) => chore?.name === HOUSEKEEPING)
   const seen: Look = { before, after, isCertain, changed }
   const violation =
     checks.map((check) => check(seen)).find((found) => found !== undefined) ??
     findMiscounted(seen, sendings, outcomes, site.now()) ??
+    (isCertain && !isHouseKept ? findDisturbed(before, after, meantBy(sendings)) : undefined) ??
     findStepBack(before, after) ??
     (await findWrong(life, before, after))
   return { after, violation }
@@ -133,6 +135,16 @@ async function findWrong({ site, facts }: Life, before: Pick<View, 'sealed'>, vi
       : findWrongChain(facts, await verifyAudit({ db: site.database.direct, installationKeys })))
   )
 }
+
+/** The ids of the activations, and of the users, that a step is about. */
+const meantBy = (sendings: readonly Sending[]): ReadonlySet<string> =>
+  new Set(
+    sendings.flatMap(({ job }) =>
+      [job?.about, job?.changes, job?.code?.phone.activationId(), job?.ask?.phone.activationId()].filter(
+        (id) => id !== undefined,
+      ),
+    ),
+  )
 
 /** Each guess that was refused is a failed attempt, unless a right code came or the count was set back; and nothing else is one. */
 function findMiscounted(

@@ -20,6 +20,8 @@ export interface ActivationView {
   readonly blockedUntil: number | null
   /** Audit rows of codes that were accepted. */
   readonly accepted: number
+  /** A hash over all that is stored of it: its row, tokens, where its pushes go, and an upgrade that waits. */
+  readonly all: string
 }
 
 export interface OperationView {
@@ -56,7 +58,10 @@ export async function look(db: Db): Promise<View> {
         coalesce(protocol_version = 3 or is_biometry_enabled, false) as "hasBiometry",
         exists (select from activation_history h where h.activation_id = a.activation_id and h.reason = 'ACTIVATION_VERSION_CHANGED') as "isUpgraded",
         extract(epoch from block_expires_at) * 1000 as "blockedUntil",
-        (select count(*) from audit_trail e where e.activation_id = a.activation_id and event_type = 'signature_ok') as accepted
+        (select count(*) from audit_trail e where e.activation_id = a.activation_id and event_type = 'signature_ok') as accepted,
+        md5(a::text || (select coalesce(string_agg(t::text, ',' order by token_id), '') from token t where t.activation_id = a.activation_id)
+          || (select coalesce(string_agg(p::text, ','), '') from push_registration p where p.activation_id = a.activation_id)
+          || (select coalesce(string_agg(u::text, ','), '') from activation_upgrade u where u.activation_id = a.activation_id)) as "all"
       from activation a order by activation_id) x),
     'operations', (select coalesce(json_agg(x), '[]') from (select operation_id as id, status from operation) x),
     'tokens', (select coalesce(json_agg(token_id), '[]') from token),
