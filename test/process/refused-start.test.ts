@@ -331,6 +331,17 @@ describe.skipIf(serverUrl() !== undefined)('the embedded database', () => {
       cause: /cannot be opened \(.+\)/,
       remedy: /put back a backup/,
     },
+    'a file where the embedded database makes a folder': {
+      env: () =>
+        dataDir('inside', (path) => {
+          rmSync(join(path, 'database'), { recursive: true })
+          mkdirSync(join(path, 'database'))
+          writeFileSync(join(path, 'database', 'base'), '')
+        }),
+      setting: /PAWL_DATA_DIR: /,
+      cause: /cannot be opened \(ENOTDIR\)/,
+      remedy: /the room on the disk/,
+    },
     'a key file that holds no key': {
       env: () => dataDir('no-key', (path) => writeFileSync(join(path, 'master.key'), 'marked')),
       setting: /PAWL_DATA_DIR: /,

@@ -57,13 +57,32 @@ async function openFiles(path: string): Promise<PGlite> {
 }
 
 const describe = (error: unknown): string => {
-  if (!(error instanceof Error)) return String(error)
-  return 'code' in error ? String(error.code) : error.message.replace(/\s*\n[^]*$/, '')
+  if (error instanceof Error) return 'code' in error ? String(error.code) : error.message.replace(/\s*\n[^]*$/, '')
+  // What the file system below PGlite throws is an object with a number of WASI, without a text.
+  const errno = typeof error === 'object' && error !== null && 'errno' in error ? Number(error.errno) : undefined
+  return errno === undefined ? String(error) : (WASI_ERRORS[errno] ?? `file system error ${errno}`)
+}
+
+/** Of wasi_snapshot_preview1, `errno`: those of a disk, and of the rights on its files. */
+const WASI_ERRORS: Readonly<Record<number, string>> = {
+  2: 'EACCES',
+  19: 'EDQUOT',
+  20: 'EEXIST',
+  22: 'EFBIG',
+  29: 'EIO',
+  31: 'EISDIR',
+  33: 'EMFILE',
+  41: 'ENFILE',
+  44: 'ENOENT',
+  51: 'ENOSPC',
+  54: 'ENOTDIR',
+  63: 'EPERM',
+  69: 'EROFS',
 }
 
 /**
- * Makes the database of a backup, the bytes that `copy` gave, below `dataDir`. Throws StartError when there is a database, and what PGlite
- * throws for bytes that are no backup; then nothing is left of it. A process that is killed meanwhile leaves no database, and the next call
+ * Makes the database of a backup, the bytes that `copy` gave, below `dataDir`. Throws StartError when there is a database, and an Error for
+ * bytes that are no backup or when there is no room; then nothing is left of it. A process that is killed meanwhile leaves no database, and the next call
  * begins anew.
  */
 export async function restoreEmbedded(dataDir: string, backup: Uint8Array): Promise<void> {
@@ -87,7 +106,13 @@ async function unpack(path: string, backup: Uint8Array): Promise<void> {
     closeFiles(path)
   } catch (error) {
     rmSync(path, { recursive: true, force: true })
-    throw error
+    const reason = describe(error)
+    throw new Error(
+      `no database can be made of the backup (${reason}); look at whether the file is whole, and at the room on the disk`,
+      {
+        cause: error instanceof Error ? error : new Error(reason),
+      },
+    )
   }
 }
 
