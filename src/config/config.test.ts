@@ -157,6 +157,8 @@ describe('values', () => {
     ['PAWL_PUBLIC_URL', 'ftp://bank.example'],
     ['PAWL_PUBLIC_URL', 'https://user:pass@bank.example'],
     ['PAWL_PUBLIC_URL', 'bank.example'],
+    ['PAWL_PUBLIC_URL', 'https://bank.example?'],
+    ['PAWL_PUBLIC_URL', 'https://bank.example/pawl#'],
     ['PAWL_TRUSTED_PROXIES', '10.0.0.0/33'],
     ['PAWL_TRUSTED_PROXIES', '0.0.0.0/0'],
     ['PAWL_TRUSTED_PROXIES', 'loopback'],

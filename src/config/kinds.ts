@@ -78,7 +78,8 @@ export const publicUrl: Kind<string> = {
   label: 'http(s) URL without trailing slash',
   parse(value) {
     const url = URL.canParse(value) ? new URL(value) : undefined
-    const isPlain = url?.username === '' && url.password === '' && url.search === '' && url.hash === '' && !/\s/.test(value)
+    // Of a ? or # at the end a URL shows nothing, and all that is put behind it would be no path.
+    const isPlain = url?.username === '' && url.password === '' && !/[?#\s]/.test(value)
     if (!isPlain || !/^https?:\/\//.test(value)) return { problem: `${quote(value)} is not an http or https URL` }
     return value.endsWith('/') ? { problem: `${quote(value)} ends in a slash, leave it out` } : { value }
   },
