@@ -1,4 +1,5 @@
 // Paths and queries of the bank's API.
+import { usageFault } from './fault.ts'
 
 /** `?name=value&…` of the members that have one; empty when none has. */
 export function toQuery(members: Readonly<Record<string, string | number | undefined>>): string {
@@ -6,9 +7,15 @@ export function toQuery(members: Readonly<Record<string, string | number | undef
   return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`
 }
 
-/** A template literal whose values are encoded as parts of a path. */
+/** A template literal whose values are encoded as parts of a path. Throws a Fault for one that no URL can hold. */
 export const toPath = (parts: TemplateStringsArray, ...values: readonly (string | undefined)[]): string =>
-  parts.map((part, index) => part + (index < values.length ? encodeURIComponent(values[index] ?? '') : '')).join('')
+  parts.map((part, index) => part + (index < values.length ? toSegment(values[index] ?? '') : '')).join('')
+
+/** Of . and .. every URL makes the path above, also when they are encoded: the request would go elsewhere than meant. */
+function toSegment(value: string): string {
+  if (value === '.' || value === '..') throw usageFault(`${value} is no name`)
+  return encodeURIComponent(value)
+}
 
 /** An object without members that are undefined. */
 export const compact = (members: Readonly<Record<string, unknown>>): Record<string, unknown> =>

@@ -2,7 +2,7 @@
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { BANK_OPTIONS, type Bank, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
-import { Fault } from '../fault.ts'
+import { Fault, usageFault } from '../fault.ts'
 import { readPairs } from '../json-argument.ts'
 import { layOut } from '../output.ts'
 import { answerPages, PAGE_OPTIONS } from '../pages.ts'
@@ -38,6 +38,9 @@ const create = command({
     const { parameter, language, externalId, idempotencyKey: key, wait, registration, flag: mark, expires } = values
     const parameters = parameter.length === 0 ? undefined : readPairs('--parameter', parameter)
     const seconds = wait === undefined ? undefined : parseCount('--wait', wait)
+    // As fetch takes them: its refusal would read as a server that does not answer.
+    if (key !== undefined && !/^[\x20-\x7E\xA0-\xFF]*$/.test(key))
+      throw usageFault('--idempotency-key has a character that no HTTP header takes')
     const bank = openBank(values, terminal)
     const limits = compact({
       registrationId: registration,
