@@ -2,7 +2,7 @@
 import { Command as Program, CommanderError, Option } from 'commander'
 import { type Answer, type Command, type Noun, renderFlag, type Terminal } from './command.ts'
 import { EXIT_CODES, exitCodeOf, explainFault, Fault } from './fault.ts'
-import { layOut } from './output.ts'
+import { layOut, printable } from './output.ts'
 
 /** A noun with its commands, or a command that stands alone. */
 export type Entry = Noun | Command
@@ -116,7 +116,7 @@ function explain(error: unknown, args: readonly string[], terminal: Terminal): n
   const code = exitCodeOf(error)
   const lines = error instanceof Fault ? error.message.split('\n') : [explainFault(error)]
   if (asksForJson(args)) terminal.note(JSON.stringify({ error: lines.join('\n'), exitCode: code }))
-  else for (const line of lines) terminal.note(line)
+  else for (const line of lines) terminal.note(printable(line))
   return code
 }
 

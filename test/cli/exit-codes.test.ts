@@ -161,6 +161,26 @@ test.each([
 })
 
 test.each([
+  ['user remove ..', '.. is no name'],
+  ['app show .', '. is no name'],
+  ['operation create alice login --idempotency-key klíč-č', '--idempotency-key'],
+  ['operation create alice login --idempotency-key \u001b[31m', '--idempotency-key'],
+])('pawl %s: 2, before anything is asked of the server', async (line, named) => {
+  const { code, stderr } = await runCli(line.split(' '), { PAWL_URL: 'http://127.0.0.1:9', PAWL_ADMIN: 'admin:any' })
+  expect([code, stderr]).toEqual([2, expect.stringContaining(named)])
+  expectOneLine(stderr)
+})
+
+test('a fault repeats no character that steers the terminal', async () => {
+  const { user, password } = server.admin
+  const env = { PAWL_URL: server.url, PAWL_ADMIN: `${user}:${password}` }
+  expect(await runCli(['user', 'show', 'a\u001b[31mb\u202e'], env)).toMatchObject({
+    code: 4,
+    stderr: 'there is no credential a\\u{1b}[31mb\\u{202e}\n',
+  })
+})
+
+test.each([
   ['app show nope', 'application nope); pawl app list shows'],
   ['app sdk-config --app nope', 'application nope'],
   ['user show nope', 'nope'],
