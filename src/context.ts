@@ -23,7 +23,7 @@ import { createActivationProvider } from './domain/activation/direct.ts'
 import { createOidcLogins } from './domain/oidc/logins.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
 import { createHttpProvider, type HttpProvider } from './domain/user-info/http-provider.ts'
-import { type InstallationKeys, loadInstallationKeys, requireMasterKey } from './domain/installation-keys.ts'
+import { type InstallationKeys, isWritten, loadInstallationKeys, requireMasterKey } from './domain/installation-keys.ts'
 import { findKeyOrigin, loadMasterKeys } from './domain/secrets/master-key.ts'
 import { createPinning } from './domain/pinning/pinning.ts'
 import { createSharedFailures } from './domain/limits/shared-failures.ts'
@@ -201,7 +201,10 @@ async function prepareDatabase(
   const { db } = database
   // The embedded database is soon open, and nobody holds it up.
   const signal = database.kind === 'postgresql' ? starting?.signal : undefined
-  const masterKeys = await untilAborted(loadMasterKeys({ config, secrets }, database.kind, platform), signal)
+  const masterKeys = await untilAborted(
+    loadMasterKeys({ config, secrets }, database.kind, platform, () => isWritten(db)),
+    signal,
+  )
   const recordKeys = createRecordKeys(masterKeys, platform, {
     caches,
     onAltered: events.recordAltered,

@@ -5,7 +5,7 @@ import { ConfigError, parseConfig } from '../../src/config/parser.ts'
 import type { Secrets } from '../../src/config/secrets.ts'
 import type { Config } from '../../src/config/shape.ts'
 import { type BindingParts, followBinding } from '../../src/domain/secrets/binding.ts'
-import { type InstallationKeys, loadInstallationKeys } from '../../src/domain/installation-keys.ts'
+import { type InstallationKeys, isWritten, loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import { findKeyOrigin, loadMasterKeys } from '../../src/domain/secrets/master-key.ts'
 import { createRecordKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { createClock } from '../../src/lib/clock.ts'
@@ -71,8 +71,8 @@ async function openPlatform({ note }: Pick<Terminal, 'note'>, { readTime }: Data
 }
 
 /** Record encryption under the master keys of the settings. */
-export const openRecordKeys = async ({ kind }: Pick<Database, 'kind'>, settings: Settings): Promise<RecordKeys> =>
-  createRecordKeys(await loadMasterKeys(settings, kind, systemPlatform), systemPlatform, {
+export const openRecordKeys = async ({ kind, db }: Pick<Database, 'kind' | 'db'>, settings: Settings): Promise<RecordKeys> =>
+  createRecordKeys(await loadMasterKeys(settings, kind, systemPlatform, () => isWritten(db)), systemPlatform, {
     origin: findKeyOrigin(settings, kind),
   })
 

@@ -69,9 +69,15 @@ export async function loadInstallationKeys(
  * has, so that a wrong key is noticed before anything is migrated.
  */
 export async function requireMasterKey(db: Db, recordKeys: RecordKeys): Promise<void> {
-  const wrapped = (await hasWrappedKeys(db)) ? await findWrappedKey(db, CREDENTIAL_HASH) : undefined
+  const wrapped = await findFirstKey(db)
   if (wrapped !== undefined) unwrap(recordKeys, CREDENTIAL_HASH, wrapped)
 }
+
+/** Whether the database was written under a master key, in any version. */
+export const isWritten = async (db: Db): Promise<boolean> => (await findFirstKey(db)) !== undefined
+
+const findFirstKey = async (db: Db): Promise<Uint8Array | undefined> =>
+  (await hasWrappedKeys(db)) ? findWrappedKey(db, CREDENTIAL_HASH) : undefined
 
 function unwrap(recordKeys: RecordKeys, purpose: string, wrapped: Uint8Array): Uint8Array {
   try {

@@ -87,6 +87,10 @@ test('of a stopped server: phones go on, with the master key and with no other',
   expect(await runCli(['restore', file], restored)).toMatchObject({ code: 0 })
   expect(statSync(dataDir).mode & 0o777).toBe(0o700)
 
+  // Neither a start nor a command makes a key that would lie where the right one belongs.
+  expect((await refusePawl(restored)).stderr).toContain('is missing; put')
+  expect((await runCli(['key', 'check'], restored)).code).not.toBe(0)
+  expect(readdirSync(dataDir)).toEqual(['database'])
   writeFileSync(join(dataDir, 'master.key'), Buffer.alloc(32, 7).toString('base64'), { mode: 0o600 })
   expect((await refusePawl(restored)).stderr).toContain('master key')
   putKey()

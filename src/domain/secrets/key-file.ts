@@ -7,10 +7,10 @@ import { StartError } from '../../lib/errors.ts'
 import { type GivenKeys, parseKeyList } from '../../lib/key-list.ts'
 
 /** Reads the keys, or writes the one `create` makes (32 bytes). Throws StartError when the file does not hold keys. */
-export function readOrCreateKeyFile(dataDir: string, create: () => Uint8Array): GivenKeys {
+export async function readOrCreateKeyFile(dataDir: string, create: () => Promise<Uint8Array>): Promise<GivenKeys> {
   const path = keyPathIn(dataDir)
   const text = readIfPresent(path)
-  if (text === undefined) return [write(path, create())]
+  if (text === undefined) return [write(path, await create())]
   const keys = parseKeyList(text.trim())
   if (keys === undefined)
     throw new StartError(`PAWL_DATA_DIR: ${path} is not a master key (32 bytes in Base64); put it back from the backup`)

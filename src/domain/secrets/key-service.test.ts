@@ -67,6 +67,7 @@ const load = (
     { config: { dataDir: '', ...config }, secrets: { masterKeys, ...(vaultToken && { vaultToken }) } },
     'postgresql',
     platform,
+    async () => false,
   )
 }
 const problemOf = (loading: Promise<unknown>): Promise<string> =>

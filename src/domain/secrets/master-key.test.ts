@@ -22,7 +22,7 @@ function script(name: string, body: string): string {
 }
 
 const load = (config: { masterKeyCommand?: string; dataDir?: string }, kind: 'embedded' | 'postgresql' = 'postgresql') =>
-  loadMasterKeys({ config: { dataDir: directory, ...config }, secrets: {} }, kind, platform)
+  loadMasterKeys({ config: { dataDir: directory, ...config }, secrets: {} }, kind, platform, async () => false)
 
 test('a command prints the keys, the one that seals first', async () => {
   const command = script('both', `printf '%s\\n' "$1" '${base64(two)}'`)

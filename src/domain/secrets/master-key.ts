@@ -18,14 +18,15 @@ export interface KeySources {
 
 /**
  * 32 bytes each; the first seals. Throws StartError when PostgreSQL is used without a key, the key file is damaged, or what keeps the keys
- * does not give them.
+ * does not give them. The embedded database gets a new key when there is none and `isWritten` says that nothing was written under one.
  */
 export async function loadMasterKeys(
   { config, secrets }: KeySources,
   kind: 'embedded' | 'postgresql',
   platform: Pick<Platform, 'randomBytes'>,
+  isWritten: () => Promise<boolean>,
 ): Promise<MasterKeys> {
-  const [first, ...others] = await findGivenKeys({ config, secrets }, kind, platform)
+  const [first, ...others] = await findGivenKeys({ config, secrets }, kind, platform, isWritten)
   const service = findKeyService({ config, secrets })
   return [await unwrap(service, first), ...(await Promise.all(others.map((key) => unwrap(service, key))))]
 }
@@ -50,6 +51,7 @@ async function findGivenKeys(
   { config, secrets }: KeySources,
   kind: 'embedded' | 'postgresql',
   platform: Pick<Platform, 'randomBytes'>,
+  isWritten: () => Promise<boolean>,
 ): Promise<GivenKeys> {
   if (secrets.masterKeys !== undefined) return secrets.masterKeys
   const command = config.masterKeyCommand
@@ -64,7 +66,14 @@ async function findGivenKeys(
   }
   if (kind === 'postgresql')
     throw new StartError('PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32')
-  return readOrCreateKeyFile(config.dataDir, () => platform.randomBytes(32))
+  return readOrCreateKeyFile(config.dataDir, async () => {
+    // A new key would open nothing there is, and lie where the right one belongs.
+    if (await isWritten())
+      throw new StartError(
+        `PAWL_DATA_DIR: the master key that this database was written with is missing; put ${keyPathIn(config.dataDir)} back from the backup`,
+      )
+    return platform.randomBytes(32)
+  })
 }
 
 async function unwrap(service: KeyService | undefined, key: GivenKey): Promise<Uint8Array> {
