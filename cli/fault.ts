@@ -32,7 +32,7 @@ export const exitCodeOf = (error: unknown): number => EXIT_CODES[error instanceo
 /** What a thrown value says, in one line: of a request without an answer also why there is none. */
 export function explainFault(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const causes = error instanceof AggregateError ? error.errors : error.cause === undefined ? [] : [error.cause]
+  const causes = error instanceof AggregateError ? error.errors : error.cause instanceof Error ? [error.cause] : []
   const own = error.message || ('code' in error ? String(error.code) : error.name)
   const reasons = causes.slice(0, 1).map(explainFault)
   return [own, ...reasons.filter((reason) => !own.includes(reason))].join(': ').replace(/\s*\n\s*/g, ' ')

@@ -106,12 +106,9 @@ async function unpack(path: string, backup: Uint8Array): Promise<void> {
     closeFiles(path)
   } catch (error) {
     rmSync(path, { recursive: true, force: true })
-    const reason = describe(error)
     throw new Error(
-      `no database can be made of the backup (${reason}); look at whether the file is whole, and at the room on the disk`,
-      {
-        cause: error instanceof Error ? error : new Error(reason),
-      },
+      `no database can be made of the backup (${describe(error)}); look at whether the file is whole, and at the room on the disk`,
+      { cause: error },
     )
   }
 }
