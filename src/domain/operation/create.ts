@@ -5,7 +5,7 @@ import { PawlError } from '../../lib/errors.ts'
 import { findRegistrations } from '../../storage/activation/find.ts'
 import { findDefaultApplicationId } from '../../storage/application/applications.ts'
 import { type Db, inTransaction } from '../../storage/database/database.ts'
-import { type KnownKey, takeIdempotencyKey } from '../../storage/operation/idempotency-keys.ts'
+import { findIdempotencyKey, type KnownKey, takeIdempotencyKey } from '../../storage/operation/idempotency-keys.ts'
 import { findOperation, insertOperation, type NewOperation, type OperationRow } from '../../storage/operation/operations.ts'
 import type { TemplateRow } from '../../storage/template/templates.ts'
 import type { NamedOwner, Owner } from '../activation/registration.ts'
@@ -48,7 +48,7 @@ export async function createOperation(
   request: OperationRequest,
 ): Promise<OperationRow | undefined> {
   const filled = await fillTemplate(parts, request)
-  if (filled instanceof PawlError) return refuse(parts, named, filled)
+  if (filled instanceof PawlError) return (await findFirst(parts, named, request)) ?? refuse(parts, named, filled)
   const operation = buildOperation(parts, named, request, filled)
   const stored = await storeOnce(parts, named, request, operation)
   if (stored === undefined || stored.operationId !== operation.operationId) return stored
@@ -182,6 +182,23 @@ async function store(
   return applicationId === undefined
     ? undefined
     : { ...operation, applicationId, status: 'PENDING', statusReason: null, failureCount: 0 }
+}
+
+/** The first answer to the same request, which fitted its template then: the template may have changed, or be gone. */
+async function findFirst(
+  { db, platform }: Pick<OperationParts, 'db' | 'platform'>,
+  named: Asked,
+  request: OperationRequest,
+): Promise<OperationRow | undefined> {
+  if (request.idempotency === undefined) return undefined
+  const applicationId = await findApplicationId(db, named)
+  if (applicationId === undefined) return undefined
+  const { username, key } = request.idempotency
+  const known = await findIdempotencyKey(db, username, key)
+  const owner = { ...named, applicationId }
+  const bodyHash = hashRequest(owner, request)
+  const isSame = known !== undefined && known.expiresAt.getTime() > platform.now() && known.bodyHash.equals(bodyHash)
+  return isSame ? readFirst(db, owner, known, bodyHash) : undefined
 }
 
 /** The first answer, whatever has happened since. */

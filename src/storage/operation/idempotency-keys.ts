@@ -14,6 +14,7 @@ export interface IdempotencyKey {
 export interface KnownKey {
   readonly operationId: string
   readonly bodyHash: Buffer
+  readonly expiresAt: Date
 }
 
 /**
@@ -49,11 +50,11 @@ export async function takeIdempotencyKey(
   throw new PawlError('UNAVAILABLE', { detail: 'an idempotency key comes and goes', retryAfterSeconds: 1 })
 }
 
-/** What a key stands for. */
+/** What a key stands for, or stood for until its time was over. */
 export async function findIdempotencyKey(db: Db, username: string, key: string): Promise<KnownKey | undefined> {
   return db
     .selectFrom('idempotency_key')
-    .select(['operation_id as operationId', 'body_hash as bodyHash'])
+    .select(['operation_id as operationId', 'body_hash as bodyHash', 'expires_at as expiresAt'])
     .where('username', '=', username)
     .where('idempotency_key', '=', key)
     .executeTakeFirst()

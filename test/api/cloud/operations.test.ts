@@ -311,6 +311,21 @@ describe('Idempotency-Key', () => {
     expect(expectOk(await create('canceled since')).json).toEqual(first.json)
   })
 
+  test('gives the first answer whatever has become of the template', async () => {
+    const ofTemplate = { template: await world.template() }
+    const first = expectOk(await create('template gone', ofTemplate))
+    expectOk(await world.bank.call('DELETE', `/admin/templates/${ofTemplate.template}`))
+    expect(expectOk(await create('template gone', ofTemplate)).json).toEqual(first.json)
+    // Only the same request, and only in its time.
+    const other = { ...ofTemplate, externalId: 'x' }
+    expectError(await create('template gone', other), 400, 'ERROR_REQUEST')
+    const key = world.db.updateTable('idempotency_key').where('idempotency_key', '=', 'template gone')
+    await key.set({ expires_at: new Date(0) }).execute()
+    const late = await create('template gone', ofTemplate)
+    expectError(late, 400, 'ERROR_REQUEST')
+    expect(violationsOf(late.json)).toEqual([expect.objectContaining({ fieldName: 'template' })])
+  })
+
   test.each<[string, Record<string, unknown>]>([
     ['user', { userId: 'somebody else' }],
     ['parameter', { parameters: { ...PAYMENT, amount: '11' } }],
