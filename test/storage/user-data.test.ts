@@ -232,3 +232,14 @@ test('an operation for one phone that nobody has claimed is of the user of that 
   // What is for whoever claims it stays.
   expect(await findText(String(member(open.json, 'operationId')))).not.toEqual([])
 })
+
+test('what webhooks were told of an operation for one phone goes, also when the operation is gone', async () => {
+  const { userId, phone } = await world.holder()
+  const { activationId } = phone.state
+  const body = { template: await world.template(), parameters: PAYMENT, registrationId: activationId }
+  const id = String(member(expectOk(await world.bank.createDeviceOperation(body)).json, 'operationId'))
+  await world.db.deleteFrom('operation').where('operation_id', '=', id).execute()
+  expect(JSON.stringify((await exportUser(context, userId)).webhookDeliveries)).toContain(id)
+  await eraseUser(context, userId)
+  expect(await findText(id)).toEqual([])
+})

@@ -41,6 +41,7 @@ export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string):
       delete from webhook_delivery d
       where d.object_id in (select activation_id from phones union all select operation_id from decided)
         or d.activation_id in (select activation_id from phones) or d.payload::json ->> 'userId' = ${userId}
+        or d.payload::json ->> 'registrationId' in (select activation_id from phones)
       returning 1
     )
     select (select count(*)::int from of_activation) as registrations, (select count(*)::int from of_operation) as operations,
