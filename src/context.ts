@@ -6,7 +6,6 @@ import type { Secrets } from './config/secrets.ts'
 import type { DeviceParts } from './api/device/parts.ts'
 import type { CloudParts } from './api/cloud/parts.ts'
 import type { MobileTokenParts } from './api/mobile-token/parts.ts'
-import type { UtilityParts } from './api/utility/parts.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation/otp.ts'
 import { bootstrapApplication } from './domain/application/application.ts'
@@ -37,8 +36,7 @@ import { createTemplateTexts } from './domain/template/texts.ts'
 import { createPushSenders, type PushSenders } from './domain/push/senders.ts'
 import { startWebhookDelivery } from './domain/webhook/loop.ts'
 import { createUserInfoProvider } from './domain/user-info/user-info.ts'
-import type { MetricsParts } from './api/metrics/index.ts'
-import type { HealthParts } from './http/health.ts'
+import type { ServiceState } from './http/service-state.ts'
 import { type Caches, createCaches } from './lib/memory.ts'
 import { type Clock, createClock } from './lib/clock.ts'
 import { createEvents, type Events } from './log/events.ts'
@@ -64,7 +62,7 @@ import { createUniqueValueStore } from './storage/activation/unique-values.ts'
 import { readVitalSigns } from './storage/vital-signs.ts'
 import type { KeyParts } from './domain/secrets/secrets.ts'
 
-export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts, MetricsParts {
+export interface Context extends DeviceParts, MobileTokenParts, CloudParts {
   readonly log: Log
   readonly clock: Clock
   readonly metrics: Metrics
@@ -78,6 +76,9 @@ export interface Context extends DeviceParts, MobileTokenParts, CloudParts, Util
   /** Makes the administrator of a first start and returns the password, which is shown; for when the server listens. */
   readonly createFirstAdmin: () => Promise<string | undefined>
   readonly databaseKind: Database['kind']
+  /** Resolves when the database answers and takes writes, rejects when not. */
+  readonly pingDatabase: () => Promise<void>
+  readonly serviceState: ServiceState
   readonly close: () => Promise<void>
 }
 

@@ -5,15 +5,13 @@ import type { Clock } from '../lib/clock.ts'
 import type { Operation } from './operation.ts'
 import type { ServiceState } from './service-state.ts'
 
-export interface HealthParts {
-  /** Resolves when the database answers and takes writes, rejects when not. */
-  readonly pingDatabase: () => Promise<void>
-  readonly serviceState: ServiceState
-  readonly clock: Pick<Clock, 'isAgreed' | 'difference'>
-}
-
+/** `pingDatabase` resolves when the database answers and takes writes, and rejects when not. */
 export const health =
-  (parts: HealthParts): FastifyPluginAsyncTypebox =>
+  (parts: {
+    readonly pingDatabase: () => Promise<void>
+    readonly serviceState: ServiceState
+    readonly clock: Pick<Clock, 'isAgreed' | 'difference'>
+  }): FastifyPluginAsyncTypebox =>
   async (app) => {
     app.get('/health/live', { schema: { response: { 200: Healthy } } }, async () => ({ status: 'OK' as const }))
     app.get('/health/ready', { schema: { response: { 200: Healthy, 503: Unhealthy } } }, async (_request, reply) => {

@@ -14,19 +14,17 @@ export interface MetricsSettings {
   readonly internalPort?: number
 }
 
-export interface MetricsParts {
-  readonly settings: MetricsSettings
-  readonly credentials: Credentials
-  readonly verifyAccessToken: VerifyAccessToken | undefined
-  readonly metrics: { readonly render: () => Promise<{ readonly contentType: string; readonly text: string }> }
-}
-
 /** A listener of its own is reached by the bank's machines alone; one that phones reach asks for a credential. */
 export const metricsAccess = ({ metrics, internalPort }: MetricsSettings): MetricsAccess =>
   metrics ?? (internalPort === undefined ? 'basic' : 'open')
 
 export const metricsApi =
-  (parts: MetricsParts): FastifyPluginAsyncTypebox =>
+  (parts: {
+    readonly settings: MetricsSettings
+    readonly credentials: Credentials
+    readonly verifyAccessToken: VerifyAccessToken | undefined
+    readonly metrics: { readonly render: () => Promise<{ readonly contentType: string; readonly text: string }> }
+  }): FastifyPluginAsyncTypebox =>
   async (app) => {
     const access = metricsAccess(parts.settings)
     if (access === 'off') return

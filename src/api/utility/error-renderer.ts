@@ -5,7 +5,7 @@ import { type RenderedError, rowOf } from '../../http/operation.ts'
 import { createWindow } from '../../domain/limits/window.ts'
 import type { UtilityCode } from '../../lib/errors.ts'
 import { sourceOf } from '../../lib/source.ts'
-import type { UtilityParts } from './parts.ts'
+import type { DomainParts } from '../../domain/secrets/secrets.ts'
 
 const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
 
@@ -34,7 +34,7 @@ export const SIGNATURE_HEADER = 'x-cert-pinning-signature'
 /** Answers `{ id, code, message }`. The id stands in the log line: the request's, unless its caller chose that one and it is not a UUID. */
 export const createUtilityErrorRenderer =
   (
-    { events, platform }: Pick<UtilityParts, 'events' | 'platform'>,
+    { events, platform }: Pick<DomainParts, 'events' | 'platform'>,
     signers: Signers = new WeakMap(),
     lines = createWindow({ perMinute: LINES_PER_MINUTE }),
   ): ErrorRenderer =>

@@ -3,7 +3,8 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { verifyVersion } from '../../domain/application/version.ts'
-import { type PinnedApplication, signPinningAnswer } from '../../domain/pinning/pinning.ts'
+import { type PinnedApplication, type Pinning, signPinningAnswer } from '../../domain/pinning/pinning.ts'
+import type { DomainParts } from '../../domain/secrets/secrets.ts'
 import { parseAcceptLanguage } from '../../http/language.ts'
 import { compileParser, refuseMalformedQuery } from '../../http/validation.ts'
 import { toBase64 } from '../../lib/base64.ts'
@@ -12,7 +13,6 @@ import { PawlError } from '../../lib/errors.ts'
 import { IDENTIFIER } from '../../lib/identifier.ts'
 import type { MobilePlatform } from '../../storage/database/schema.ts'
 import { SIGNATURE_HEADER, type Signers } from './error-renderer.ts'
-import type { UtilityParts } from './parts.ts'
 
 /** The query of both endpoints. */
 export const OfApplication = Type.Object({
@@ -59,7 +59,11 @@ export const AppVersion = Type.Object({
 const parseApp = compileParser(AppVersion)
 
 /** Mounts GET /app/init (utility §1). What `signers` learns lets the error renderer sign what fails from then on. */
-export function mountInit(app: FastifyInstance, { platform, pinning }: UtilityParts, signers: Signers): void {
+export function mountInit(
+  app: FastifyInstance,
+  { platform, pinning }: Pick<DomainParts, 'platform'> & { readonly pinning: Pinning },
+  signers: Signers,
+): void {
   app.get('/init', async (request, reply) => {
     // Before anything is looked up: without a challenge nobody learns which names exist.
     const challenge = readChallenge(request)
@@ -122,7 +126,7 @@ const CHALLENGE_HEADER = 'x-cert-pinning-challenge'
 export const PublicKey = Type.Object({ publicKey: Type.String({ description: 'Base64 of a point of P-256, 65 bytes' }) })
 
 /** Mounts GET /app/init/public-key, for people who build the app (utility §2). An app that downloads its key gains nothing. */
-export function mountInitPublicKey(app: FastifyInstance, { pinning }: UtilityParts): void {
+export function mountInitPublicKey(app: FastifyInstance, { pinning }: { readonly pinning: Pinning }): void {
   app.get('/init/public-key', { schema: { response: { 200: PublicKey } } }, async (request, reply) => {
     const application = await pinning.find(parseAppName(request))
     if (application === undefined) throw new PawlError('PINNING_APPLICATION_UNKNOWN')

@@ -35,7 +35,7 @@ export function parseSignedJws(text: string): SignedJws | undefined {
 }
 
 /** Texts as they stand in a JWS. */
-interface JwsParts {
+interface JwsTexts {
   readonly payload: string | undefined
   readonly parts: readonly JwsPart[]
 }
@@ -45,9 +45,9 @@ interface JwsPart {
   readonly signature: string
 }
 
-const NONE: JwsParts = { payload: undefined, parts: [] }
+const NONE: JwsTexts = { payload: undefined, parts: [] }
 
-function parseCompact(text: string): JwsParts {
+function parseCompact(text: string): JwsTexts {
   const [header, payload, signature, ...rest] = text.split('.')
   return header === undefined || payload === undefined || signature === undefined || rest.length > 0
     ? NONE
@@ -55,7 +55,7 @@ function parseCompact(text: string): JwsParts {
 }
 
 /** Other members, a header that no signature covers among them, and a single signature without a list are refused. */
-function parseGeneral(text: string): JwsParts {
+function parseGeneral(text: string): JwsTexts {
   const { payload, signatures } = parseExactly(text, ['payload', 'signatures']) ?? {}
   if (typeof payload !== 'string' || !Array.isArray(signatures) || signatures.length > SIGNATURES_MAX) return NONE
   const parts = signatures.map((entry: unknown) => {
