@@ -21,9 +21,6 @@ import {
   storeDecisionAlone,
 } from './stages/decision.ts'
 
-/** The channel, and both generations of the protocol. */
-export type OfflineParts = ChannelParts & { readonly protocols: { readonly v3: Protocol; readonly v4: Protocol } }
-
 /** A one-time password that approves an operation, to check against the counter of an activation. */
 interface OtpAttempt {
   readonly operationId: string
@@ -50,7 +47,7 @@ export interface OtpDecision {
 
 /** The text of a QR code, signed for this activation; undefined while it has no keys. `nonce`: Base64 of 16 bytes. */
 export function signForActivation(
-  { recordKeys, protocols }: OfflineParts,
+  { recordKeys, protocols }: ChannelParts,
   activation: ReadActivationRow,
   { data, totp, nonce }: { readonly data: string; readonly totp: string | undefined; readonly nonce: string },
 ): string | undefined {
@@ -66,7 +63,7 @@ export function signForActivation(
 
 /** Judges a password by an ACTIVE activation; nothing is stored yet. Undefined when the activation must be read again. */
 export async function judgeOtp(
-  parts: OfflineParts,
+  parts: ChannelParts,
   activation: ActivationRow,
   attempt: OtpAttempt,
 ): Promise<OtpDecision | undefined> {
@@ -143,7 +140,7 @@ export interface OfflineVerdict {
 
 /** Checks such a password, and makes the outcome durable before it returns. `factors`: those that made a right one. */
 export async function verifyOfflineAtDoor(
-  parts: OfflineParts,
+  parts: ChannelParts,
   asked: OfflineQuestion,
   attempt: OfflineAttempt,
 ): Promise<OfflineVerdict & { readonly isUsedMeanwhile: boolean }> {
@@ -188,7 +185,7 @@ export async function verifyOfflineAtDoor(
 const UNKNOWN: Judged = { isRight: false, refusal: 'activation_unknown', isGuess: false, outcome: undefined }
 
 /** The generation an activation exchanged its keys with. */
-const protocolOf = ({ v3, v4 }: OfflineParts['protocols'], { protocolVersion }: ActivationRow): Protocol | undefined =>
+const protocolOf = ({ v3, v4 }: ChannelParts['protocols'], { protocolVersion }: ActivationRow): Protocol | undefined =>
   [v3, v4].find(({ activationVersion }) => activationVersion === protocolVersion)
 
 function findMatch(

@@ -18,9 +18,8 @@ import { listProximityOtps } from '../domain/operation/proximity.ts'
 import { chooseTexts } from '../domain/template/template.ts'
 import { parseOfflineOtp } from '../protocol/wire/offline.ts'
 import type { OperationParts } from '../domain/operation/parts.ts'
-import { judgeOtp, type OfflineParts, type OtpDecision, signForActivation } from './authenticate-offline.ts'
-
-type ApprovalParts = OfflineParts & OperationParts
+import type { ChannelParts } from './parts.ts'
+import { judgeOtp, type OtpDecision, signForActivation } from './authenticate-offline.ts'
 
 /** Which operation is approved, and with which of several phones of its user. */
 interface OfflineNames {
@@ -34,7 +33,7 @@ interface OfflineNames {
  * operation, or the user has several ACTIVE registrations and none is named.
  */
 export async function createOfflineQr(
-  parts: ApprovalParts,
+  parts: ChannelParts & OperationParts,
   applicationId: string,
   { operationId, registrationId }: OfflineNames,
 ): Promise<{ readonly operationQrCodeData: string; readonly nonce: string }> {
@@ -65,7 +64,7 @@ export async function createOfflineQr(
  * a wrong form or with a foreign nonce, and where the flags of the activation forbid the approval; otherwise as createOfflineQr.
  */
 export async function approveOffline(
-  parts: ApprovalParts,
+  parts: ChannelParts & OperationParts,
   applicationId: string,
   request: OfflineNames & { readonly otp: string; readonly nonce: string },
 ): Promise<void> {

@@ -4,6 +4,7 @@ import type { AuthenticationStore } from '../storage/request/authentication.ts'
 import type { ExchangeBasisReader } from '../storage/activation/exchange-basis.ts'
 import type { Pool } from '../storage/database/database.ts'
 import type { UniqueValue } from '../storage/activation/unique-values.ts'
+import type { Protocol } from '../protocol/protocol.ts'
 import type { Decoys } from './secrets.ts'
 import type { DomainParts } from '../domain/secrets/secrets.ts'
 
@@ -27,6 +28,7 @@ export interface ChannelParts extends DomainParts {
   /** Uses up all values of a request, or none of them when one was used before. */
   readonly useUniqueValues: (values: readonly UniqueValue[]) => Promise<boolean>
   readonly settings: ChannelSettings
+  readonly protocols: Readonly<Record<Protocol['path'], Protocol>>
   readonly decoys: Decoys
   /** Wrong codes of one activation from one source. */
   readonly codeFailures: Window

@@ -12,13 +12,11 @@ import type { FetchSettings } from '../../domain/pinning/certificate.ts'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
 import type { ActivationParts } from '../../domain/activation/parts.ts'
 import type { DeliveryParts } from '../../domain/webhook/webhook.ts'
-import type { Protocol } from '../../protocol/protocol.ts'
 import type { Pool } from '../../storage/database/database.ts'
 import type { PublicListener } from '../../http/listener-url.ts'
 
 export interface CloudParts extends ChannelParts, ActivationParts, OperationParts, DeliveryParts {
   readonly db: Pool
-  readonly protocols: { readonly v3: Protocol; readonly v4: Protocol }
   readonly installationKeys: ActivationParts['installationKeys'] & { readonly doorSeal: KeyObject }
   readonly composeSdkConfiguration: ComposeSdkConfiguration
   readonly credentials: Credentials

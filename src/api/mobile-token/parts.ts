@@ -4,13 +4,12 @@ import type { ActivationParts } from '../../domain/activation/parts.ts'
 import type { Window } from '../../domain/limits/window.ts'
 import type { OidcLogins } from '../../domain/oidc/logins.ts'
 import type { ReadTemplateTexts } from '../../domain/template/texts.ts'
-import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
+import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
 import type { TokenReads } from '../../storage/token/reads.ts'
 
 export interface MobileTokenParts extends ChannelParts, ActivationParts {
   readonly db: ChannelParts['db']
   readonly settings: ChannelParts['settings'] & ActivationParts['settings']
-  readonly protocols: Readonly<Record<Protocol['path'], Protocol>>
   readonly templateTexts: ReadTemplateTexts
   readonly tokenReads: TokenReads
   readonly oidcLogins: OidcLogins
