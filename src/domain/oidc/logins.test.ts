@@ -10,7 +10,7 @@ import { systemPlatform } from '../../lib/platform.ts'
 import { createRecordKeys } from '../secrets/record-keys.ts'
 import { places } from '../secrets/secrets.ts'
 import { createOidcLogins } from './logins.ts'
-import type { OidcProvider, OidcProviderParts, OidcSettings } from './provider.ts'
+import type { OidcProvider, OidcSettings } from './provider.ts'
 
 type Answer = (response: ServerResponse, body: string, request: IncomingMessage) => unknown
 
@@ -38,7 +38,7 @@ const json = (response: ServerResponse, value: unknown, status = 200) =>
 let elapsed = 0
 const platform = { ...systemPlatform, monotonic: () => performance.now() + elapsed }
 const recordKeys = createRecordKeys([randomBytes(32)], platform)
-const parts = (allows = true): OidcProviderParts => ({
+const parts = (allows = true): Parameters<typeof createOidcLogins>[0] => ({
   db: undefined as never,
   platform,
   recordKeys,

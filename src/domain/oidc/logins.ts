@@ -5,10 +5,11 @@ import { type KeptAnswer, keepAnswer } from '../../lib/kept-answer.ts'
 import { createMemory } from '../../lib/memory.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import { systemPlatform } from '../../lib/platform.ts'
-import { findTargetProblem } from '../../lib/target-url.ts'
+import { findTargetProblem, type TargetRules } from '../../lib/target-url.ts'
+import type { KeyParts } from '../secrets/secrets.ts'
 import { fetchKeySet, findKeys, type FoundKeys, KeysMissing } from '../credential/key-set.ts'
 import { IdTokenRefused, readIdToken } from './id-token.ts'
-import { type OidcProvider, type OidcProviderParts, openCredentials } from './provider.ts'
+import { type OidcProvider, openCredentials } from './provider.ts'
 import { requestTokens } from './token-request.ts'
 
 /** What an app brings from its own browser session. */
@@ -44,7 +45,7 @@ interface Acquaintance {
 }
 
 /** Remembers what was discovered, and keys, for ten minutes. Each change of a provider begins anew, in every process. */
-export function createOidcLogins(parts: OidcProviderParts): OidcLogins {
+export function createOidcLogins(parts: KeyParts & { readonly settings: TargetRules }): OidcLogins {
   const acquaintances = createMemory<Acquaintance>({ max: PROVIDERS_MAX })
 
   const acquaintanceOf = (provider: OidcProvider): Acquaintance => {
@@ -126,7 +127,7 @@ async function withinTime<T>(work: Promise<T>): Promise<T> {
 }
 
 /** Those of the settings, and where they name none, those that the issuer publishes (OpenID Connect Discovery 1.0, 4). */
-async function findEndpoints(parts: OidcProviderParts, { settings }: OidcProvider): Promise<Endpoints> {
+async function findEndpoints(parts: { readonly settings: TargetRules }, { settings }: OidcProvider): Promise<Endpoints> {
   const { authorizationEndpoint, tokenEndpoint, jwksUri } = settings
   if (authorizationEndpoint !== null && tokenEndpoint !== null && jwksUri !== null)
     return { authorizationEndpoint, tokenEndpoint, jwksUri }
@@ -144,7 +145,10 @@ async function findEndpoints(parts: OidcProviderParts, { settings }: OidcProvide
   }
 }
 
-async function discover({ settings }: OidcProviderParts, issuer: string): Promise<Readonly<Record<string, unknown>>> {
+async function discover(
+  { settings }: { readonly settings: TargetRules },
+  issuer: string,
+): Promise<Readonly<Record<string, unknown>>> {
   const { status, body } = await sendOutbound({
     url: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
     method: 'GET',

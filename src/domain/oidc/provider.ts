@@ -62,10 +62,6 @@ export interface OidcProvider {
   readonly credentials: Uint8Array | null
 }
 
-export interface OidcProviderParts extends KeyParts {
-  readonly settings: TargetRules
-}
-
 /** A provider of an application, if there is one of that id. */
 export async function readOidcProvider(db: Db, applicationId: string, providerId: string): Promise<OidcProvider | undefined> {
   const row = await findOidcProvider(db, applicationId, providerId)
@@ -83,7 +79,7 @@ const toProvider = ({ settings, ...row }: OidcProviderRow): OidcProvider => ({
 
 /** The client secret or the private key in PEM; undefined where the client has none. */
 export const openCredentials = (
-  { recordKeys }: Pick<OidcProviderParts, 'recordKeys'>,
+  { recordKeys }: Pick<KeyParts, 'recordKeys'>,
   { applicationId, providerId, credentials }: OidcProvider,
 ): string | undefined =>
   credentials === null ? undefined : fromUtf8(recordKeys.open(places.oidcCredentials(applicationId, providerId), credentials))
@@ -94,7 +90,7 @@ export const openCredentials = (
  * ADMINISTRATION_REFUSED when there is no such application.
  */
 export async function writeOidcProvider(
-  parts: OidcProviderParts,
+  parts: KeyParts & { readonly settings: TargetRules },
   { applicationId, providerId, settings }: Omit<OidcProvider, 'credentials'>,
   credentials: string | undefined,
 ): Promise<void> {

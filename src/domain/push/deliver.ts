@@ -1,24 +1,11 @@
 // One attempt to deliver a push: whether anybody still wants it, where it goes, and what becomes of a token that is not known (mobile-token §7.1).
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { OutboundError } from '../../lib/outbound.ts'
-import type { Platform } from '../../lib/platform.ts'
-import type { Events } from '../../log/events.ts'
-import type { Db } from '../../storage/database/database.ts'
 import { findPushTarget, forgetPushToken, type PushTarget } from '../../storage/token/push-targets.ts'
 import type { PushProvider } from '../../storage/webhook/push-providers.ts'
-import { places, unlessAltered } from '../secrets/secrets.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
+import { type DomainParts, places, unlessAltered } from '../secrets/secrets.ts'
 import { composeData, type PushPayload } from './message.ts'
 import type { PushAddress, PushFailure, PushOutcome, PushSender } from './sender.ts'
-import type { PushSenders } from './senders.ts'
-
-export interface PushParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-  readonly events: Events
-  readonly pushSenders: PushSenders
-}
 
 /** A row of the outbox. */
 export interface PushDelivery {
@@ -40,7 +27,7 @@ export type PushResult = PushFailure | { readonly received: number } | { readonl
  * @param wait is given the request that was sent.
  */
 export async function attemptPush(
-  parts: PushParts,
+  parts: DomainParts,
   { provider, sender }: { provider: PushProvider; sender: PushSender },
   delivery: PushDelivery,
   wait: <T>(answer: Promise<T>) => Promise<T>,
@@ -51,7 +38,7 @@ export async function attemptPush(
 }
 
 async function attempt(
-  parts: PushParts,
+  parts: DomainParts,
   { provider, sender }: { provider: PushProvider; sender: PushSender },
   { deliveryId, objectId, activationId, payload }: PushDelivery,
   wait: <T>(answer: Promise<T>) => Promise<T>,
@@ -82,7 +69,7 @@ interface Addressed {
 
 /** Opens the token and sends. A token that was altered leads nowhere. */
 async function send(
-  { recordKeys, events }: PushParts,
+  { recordKeys, events }: DomainParts,
   { provider, activationId, target }: Addressed,
   to: (address: PushAddress) => Promise<PushOutcome>,
 ): Promise<PushOutcome | { readonly dropped: Dropped }> {
@@ -101,7 +88,7 @@ async function send(
 
 /** Forgets the token that was sent to. One that was registered since is tried in its place. */
 async function forget(
-  { db, events }: PushParts,
+  { db, events }: DomainParts,
   { provider, activationId, target }: Addressed,
   { goneSince, reason }: PushFailure,
 ): Promise<PushResult> {

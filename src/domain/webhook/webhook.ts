@@ -14,23 +14,16 @@ import {
   updateWebhook,
   type WebhookRow,
 } from '../../storage/webhook/webhooks.ts'
-import { type KeyParts, places } from '../secrets/secrets.ts'
+import { type DomainParts, type KeyParts, places } from '../secrets/secrets.ts'
 import { attributesOf, formatSecret } from './message.ts'
 import type { PushSenders } from '../push/senders.ts'
 import type { ReadTemplateTexts } from '../template/texts.ts'
-import type { Events } from '../../log/events.ts'
 
-/** What a webhook needs from the process. */
-export interface WebhookParts extends KeyParts {
-  readonly settings: TargetRules
-}
-
-/** What its messages need. */
-export interface DeliveryParts extends WebhookParts {
-  readonly events: Events
+/** What webhooks and their messages need from the process. */
+export interface DeliveryParts extends DomainParts {
   readonly templateTexts: ReadTemplateTexts
   readonly pushSenders: PushSenders
-  readonly settings: WebhookParts['settings'] & { readonly webhookRetryBaseSeconds: number }
+  readonly settings: TargetRules & { readonly webhookRetryBaseSeconds: number }
 }
 
 export interface BasicCredentials {
@@ -54,7 +47,7 @@ export interface WebhookTarget {
  * there is no such application.
  */
 export async function createWebhook(
-  parts: WebhookParts,
+  parts: KeyParts & { readonly settings: TargetRules },
   {
     applicationId,
     kind,
@@ -84,7 +77,7 @@ export async function createWebhook(
  * Changes a webhook; what waits for it is tried at once. Throws as createWebhook, and REQUEST_INVALID when credentials would be kept for
  * another server.
  */
-export async function changeWebhook(parts: WebhookParts, webhookId: string, target: WebhookTarget): Promise<void> {
+export async function changeWebhook(parts: DeliveryParts, webhookId: string, target: WebhookTarget): Promise<void> {
   const { kind, url, basicCredentials } = await readWebhook(parts, webhookId)
   checkWebhook(parts, kind, target)
   if (target.basic === undefined && basicCredentials !== null && new URL(url).origin !== new URL(target.url).origin) {
@@ -104,7 +97,7 @@ export async function changeWebhook(parts: WebhookParts, webhookId: string, targ
 }
 
 /** A new secret; messages are also signed with the one before for `keepPreviousSeconds`. */
-export async function rotateWebhookSecret(parts: WebhookParts, webhookId: string, keepPreviousSeconds: number): Promise<string> {
+export async function rotateWebhookSecret(parts: DeliveryParts, webhookId: string, keepPreviousSeconds: number): Promise<string> {
   const { db, platform, recordKeys } = parts
   const place = places.webhookSecret(webhookId)
   const next = platform.randomBytes(SECRET_BYTES)
@@ -128,18 +121,18 @@ export async function rotateWebhookSecret(parts: WebhookParts, webhookId: string
 }
 
 /** Removes a webhook. Its deliveries are left to removeDeliveries, when this is committed: until then there may be new ones. */
-export async function removeWebhook({ db }: Pick<WebhookParts, 'db'>, webhookId: string): Promise<void> {
+export async function removeWebhook({ db }: Pick<DomainParts, 'db'>, webhookId: string): Promise<void> {
   if (!(await deleteWebhook(db, webhookId))) throw notFound(`webhook ${webhookId}`)
 }
 
 /** Removes all deliveries of a webhook that is gone. */
-export async function removeDeliveries({ db }: Pick<WebhookParts, 'db'>, webhookId: string): Promise<void> {
+export async function removeDeliveries({ db }: Pick<DomainParts, 'db'>, webhookId: string): Promise<void> {
   while ((await deleteDeliveriesOf(db, webhookId, BATCH_ROWS)) === BATCH_ROWS);
 }
 
 /** Lets one delivery, or up to 10,000 dead ones, wait again under their ids; returns how many. */
 export async function replayDeliveries(
-  parts: Pick<WebhookParts, 'db'>,
+  parts: Pick<DomainParts, 'db'>,
   webhookId: string,
   deliveryId: string | undefined,
 ): Promise<number> {
@@ -159,7 +152,7 @@ export async function replayDeliveries(
 }
 
 /** A webhook that must exist, else ADMINISTRATION_REFUSED. */
-export async function readWebhook({ db }: Pick<WebhookParts, 'db'>, webhookId: string): Promise<WebhookRow> {
+export async function readWebhook({ db }: Pick<DomainParts, 'db'>, webhookId: string): Promise<WebhookRow> {
   const webhook = await findWebhook(db, webhookId)
   if (webhook === undefined) throw notFound(`webhook ${webhookId}`)
   return webhook
@@ -167,17 +160,21 @@ export async function readWebhook({ db }: Pick<WebhookParts, 'db'>, webhookId: s
 
 /** `username:password` of HTTP Basic, or undefined. */
 export const openBasic = (
-  { recordKeys }: Pick<WebhookParts, 'recordKeys'>,
+  { recordKeys }: Pick<DomainParts, 'recordKeys'>,
   { webhookId, basicCredentials }: Pick<WebhookRow, 'webhookId' | 'basicCredentials'>,
 ): string | undefined =>
   basicCredentials === null ? undefined : fromUtf8(recordKeys.open(places.webhookBasicCredentials(webhookId), basicCredentials))
 
-const sealBasic = ({ recordKeys }: WebhookParts, webhookId: string, basic: BasicCredentials | null): Uint8Array | null =>
+const sealBasic = (
+  { recordKeys }: Pick<DomainParts, 'recordKeys'>,
+  webhookId: string,
+  basic: BasicCredentials | null,
+): Uint8Array | null =>
   basic && recordKeys.seal(places.webhookBasicCredentials(webhookId), utf8(`${basic.username}:${basic.password}`))
 
 /** Throws REQUEST_INVALID for a URL or attributes that a webhook of this kind cannot have. */
 export function checkWebhook(
-  { settings }: Pick<WebhookParts, 'settings'>,
+  { settings }: { readonly settings: TargetRules },
   kind: WebhookKind,
   { url, attributes }: Pick<WebhookTarget, 'url' | 'attributes'>,
 ): void {
