@@ -22,18 +22,14 @@ import { deleteOutdated, type RetentionSettings } from './retention.ts'
 import { bringBack } from './webhook/set-back.ts'
 import type { DomainParts } from './secrets/secrets.ts'
 
-export interface HousekeepingParts extends Omit<DomainParts, 'recordKeys'> {
-  /** The embedded database has no autovacuum. */
-  readonly databaseKind: Database['kind']
-  readonly settings: RetentionSettings & {
-    readonly webhookRetryBaseSeconds: number
-    readonly webhookRetentionDays: number
-    readonly strangerRetentionDays: number
-  }
+interface HousekeepingSettings extends RetentionSettings {
+  readonly webhookRetryBaseSeconds: number
+  readonly webhookRetentionDays: number
+  readonly strangerRetentionDays: number
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export function startHousekeeping(parts: HousekeepingParts & Clocked): () => Promise<void> {
+export function startHousekeeping(parts: Parameters<typeof runHousekeeping>[0] & Clocked): () => Promise<void> {
   const isOutdatedDue = createTurn(OUTDATED_ROUNDS)
   return startRounds(
     async (signal) => {
@@ -56,7 +52,17 @@ function createTurn(every: number): () => boolean {
 }
 
 /** One round: batches until nothing is due, so that no statement holds many locks. */
-export async function runHousekeeping({ db, databaseKind, platform, events, settings }: HousekeepingParts): Promise<void> {
+export async function runHousekeeping({
+  db,
+  databaseKind,
+  platform,
+  events,
+  settings,
+}: DomainParts & {
+  /** The embedded database has no autovacuum. */
+  readonly databaseKind: Database['kind']
+  readonly settings: HousekeepingSettings
+}): Promise<void> {
   const at = new Date(platform.now())
   for (const removeDue of TASKS) await takeBatches((limit) => removeDue(db, at, limit))
   await takeBatches(async (limit) => {

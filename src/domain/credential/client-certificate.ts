@@ -3,7 +3,8 @@ import { PawlError } from '../../lib/errors.ts'
 import { createMemory } from '../../lib/memory.ts'
 import { type CredentialWithPasswords, listCertificateHolders } from '../../storage/credential/credentials.ts'
 import { hasEnded } from './password.ts'
-import type { LoginParts } from './password-login.ts'
+import type { DomainParts } from '../secrets/secrets.ts'
+import type { Admission } from './password-login.ts'
 
 /** Whom a certificate stands for. */
 export type CertificateHolder = Pick<
@@ -17,7 +18,7 @@ export interface CertificateLogin {
   readonly forget: () => void
 }
 
-export function createCertificateLogin(parts: LoginParts): CertificateLogin {
+export function createCertificateLogin(parts: Omit<DomainParts, 'recordKeys'> & Admission): CertificateLogin {
   const { db, platform, events, findAuthentic, isAdmitted, rememberMs } = parts
   const known = createMemory<CertificateHolder>({ max: KNOWN_MAX, ttl: rememberMs, clock: () => platform.now() })
   let generation = 0

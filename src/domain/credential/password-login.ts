@@ -20,8 +20,8 @@ export interface PasswordLogin {
   readonly forget: () => void
 }
 
-/** What each way to log in needs. */
-export interface LoginParts extends Omit<DomainParts, 'recordKeys'> {
+/** Which credentials may log in, in whichever way. */
+export interface Admission {
   /** A credential that was altered in the database counts as missing. */
   readonly findAuthentic: (username: string) => Promise<CredentialWithPasswords | undefined>
   readonly isAdmitted: (credential: Pick<VerifiedCaller, 'allowedAddresses'>, from: Pick<Login, 'source'>) => boolean
@@ -30,7 +30,7 @@ export interface LoginParts extends Omit<DomainParts, 'recordKeys'> {
 }
 
 export function createPasswordLogin(
-  { platform, findAuthentic, isAdmitted, rememberMs }: LoginParts,
+  { platform, findAuthentic, isAdmitted, rememberMs }: Pick<DomainParts, 'platform'> & Admission,
   gate: LoginGate,
   passwords: Passwords,
 ): PasswordLogin {

@@ -23,11 +23,6 @@ export interface FetchSettings {
   readonly certificateFetchPorts: readonly number[]
 }
 
-/** What pins certificates, and looks at those that servers show. */
-export interface CertificateParts extends Omit<DomainParts, 'recordKeys'> {
-  readonly settings: FetchSettings
-}
-
 /** An application, which must exist, and the name of a pin in it. */
 export interface PinTarget {
   readonly applicationId: string
@@ -42,7 +37,7 @@ export type Pinned = PinnedCertificateRow
  * for other names.
  */
 export function pinPem(
-  parts: CertificateParts,
+  parts: Pick<DomainParts, 'db' | 'platform'>,
   { applicationId, domain }: PinTarget,
   pem: string,
   force: boolean,
@@ -55,7 +50,7 @@ export function pinPem(
 
 /** Pins a certificate that is not at hand, for example one not yet deployed. Throws ADMINISTRATION_REFUSED. */
 export function pinFingerprint(
-  parts: CertificateParts,
+  parts: Pick<DomainParts, 'db' | 'platform'>,
   { applicationId, domain }: PinTarget,
   fingerprint: string,
   expiresAt: Date,
@@ -77,7 +72,12 @@ export interface LiveCertificate {
 }
 
 /** Connects to the domain. Throws ADMINISTRATION_REFUSED when there is nothing there to be pinned. */
-export async function readLive(parts: CertificateParts, domain: string, port: number, force: boolean): Promise<LiveCertificate> {
+export async function readLive(
+  parts: Pick<DomainParts, 'platform'> & { readonly settings: FetchSettings },
+  domain: string,
+  port: number,
+  force: boolean,
+): Promise<LiveCertificate> {
   const host = toHostName(domain)
   if (host === undefined) throw refuse('domain', 'must be the name of a host to be asked for its certificate')
   if (!parts.settings.certificateFetchPorts.includes(port)) throw refuse('port', 'is not allowed by PAWL_CERTIFICATE_FETCH_PORTS')
@@ -91,7 +91,7 @@ export async function readLive(parts: CertificateParts, domain: string, port: nu
 
 /** Pins what readLive has found. */
 export const pinLive = (
-  parts: CertificateParts,
+  parts: Pick<DomainParts, 'db' | 'platform'>,
   applicationId: string,
   { domain, port, certificate }: LiveCertificate,
 ): Promise<Pinned> => store(parts, applicationId, { domain, port, source: 'fetch', ...toColumns(certificate) })

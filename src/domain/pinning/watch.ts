@@ -4,10 +4,13 @@ import type { Clocked } from '../../lib/clock.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { startRounds } from '../../lib/rounds.ts'
 import { claimDueDomains, type DomainCheck, type DueDomain, storeDomainCheck } from '../../storage/pinning/pinning.ts'
-import { type CertificateParts, fetchCertificate, toHostName } from './certificate.ts'
+import type { DomainParts } from '../secrets/secrets.ts'
+import { fetchCertificate, type FetchSettings, toHostName } from './certificate.ts'
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export const startCertificateWatch = (parts: CertificateParts & Clocked): (() => Promise<void>) =>
+export const startCertificateWatch = (
+  parts: DomainParts & { readonly settings: FetchSettings } & Clocked,
+): (() => Promise<void>) =>
   startRounds((signal) => runCertificateWatch(parts, signal), ROUND_MS, {
     onFailure: (err) => parts.events.certificateWatchFailed({ err }),
     onDone: (ms) => parts.events.roundDone({ work: 'certificate_watch', ms }),
@@ -15,7 +18,10 @@ export const startCertificateWatch = (parts: CertificateParts & Clocked): (() =>
   })
 
 /** One round: checks every domain that is due and that no other process has taken. */
-export async function runCertificateWatch(parts: CertificateParts, signal?: AbortSignal): Promise<void> {
+export async function runCertificateWatch(
+  parts: DomainParts & { readonly settings: FetchSettings },
+  signal?: AbortSignal,
+): Promise<void> {
   const claim = async (): Promise<readonly DueDomain[]> => {
     if (signal?.aborted === true) return []
     const now = parts.platform.now()
@@ -27,7 +33,11 @@ export async function runCertificateWatch(parts: CertificateParts, signal?: Abor
   }
 }
 
-async function checkDomain(parts: CertificateParts, { applicationId, domain, port }: DueDomain, signal: AbortSignal | undefined) {
+async function checkDomain(
+  parts: DomainParts & { readonly settings: FetchSettings },
+  { applicationId, domain, port }: DueDomain,
+  signal: AbortSignal | undefined,
+) {
   const { db, platform, events } = parts
   const host = toHostName(domain)
   const seen = host === undefined ? NOTHING : await look(parts, host, port, signal)
@@ -54,7 +64,12 @@ async function checkDomain(parts: CertificateParts, { applicationId, domain, por
 
 type Seen = Pick<DomainCheck, 'liveFingerprint' | 'liveExpiresAt' | 'isChainTrusted' | 'problem'>
 
-async function look({ settings }: CertificateParts, host: string, port: number, signal: AbortSignal | undefined): Promise<Seen> {
+async function look(
+  { settings }: { readonly settings: FetchSettings },
+  host: string,
+  port: number,
+  signal: AbortSignal | undefined,
+): Promise<Seen> {
   if (!settings.certificateFetchPorts.includes(port))
     return { ...NOTHING, problem: `port ${port} is not allowed by PAWL_CERTIFICATE_FETCH_PORTS` }
   try {

@@ -11,7 +11,7 @@ import { awaitCommits, closeName, type Closing, holdName, limitWaits, openName }
 import { inTransaction, isDeadlock, isLockTimeout, type Tx } from '../../storage/database/database.ts'
 import { deleteUserRows, type ErasedRows, findActedFor, lockUser } from '../../storage/user/erasure.ts'
 import { certifyErasure, isChainAuthentic, isSealed, parseData, withData } from '../audit/mac.ts'
-import type { AuditParts, SealParts } from '../audit/parts.ts'
+import type { AuditParts } from '../audit/parts.ts'
 
 export interface Erasure extends ErasedRows {
   /** `erased-` and random: what stands in the audit logs from now on. Nothing leads from it to the user. */
@@ -93,7 +93,7 @@ async function eraseWithin(
 
 async function eraseSealed(
   tx: Tx,
-  { installationKeys: { auditSeal } }: SealParts,
+  { installationKeys: { auditSeal } }: Pick<AuditParts, 'installationKeys'>,
   log: AuditLogName,
   person: Person,
   pseudonym: string,
