@@ -97,7 +97,7 @@ export async function changeWebhook(parts: DeliveryParts, webhookId: string, tar
 }
 
 /** A new secret; messages are also signed with the one before for `keepPreviousSeconds`. */
-export async function rotateWebhookSecret(parts: DeliveryParts, webhookId: string, keepPreviousSeconds: number): Promise<string> {
+export async function rotateWebhookSecret(parts: KeyParts, webhookId: string, keepPreviousSeconds: number): Promise<string> {
   const { db, platform, recordKeys } = parts
   const place = places.webhookSecret(webhookId)
   const next = platform.randomBytes(SECRET_BYTES)

@@ -5,12 +5,12 @@ import { tryWebhook } from '../../../domain/webhook/trial.ts'
 import {
   changeWebhook,
   createWebhook,
-  type DeliveryParts,
   openBasic,
   removeDeliveries,
   removeWebhook,
   rotateWebhookSecret,
 } from '../../../domain/webhook/webhook.ts'
+import type { KeyParts } from '../../../domain/secrets/secrets.ts'
 import { named, Ok } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import type { WebhookKind } from '../../../storage/database/schema.ts'
@@ -77,7 +77,7 @@ const Webhook = named(
 const Secret = Type.Object({ secret: Type.String() })
 
 /** A webhook for the audit log: how it is set up, not how it is doing. The query of a URL may hold a secret of the receiver. */
-async function viewWebhook(parts: DeliveryParts, id: string) {
+async function viewWebhook(parts: KeyParts, id: string) {
   const row = await findWebhook(parts.db, id)
   if (row === undefined) return undefined
   const { webhookId, applicationId, name, kind, url, attributes, isEnabled, previousSecretExpiresAt } = row
@@ -105,13 +105,13 @@ function hideQuery(url: string): string {
 }
 
 /** Throws ADMINISTRATION_REFUSED when there is none. */
-async function readWebhookDetail(parts: DeliveryParts, id: string) {
+async function readWebhookDetail(parts: KeyParts, id: string) {
   const [row] = await listWebhooks(parts.db, id)
   if (row === undefined) throw notFound(`webhook ${id}`)
   return toWebhook(parts, row)
 }
 
-function toWebhook(parts: DeliveryParts, row: WebhookRow & WebhookFigures) {
+function toWebhook(parts: KeyParts, row: WebhookRow & WebhookFigures) {
   const now = parts.platform.now()
   const basicUsername = openBasic(parts, row)?.split(':')[0]
   const previousSecretExpiresAt = row.previousSecretExpiresAt?.getTime() ?? 0
