@@ -1,4 +1,5 @@
-// What an endpoint of the reference's back-end API declares (cloud §15): an endpoint for callers of the cloud API, in one of the two dialects.
+// What an endpoint of the reference's back-end API declares (cloud §15): an endpoint for callers of the cloud API, in one of the two dialects:
+// that of the reference's versions 1.x, and that of 2.x, which has other words for the same.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { OptionalOrNull, ok } from '../../http/types.ts'
@@ -6,8 +7,41 @@ import { PawlError } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import { findApplicationOf } from '../cloud/application-of.ts'
 import { type AnyCloudDeclaration, type AnyCloudEndpoint, type CloudCall, cloudEndpoint } from '../cloud/endpoint.ts'
-import type { Dialect } from './dialect.ts'
 import type { CloudParts } from '../cloud/parts.ts'
+
+export interface Dialect {
+  /** Path element: /rest/v3, /rest/v4. */
+  readonly name: 'v3' | 'v4'
+  /** First word of the paths that verify codes. */
+  readonly place: 'signature' | 'auth'
+  /** Members of a code, and of the answer about one. */
+  readonly code: 'signature' | 'authenticationCode'
+  readonly factors: 'signatureType' | 'authenticationCodeType'
+  readonly version: 'signatureVersion' | 'authenticationVersion'
+  readonly isValid: 'signatureValid' | 'authenticationValid'
+  /** Member of an operation: factors that may approve it. */
+  readonly operationFactors: 'signatureType' | 'authenticationCodeTypes'
+}
+
+export const V3: Dialect = {
+  name: 'v3',
+  place: 'signature',
+  code: 'signature',
+  factors: 'signatureType',
+  version: 'signatureVersion',
+  isValid: 'signatureValid',
+  operationFactors: 'signatureType',
+}
+
+export const V4: Dialect = {
+  name: 'v4',
+  place: 'auth',
+  code: 'authenticationCode',
+  factors: 'authenticationCodeType',
+  version: 'authenticationVersion',
+  isValid: 'authenticationValid',
+  operationFactors: 'authenticationCodeTypes',
+}
 
 /** A request whose structure was checked. */
 export interface ReferenceCall<Request = unknown> {
@@ -22,9 +56,10 @@ export interface ReferenceCall<Request = unknown> {
   readonly cloud: CloudCall
 }
 
-/** `path`: below /rest/v3/ or /rest/v4/. */
+/** `path`: below /rest/v3/ or /rest/v4/. `errors`: beside ADMINISTRATION_REFUSED. `roles`: BANK_ROLES when absent. */
 interface ReferenceDeclaration<B extends TSchema, R extends TSchema>
-  extends Pick<AnyCloudDeclaration, 'path' | 'operationId' | 'summary' | 'description' | 'errors' | 'roles'> {
+  extends Pick<AnyCloudDeclaration, 'path' | 'operationId' | 'summary' | 'description'>,
+    Partial<Pick<AnyCloudDeclaration, 'errors' | 'roles'>> {
   readonly request: B
   readonly response: R
   readonly handle: (call: ReferenceCall<Static<B>>) => Promise<Static<R>>
@@ -33,7 +68,17 @@ interface ReferenceDeclaration<B extends TSchema, R extends TSchema>
 /** Declares an endpoint of a dialect. */
 export function referenceEndpoint<B extends TSchema, R extends TSchema>(
   dialect: Dialect,
-  { path, operationId, summary, description, errors, roles, request, response, handle }: ReferenceDeclaration<B, R>,
+  {
+    path,
+    operationId,
+    summary,
+    description,
+    errors = [],
+    roles = BANK_ROLES,
+    request,
+    response,
+    handle,
+  }: ReferenceDeclaration<B, R>,
 ): AnyCloudEndpoint {
   const isEmpty = Object.keys((request['properties'] as object | undefined) ?? {}).length === 0
   const envelope: TSchema = Type.Object({ requestObject: isEmpty ? OptionalOrNull(request) : request })
@@ -69,7 +114,7 @@ export function requireOwn({ applicationId }: ReferenceCall, named: string | nul
 }
 
 /** What the credentials of a bank's own back ends may do. */
-export const BANK_ROLES: readonly Role[] = ['admin', 'integration']
+const BANK_ROLES: readonly Role[] = ['admin', 'integration']
 
 /** A body of 128 KiB as Base64 in a base string, with all the rest. */
 const BYTES_MAX = 384 * 1024

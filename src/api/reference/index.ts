@@ -1,39 +1,32 @@
-// The back-end API of the reference (cloud §15): what its published clients call, over the rules and the doors that pawl has.
+// The back-end API of the reference (cloud §15): what its published clients call, over the rules and the doors that pawl has. A file is named after
+// the first noun of its URLs: activation/flags/list is in activation-flags.ts. What verifies a phone is named after what it sent: signature/verify
+// is in verify.ts, signature/offline/verify in offline.ts, signature/ecdsa/verify in device-signature.ts. Tests have the same names.
 import type { FastifyInstance } from 'fastify'
-import { describeCloudEndpoints } from '../cloud/describe.ts'
-import { apiOfCallers } from '../cloud/index.ts'
 import type { Operation } from '../../http/operation.ts'
-import { applicationDetail } from './application/detail.ts'
-import { applicationOfKey } from './application/version.ts'
-import { blockActivation } from './activation/block.ts'
-import { commitActivation } from './activation/commit.ts'
-import { createFlags, listFlags, removeFlags, updateFlags } from './activation/flags.ts'
-import { activationHistory } from './activation/history.ts'
-import { initActivation } from './activation/init.ts'
-import { listActivations } from './activation/list.ts'
-import { lookupActivations } from './activation/lookup.ts'
-import { updateName } from './activation/name-update.ts'
-import { updateOtp } from './activation/otp-update.ts'
-import { removeActivation } from './activation/remove.ts'
-import { activationStatus } from './activation/status.ts'
-import { updateStatuses } from './activation/status-update.ts'
-import { unblockActivation } from './activation/unblock.ts'
-import { type Dialect, V3, V4 } from './dialect.ts'
-import { eciesDecryptor } from './ecies/decryptor.ts'
+import { describeCloudEndpoints } from '../cloud/describe.ts'
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
-import { errorsOfReference, renderReferenceError } from './error-renderer.ts'
-import { generalText } from './offline/non-personalized.ts'
-import { personalizedText } from './offline/personalized.ts'
-import { verifyOffline } from './offline/verify.ts'
-import { operationCancel } from './operation/cancel.ts'
-import { operationCreate } from './operation/create.ts'
-import { operationDetail } from './operation/detail.ts'
-import { operationList, operationListPending } from './operation/list.ts'
-import { verifyDsa, verifyEcdsa, verifyJwt } from './signature/device.ts'
-import { verifyCode } from './signature/verify.ts'
+import { apiOfCallers } from '../cloud/index.ts'
 import type { CloudParts } from '../cloud/parts.ts'
-import { status } from './status.ts'
-import { validateToken } from './token/validate.ts'
+import { activationHistory, activationStatus, listActivations, lookupActivations } from './activation.ts'
+import {
+  blockActivation,
+  commitActivation,
+  removeActivation,
+  unblockActivation,
+  updateName,
+  updateOtp,
+  updateStatuses,
+} from './activation-changes.ts'
+import { createFlags, listFlags, removeFlags, updateFlags } from './activation-flags.ts'
+import { initActivation } from './activation-init.ts'
+import { applicationDetail, applicationOfKey, status } from './application.ts'
+import { eciesDecryptor } from './decryptor.ts'
+import { verifyDsa, verifyEcdsa, verifyJwt } from './device-signature.ts'
+import { type Dialect, V3, V4 } from './endpoint.ts'
+import { errorsOfReference, renderReferenceError } from './error-renderer.ts'
+import { generalText, personalizedText, verifyOffline } from './offline.ts'
+import { operationCancel, operationCreate, operationDetail, operationList, operationListPending } from './operation.ts'
+import { validateToken, verifyCode } from './verify.ts'
 
 type Declared = (dialect: Dialect) => AnyCloudEndpoint
 

@@ -1,9 +1,9 @@
 // Members that several endpoints of the reference's back-end API share. Its clients send null for what is absent.
 import { type Static, Type } from '@sinclair/typebox'
-import { OptionalOrNull, withExample } from '../../http/types.ts'
+import { AnyMembers, OptionalOrNull, withExample } from '../../http/types.ts'
+import type { Platform } from '../../lib/platform.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../protocol/protocol.ts'
-import type { RegistrationDetailRow } from '../../storage/activation/search.ts'
-import type { ActivationState, OperationStatus } from '../../storage/database/schema.ts'
+import type { ActivationState, CommitPhase } from '../../storage/database/schema.ts'
 import { refuse } from '../door/members.ts'
 
 /** A short text that must be there; what is in it is checked where it is used. */
@@ -14,11 +14,13 @@ export const ActivationId = withExample(Given, '3f2504e0-4f89-41d3-9a0c-0305e82c
 export const StateName = Type.Unsafe<ActivationState>(
   Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }),
 )
-export const OperationStatusName = Type.Unsafe<OperationStatus>(
-  Type.String({ enum: ['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'] }),
-)
+/** When an activation is committed. */
+export const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
 export const FactorNames = Type.Unsafe<Factors>(Type.String({ enum: [...FACTOR_COMBINATIONS] }))
 export const Names = Type.Array(Type.String())
+
+/** Refusals of what changes an activation. */
+export const CHANGE_ERRORS = ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'] as const
 
 /** A list of texts in a request. */
 export const NamesGiven = Type.Array(Given, { maxItems: 1000 })
@@ -49,6 +51,20 @@ export const TimeGiven = OptionalOrNull(
 export const toTime = (given: Static<typeof TimeGiven> | undefined): Date | null =>
   given === null || given === undefined ? null : new Date(given)
 
+/** The time of a member, if it has one. Throws REQUEST_INVALID for one that is over. */
+export function requireFuture(
+  { platform }: { readonly platform: Platform },
+  member: string,
+  given: Static<typeof TimeGiven> | undefined,
+): Date | undefined {
+  const time = toTime(given)
+  if (time !== null && time.getTime() <= platform.now()) throw refuse(member, 'must be in the future')
+  return time ?? undefined
+}
+
+/** What the published clients may send, and pawl has no use for. */
+export const AdditionalData = OptionalOrNull(AnyMembers)
+
 /** Throws REQUEST_INVALID for data that nothing would keep. */
 export function requireNoData(additionalData: object | null | undefined): void {
   if (Object.keys(additionalData ?? {}).length > 0) throw refuse('additionalData', 'is not offered')
@@ -56,49 +72,3 @@ export function requireNoData(additionalData: object | null | undefined): void {
 
 /** A time in an answer: ISO 8601. */
 export const Iso = Type.String({ examples: ['2026-01-01T00:00:00.000Z'] })
-
-/** An activation in lists and by itself. */
-export const ACTIVATION = {
-  activationId: Type.String(),
-  activationStatus: StateName,
-  blockedReason: Type.Optional(Type.String()),
-  activationName: Type.Optional(Type.String()),
-  userId: Type.Optional(Type.String()),
-  applicationId: Type.Optional(Type.String()),
-  protocol: Type.Literal('powerauth'),
-  platform: Type.Optional(Type.String()),
-  deviceInfo: Type.Optional(Type.String()),
-  extras: Type.Optional(Type.String()),
-  externalId: Type.Optional(Type.String()),
-  activationFlags: Names,
-  failedAttempts: Type.Integer(),
-  maxFailedAttempts: Type.Integer(),
-  timestampCreated: Type.Optional(Iso),
-  timestampLastUsed: Type.Optional(Iso),
-  version: Type.Integer({ description: 'generation of the protocol; 0 before the key exchange' }),
-}
-
-/** An activation as it is answered. */
-export function toActivation(row: RegistrationDetailRow, applicationId: string) {
-  const { blockedReason, name, platform, deviceInfo, extras, externalId, lastUsedAt } = row
-  return {
-    activationId: row.activationId,
-    activationStatus: row.state,
-    ...(blockedReason !== null && { blockedReason }),
-    ...(name !== null && { activationName: name }),
-    userId: row.userId,
-    applicationId,
-    protocol: 'powerauth' as const,
-    ...(platform !== null && { platform }),
-    ...(deviceInfo !== null && { deviceInfo }),
-    ...(extras !== null && { extras }),
-    ...(externalId !== null && { externalId }),
-    activationFlags: [...row.flags],
-    failedAttempts: row.failedAttempts,
-    maxFailedAttempts: row.maxFailedAttempts,
-    timestampCreated: row.createdAt.toISOString(),
-    // As the reference has it.
-    timestampLastUsed: (lastUsedAt ?? row.createdAt).toISOString(),
-    version: row.protocolVersion ?? 0,
-  }
-}

@@ -1,13 +1,12 @@
 // activation/flags/list, create, update, remove: the flags of an activation (cloud §15.2).
-import type { AnyCloudEndpoint } from '../../cloud/endpoint.ts'
+import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
 import { Type } from '@sinclair/typebox'
-import { lockActivationFlags, setActivationFlags } from '../../../storage/activation/flags.ts'
-import { inTransaction } from '../../../storage/database/database.ts'
-import type { Dialect } from '../dialect.ts'
-import { BANK_ROLES, type ReferenceCall, referenceEndpoint } from '../endpoint.ts'
-import { ActivationId, Names } from '../members.ts'
-import { refuse } from '../../door/members.ts'
-import { findOwn, refuseState } from '../../cloud/own-registration.ts'
+import { lockActivationFlags, setActivationFlags } from '../../storage/activation/flags.ts'
+import { inTransaction } from '../../storage/database/database.ts'
+import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
+import { ActivationId, CHANGE_ERRORS, Names } from './members.ts'
+import { refuse } from '../door/members.ts'
+import { findOwn, refuseState } from '../cloud/own-registration.ts'
 
 const FLAGS_MAX = 64
 
@@ -29,7 +28,6 @@ export const listFlags = (dialect: Dialect) =>
     operationId: 'referenceListFlags',
     summary: 'The flags of an activation',
     errors: ['REGISTRATION_NOT_FOUND'],
-    roles: BANK_ROLES,
     request: Type.Object({ activationId: ActivationId }),
     response: Answer,
     async handle(call) {
@@ -49,8 +47,7 @@ const changeFlags =
       path: `activation/flags/${word}`,
       operationId: `reference${word.slice(0, 1).toUpperCase()}${word.slice(1)}Flags`,
       summary,
-      errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
-      roles: BANK_ROLES,
+      errors: CHANGE_ERRORS,
       request: Type.Object({ activationId: ActivationId, activationFlags: Flags }),
       response: Answer,
       handle: (call) => change(call, combine),

@@ -1,12 +1,11 @@
 // signature/ecdsa/verify of 1.x, dsa/verify and jwt/verify of 2.x: whether a phone signed data with its device keys (cloud §15.3).
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { OptionalOrNull } from '../../../http/types.ts'
-import { readDeviceSignature, type SignatureToVerify } from '../../door/device-signature.ts'
-import { DOOR_ROLES } from '../../door/fields.ts'
-import { judgeSignatures } from '../../door/judge-signatures.ts'
-import type { Dialect } from '../dialect.ts'
-import { referenceEndpoint } from '../endpoint.ts'
-import { ActivationId } from '../members.ts'
+import { OptionalOrNull } from '../../http/types.ts'
+import { readDeviceSignature, type SignatureToVerify } from '../door/device-signature.ts'
+import { DOOR_ROLES } from '../door/fields.ts'
+import { judgeSignatures } from '../door/judge-signatures.ts'
+import { type Dialect, referenceEndpoint } from './endpoint.ts'
+import { ActivationId } from './members.ts'
 
 const Format = Type.Unsafe<'DER' | 'JOSE'>(Type.String({ enum: ['DER', 'JOSE'], description: 'of ECDSA alone, DER by default' }))
 

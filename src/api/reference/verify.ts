@@ -1,15 +1,15 @@
-// signature/verify of 1.x, auth/verify of 2.x: whether a request that a phone sent to the bank has a right code (cloud §15.3).
+// signature/verify of 1.x, auth/verify of 2.x, token/validate: whether a request that a phone sent to the bank has a right code, or a right token
+// (cloud §15.3).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
-import { OptionalOrNull } from '../../../http/types.ts'
-import type { Factors } from '../../../protocol/protocol.ts'
-import { type CodeAnswer, judgeSent } from '../../door/code.ts'
-import { DOOR_ROLES } from '../../door/fields.ts'
-import { headersOf, refuse } from '../../door/members.ts'
-import { DATA_LENGTH_MAX, readCovered } from '../base-string.ts'
-import type { Dialect } from '../dialect.ts'
-import { type ReferenceCall, referenceEndpoint } from '../endpoint.ts'
-import { composeHeader, told } from '../header.ts'
-import { ActivationId, FactorNames, Given, Names, StateName } from '../members.ts'
+import { OptionalOrNull } from '../../http/types.ts'
+import type { Factors } from '../../protocol/protocol.ts'
+import { type CodeAnswer, judgeSent } from '../door/code.ts'
+import { DOOR_ROLES } from '../door/fields.ts'
+import { headersOf, refuse } from '../door/members.ts'
+import { judgeTokenOf } from '../door/token.ts'
+import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
+import { ActivationId, FactorNames, Given } from './members.ts'
+import { ANY_FACTORS, composeHeader, DATA_LENGTH_MAX, readCovered, told, Verdict } from './phone-request.ts'
 
 export const verifyCode = (dialect: Dialect) =>
   referenceEndpoint(dialect, {
@@ -19,10 +19,12 @@ export const verifyCode = (dialect: Dialect) =>
     description:
       'A right code is good once, here and at every other door. `data` is what the code covers, without the secret. All that is wrong with the ' +
       `request of the phone is \`${dialect.isValid}: false\`.`,
-    errors: [],
     roles: DOOR_ROLES,
     request: CodeToVerify(dialect),
-    response: CodeVerdict(dialect),
+    response: Verdict(dialect.isValid, Type.String(), {
+      [dialect.factors]: FactorNames,
+      remainingAttempts: Type.Optional(Type.Integer()),
+    }),
     handle: (call) => verify(dialect, call),
   })
 
@@ -41,20 +43,6 @@ const CodeToVerify = ({ code, factors, version, name }: Dialect) =>
     ...(name === 'v4' && {
       allowedStates: OptionalOrNull(Type.Array(Type.Literal('ACTIVE'), { description: 'no other state is offered' })),
     }),
-  }) as TObject
-
-const CodeVerdict = ({ isValid, factors }: Dialect) =>
-  Type.Object({
-    [isValid]: Type.Boolean(),
-    activationId: Type.String(),
-    activationStatus: Type.Optional(StateName),
-    blockedReason: Type.Optional(Type.String()),
-    userId: Type.Optional(Type.String()),
-    applicationId: Type.Optional(Type.String()),
-    [factors]: FactorNames,
-    remainingAttempts: Type.Optional(Type.Integer()),
-    applicationRoles: Names,
-    activationFlags: Names,
   }) as TObject
 
 async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TObject>> {
@@ -96,7 +84,7 @@ async function judge(
   if (covered === undefined || authorization === undefined) return { isValid: false, reason: 'HEADER_MALFORMED' }
   const client = { address: source }
   const { method, resourceId, body } = covered
-  const request = { authorization, method, resourceId, factors: ANY_FACTORS, refusedFlags: [], client }
+  const request = { authorization, method, resourceId, factors: [...ANY_FACTORS], refusedFlags: [], client }
   const sent = {
     method,
     headers: headersOf('authorization', authorization, client),
@@ -109,5 +97,41 @@ async function judge(
   return await judgeSent({ request, applicationId, username, rights, source, asker: undefined, parts }, sent, [body])
 }
 
-/** The library of the bank has looked at them before it calls. */
-const ANY_FACTORS: Factors[] = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
+export const validateToken = (dialect: Dialect) =>
+  referenceEndpoint(dialect, {
+    path: 'token/validate',
+    operationId: 'referenceValidateToken',
+    summary: 'Verifies the token of a request that a phone sent to the bank',
+    description: 'A header is good once, here and at every other door. All that is wrong with it is `tokenValid: false`.',
+    roles: DOOR_ROLES,
+    request: Type.Object({
+      tokenId: Given,
+      tokenDigest: Given,
+      nonce: Given,
+      protocolVersion: Given,
+      timestamp: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
+    }),
+    response: Verdict('tokenValid', Type.Optional(Type.String()), { [dialect.factors]: Type.Optional(FactorNames) }),
+    async handle({ request, parts, caller, applicationId, source }) {
+      const { tokenId, tokenDigest, nonce, protocolVersion, timestamp } = request
+      const token = composeHeader({
+        token_id: tokenId,
+        token_digest: tokenDigest,
+        nonce,
+        timestamp: String(timestamp),
+        version: protocolVersion,
+      })
+      if (token === undefined) return { tokenValid: false, applicationRoles: [], activationFlags: [] }
+      const { username, rights } = caller
+      const asked = { token, factors: [...ANY_FACTORS], refusedFlags: [], client: { address: source } }
+      const answer = await judgeTokenOf({ request: asked, applicationId, username, rights, source, asker: undefined, parts })
+      const { isValid, activationId, factors } = answer
+      parts.events.doorAnswered({ door: 'token', verdict: answer.reason?.toLowerCase() ?? 'valid' })
+      return {
+        tokenValid: isValid,
+        ...(activationId !== undefined && { activationId }),
+        ...told(answer, applicationId),
+        ...(factors !== undefined && { [dialect.factors]: factors }),
+      }
+    },
+  })

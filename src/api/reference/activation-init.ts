@@ -1,18 +1,15 @@
 // activation/init: creates a registration with an activation code (cloud §15.2).
 import { type Static, Type } from '@sinclair/typebox'
-import { createFurther } from '../../../domain/activation/further.ts'
-import type { RegistrationRules } from '../../../domain/activation/registration.ts'
-import { AnyMembers, OptionalOrNull } from '../../../http/types.ts'
-import type { CommitPhase } from '../../../storage/database/schema.ts'
-import { Identifier, UserId } from '../../cloud/fields.ts'
-import { refuse } from '../../door/members.ts'
-import type { CloudParts } from '../../cloud/parts.ts'
-import type { Dialect } from '../dialect.ts'
-import { BANK_ROLES, foreignApplication, referenceEndpoint, requireOwn } from '../endpoint.ts'
-import { Given, Optional, requireNoData, toTime, TimeGiven } from '../members.ts'
-import { Flags } from './flags.ts'
-
-const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
+import { createFurther } from '../../domain/activation/further.ts'
+import type { RegistrationRules } from '../../domain/activation/registration.ts'
+import { OptionalOrNull } from '../../http/types.ts'
+import type { CommitPhase } from '../../storage/database/schema.ts'
+import { Identifier, UserId } from '../cloud/fields.ts'
+import type { CloudParts } from '../cloud/parts.ts'
+import { refuse } from '../door/members.ts'
+import { Flags } from './activation-flags.ts'
+import { type Dialect, foreignApplication, referenceEndpoint, requireOwn } from './endpoint.ts'
+import { AdditionalData, Given, Optional, Phase, requireFuture, requireNoData, TimeGiven } from './members.ts'
 
 const NewActivation = Type.Object({
   protocol: OptionalOrNull(Type.Literal('powerauth')),
@@ -26,7 +23,7 @@ const NewActivation = Type.Object({
   commitPhase: OptionalOrNull(Phase),
   activationOtp: OptionalOrNull(Identifier),
   flags: OptionalOrNull(Flags),
-  additionalData: OptionalOrNull(AnyMembers),
+  additionalData: AdditionalData,
   parentActivationId: Optional,
   transferType: Optional,
 })
@@ -39,7 +36,6 @@ export const initActivation = (dialect: Dialect) =>
     description:
       'Where a user may have one live activation in an application: `ERR0040` while there is one. `additionalData` and transfers are not offered.',
     errors: ['REGISTRATION_EXISTS'],
-    roles: BANK_ROLES,
     request: NewActivation,
     response: Type.Object({
       activationId: Type.String(),
@@ -76,13 +72,11 @@ async function readRules(parts: CloudParts, request: Static<typeof NewActivation
     throw refuse('activationOtp', 'must not be there with NONE of activationOtpValidation')
   if (older !== undefined && commitPhase && commitPhase !== older)
     throw refuse('commitPhase', 'must be the phase of activationOtpValidation')
-  const expiresAt = toTime(request.timestampActivationExpire)
-  if (expiresAt !== null && expiresAt.getTime() <= parts.platform.now())
-    throw refuse('timestampActivationExpire', 'must be in the future')
+  const expiresAt = requireFuture(parts, 'timestampActivationExpire', request.timestampActivationExpire)
   return {
     commitPhase: older ?? commitPhase ?? 'ON_COMMIT',
     otpHash: typeof activationOtp === 'string' ? await parts.activationOtps.hash(activationOtp) : null,
     maxFailedAttempts: maxFailureCount ?? undefined,
-    expiresAt: expiresAt ?? undefined,
+    expiresAt,
   }
 }

@@ -1,0 +1,224 @@
+// operation/create, detail, list, list/pending, cancel: what a user is asked to approve (cloud §15.2).
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { createOperation } from '../../domain/operation/create.ts'
+import { cancelOperation, readOperation, STATE_REFUSALS, statusAt } from '../../domain/operation/operation.ts'
+import { readProximityOtp } from '../../domain/operation/proximity.ts'
+import { AnyMembers, OptionalOrNull } from '../../http/types.ts'
+import type { OperationStatus } from '../../storage/database/schema.ts'
+import { listOperationNotes, type OperationRow, searchOperations } from '../../storage/operation/operations.ts'
+import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
+import { Flag, Identifier, OperationId, StatusReason, UserId } from '../cloud/fields.ts'
+import { refuse } from '../door/members.ts'
+import { type Dialect, foreignApplication, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
+import {
+  ActivationId,
+  AdditionalData,
+  Given,
+  Iso,
+  FactorNames,
+  Names,
+  NamesGiven,
+  Optional,
+  PAGE,
+  placeOf,
+  requireFuture,
+  requireNoData,
+  TimeGiven,
+} from './members.ts'
+
+const Applications = Type.Array(NamesGiven.items, { minItems: 1, maxItems: 100 })
+const StatusName = Type.Unsafe<OperationStatus>(
+  Type.String({ enum: ['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'] }),
+)
+
+const OperationView = ({ operationFactors }: Dialect): TObject =>
+  Type.Object({
+    id: Type.String(),
+    userId: Type.Optional(Type.String()),
+    applications: Names,
+    externalId: Type.Optional(Type.String()),
+    activationFlag: Type.Optional(Type.String()),
+    activationId: Type.Optional(Type.String()),
+    operationType: Type.String(),
+    templateName: Type.String(),
+    data: Type.String(),
+    parameters: AnyMembers,
+    status: StatusName,
+    statusReason: Type.Optional(Type.String()),
+    [operationFactors]: Type.Array(FactorNames),
+    failureCount: Type.Integer(),
+    maxFailureCount: Type.Integer(),
+    timestampCreated: Iso,
+    timestampExpires: Iso,
+    timestampFinalized: Type.Optional(Iso),
+    riskFlags: Type.Optional(Type.String()),
+    proximityOtp: Type.Optional(Type.String()),
+  }) as TObject
+
+export const operationCreate = (dialect: Dialect) =>
+  referenceEndpoint(dialect, {
+    path: 'operation/create',
+    operationId: 'referenceCreateOperation',
+    summary: 'Asks a user to approve something',
+    description:
+      'With `activationId` no other phone is shown the operation or decides it. What the template decides in pawl (`proximityCheckEnabled`) is ' +
+      'refused, and an `activationFlag` that is not that of a template which has one.',
+    errors: ['REGISTRATION_NOT_FOUND'],
+    request: Type.Object({
+      userId: UserId,
+      applications: Applications,
+      templateName: Identifier,
+      externalId: Optional,
+      parameters: OptionalOrNull(
+        Type.Record(
+          Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
+          Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
+          { additionalProperties: false },
+        ),
+      ),
+      additionalData: AdditionalData,
+      activationFlag: OptionalOrNull(Flag),
+      timestampExpires: TimeGiven,
+      proximityCheckEnabled: OptionalOrNull(Type.Boolean()),
+      activationId: OptionalOrNull(ActivationId),
+    }),
+    response: OperationView(dialect),
+    async handle(call) {
+      const { request, parts, applicationId } = call
+      const { userId, applications, templateName: template, externalId = null, parameters } = request
+      if (applications.some((named) => named !== applicationId)) throw foreignApplication()
+      if (typeof request.proximityCheckEnabled === 'boolean')
+        throw refuse('proximityCheckEnabled', 'is not offered: the template decides it')
+      requireNoData(request.additionalData)
+      const expiresAt = requireFuture(parts, 'timestampExpires', request.timestampExpires)
+      const limits = {
+        activationId: request.activationId ?? undefined,
+        activationFlag: request.activationFlag ?? undefined,
+        expiresAt,
+      }
+      const wanted = { template, language: 'en', externalId, parameters: parameters ?? {}, ...limits }
+      const operation = await createOperation(parts, { applicationId, userId }, wanted)
+      if (operation === undefined) throw foreignApplication()
+      return await viewOperation(dialect, call, operation)
+    },
+  })
+
+export const operationDetail = (dialect: Dialect) =>
+  referenceEndpoint(dialect, {
+    path: 'operation/detail',
+    operationId: 'referenceOperation',
+    summary: 'State of an operation',
+    errors: ['OPERATION_NOT_FOUND'],
+    request: Type.Object({ operationId: OperationId }),
+    response: OperationView(dialect),
+    async handle(call) {
+      const { parts, applicationId, request } = call
+      return await viewOperation(dialect, call, await readOperation(parts, applicationId, request.operationId.toLowerCase()))
+    },
+  })
+
+const listOf =
+  (path: string, operationId: string, summary: string, status: 'PENDING' | undefined) =>
+  (dialect: Dialect): AnyCloudEndpoint =>
+    referenceEndpoint(dialect, {
+      path,
+      operationId,
+      summary,
+      request: Type.Object({
+        userId: Given,
+        applications: Applications,
+        activationId: Optional,
+        ...PAGE,
+      }),
+      response: Type.Array(OperationView(dialect)),
+      async handle(call) {
+        const { request, parts, applicationId } = call
+        if (typeof request.activationId === 'string') throw refuse('activationId', 'is not offered: operations are of a user')
+        if (!request.applications.includes(applicationId)) throw foreignApplication()
+        const { limit, offset } = placeOf(request)
+        const search = { userId: request.userId, ...(status && { status }), limit, offset }
+        return await viewOperations(dialect, call, await searchOperations(parts.db, applicationId, search))
+      },
+    })
+
+export const operationList = listOf(
+  'operation/list',
+  'referenceListOperations',
+  'The operations of a user, newest first',
+  undefined,
+)
+
+export const operationListPending = listOf(
+  'operation/list/pending',
+  'referenceListPendingOperations',
+  'The operations of a user that wait, newest first',
+  'PENDING',
+)
+
+export const operationCancel = (dialect: Dialect) =>
+  referenceEndpoint(dialect, {
+    path: 'operation/cancel',
+    operationId: 'referenceCancelOperation',
+    summary: 'Cancels an operation that waits',
+    errors: ['OPERATION_NOT_FOUND', ...STATE_REFUSALS],
+    request: Type.Object({
+      operationId: OperationId,
+      statusReason: OptionalOrNull(StatusReason),
+      additionalData: AdditionalData,
+    }),
+    response: OperationView(dialect),
+    async handle(call) {
+      const { parts, applicationId, request } = call
+      const operationId = request.operationId.toLowerCase()
+      requireNoData(request.additionalData)
+      await cancelOperation(parts, applicationId, operationId, request.statusReason ?? null)
+      return await viewOperation(dialect, call, await readOperation(parts, applicationId, operationId))
+    },
+  })
+
+/** Operations as they are now. */
+async function viewOperations(
+  { operationFactors }: Dialect,
+  { parts }: ReferenceCall,
+  rows: readonly OperationRow[],
+): Promise<Static<TObject>[]> {
+  const notes = await listOperationNotes(
+    parts.db,
+    rows.map(({ operationId }) => operationId),
+  )
+  return rows.map((row) => {
+    const { userId, activationFlag, activationId, statusReason, riskFlags } = row
+    const status = statusAt(row, parts.platform.now())
+    const { externalId = null, finalizedAt = null } = notes.get(row.operationId) ?? {}
+    const proximityOtp = status === 'PENDING' ? readProximityOtp(parts, row) : undefined
+    return {
+      id: row.operationId,
+      ...(userId !== null && { userId }),
+      applications: [row.applicationId],
+      ...(externalId !== null && { externalId }),
+      ...(activationFlag !== null && { activationFlag }),
+      ...(activationId !== null && { activationId }),
+      operationType: row.operationType,
+      templateName: row.templateName,
+      data: row.data,
+      parameters: row.parameters,
+      status,
+      ...(statusReason !== null && { statusReason }),
+      [operationFactors]: row.signatureTypes.map((factors) => factors.toUpperCase()),
+      failureCount: row.failureCount,
+      maxFailureCount: row.maxFailureCount,
+      timestampCreated: row.createdAt.toISOString(),
+      timestampExpires: row.expiresAt.toISOString(),
+      ...(finalizedAt !== null && { timestampFinalized: finalizedAt.toISOString() }),
+      ...(riskFlags !== '' && { riskFlags }),
+      ...(proximityOtp !== undefined && { proximityOtp }),
+    }
+  })
+}
+
+/** One of them. */
+async function viewOperation(dialect: Dialect, call: ReferenceCall, row: OperationRow): Promise<Static<TObject>> {
+  const [view] = await viewOperations(dialect, call, [row])
+  if (view === undefined) throw new TypeError('one operation has one view')
+  return view
+}

@@ -1,0 +1,88 @@
+// What a back end tells of the request of a phone, and what it is told of the activation. A library of the bank takes the header apart and composes
+// the base string (v3 §10.1, v4 §7.1): the header is put together again, so that one parser reads it.
+import { type TObject, type TProperties, Type } from '@sinclair/typebox'
+import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { fromUtf8 } from '../../lib/bytes.ts'
+import type { Factors } from '../../protocol/protocol.ts'
+import { composeRequestData } from '../../protocol/wire/request-data.ts'
+import type { OwnAnswer } from '../door/answer.ts'
+import { Names, StateName } from './members.ts'
+
+/** The factors are looked at by the library of the bank. */
+export const ANY_FACTORS: readonly Factors[] = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
+
+/** The longest body that a setting may allow, as Base64, with the rest. */
+export const DATA_LENGTH_MAX = 360_000
+
+/** What a code covers beside the secret. */
+export interface Covered {
+  readonly method: string
+  readonly resourceId: string
+  /** Base64 text. */
+  readonly nonce: string
+  readonly body: Uint8Array
+}
+
+/** What a base string says; undefined for one that pawl would not write so. */
+export function readCovered(data: string): Covered | undefined {
+  const [method = '', resource = '', nonce = '', body = '', ...more] = data.split('&')
+  const bytes = { resource: parseBase64(resource), body: parseBase64(body) }
+  if (more.length > 0 || !METHOD.test(method) || bytes.resource === undefined || bytes.body === undefined) return undefined
+  const resourceId = toText(bytes.resource)
+  if (resourceId === undefined || resourceId.length > RESOURCE_ID_LENGTH_MAX || CONTROL.test(resourceId)) return undefined
+  const nonceBase64 = toBase64(parseBase64(nonce) ?? NO_BYTES)
+  const isSame = composeRequestData({ method, resourceId, nonceBase64, body: bytes.body }) === data
+  return isSame ? { method, resourceId, nonce, body: bytes.body } : undefined
+}
+
+function toText(bytes: Uint8Array): string | undefined {
+  try {
+    return fromUtf8(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** A header of these pairs; undefined when a value is missing, or could not have stood in one. */
+export function composeHeader(pairs: Readonly<Record<string, string | undefined>>): string | undefined {
+  const values = Object.entries(pairs)
+  if (values.some(([, value]) => value === undefined || !VALUE.test(value))) return undefined
+  return `PowerAuth ${values.map(([name, value]) => `${name}="${value}"`).join(', ')}`
+}
+
+/** A verdict; `isValid` is the name of its first member, `more` what it says beside the activation. */
+export const Verdict = (isValid: string, activationId: TProperties[string], more: TProperties): TObject =>
+  Type.Object({
+    [isValid]: Type.Boolean(),
+    activationId,
+    activationStatus: Type.Optional(StateName),
+    blockedReason: Type.Optional(Type.String()),
+    userId: Type.Optional(Type.String()),
+    applicationId: Type.Optional(Type.String()),
+    ...more,
+    applicationRoles: Names,
+    activationFlags: Names,
+  })
+
+/** The rest of a verdict. Where nothing is to be told, the activation is one that was removed. */
+export function told(
+  { state, blockReason, userId, flags, applicationRoles, reason }: OwnAnswer & { readonly reason?: string | undefined },
+  applicationId: string,
+) {
+  const status = state ?? (reason === 'UNKNOWN' ? ('REMOVED' as const) : undefined)
+  return {
+    ...(status !== undefined && { activationStatus: status }),
+    ...(blockReason !== undefined && { blockedReason: blockReason }),
+    ...(userId !== undefined && { userId, applicationId }),
+    applicationRoles: applicationRoles ?? [],
+    activationFlags: flags ?? [],
+  }
+}
+
+const METHOD = /^(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)$/
+// oxlint-disable-next-line no-control-regex -- those that would be lines of their own in the audit log
+const CONTROL = /[\u0000-\u001F\u007F]/
+const RESOURCE_ID_LENGTH_MAX = 1024
+const NO_BYTES = new Uint8Array(0)
+/** Printable, and no end of a value. */
+const VALUE = /^[\u0020-\u0021\u0023-\u007E]*$/
