@@ -1,10 +1,18 @@
-// Members and roles that several doors share.
+// Roles, rights and members that several doors share.
 import { Type } from '@sinclair/typebox'
+import { PawlError } from '../../lib/errors.ts'
 import type { SignatureAlgorithm } from '../../protocol/protocol.ts'
-import type { ActivationState, Role } from '../../storage/database/schema.ts'
+import type { ActivationState, Right, Role } from '../../storage/database/schema.ts'
 
 /** Who may have something checked. */
 export const DOOR_ROLES: readonly Role[] = ['admin', 'integration', 'verification']
+
+/** Throws ROLE_FORBIDDEN for a credential without the right. One must be given before a bank opens what phones encrypted (cloud §2.4). */
+export function requireRight({ rights }: { readonly rights: readonly Right[] }, right: Right): void {
+  if (rights.includes(right)) return
+  const hint = `must have the right ${right} (PATCH /admin/users/{name})`
+  throw new PawlError('ROLE_FORBIDDEN', { detail: hint, violations: [{ fieldName: 'credential', hint }] })
+}
 
 /** Why a signature is not valid. */
 export type SignatureRefusal = 'SIGNATURE_WRONG' | 'FORM' | 'KEYS_MISSING' | 'STATE' | 'UNKNOWN'

@@ -25,7 +25,7 @@ import {
   refuseLongText,
   ResourceId,
 } from './members.ts'
-import { requireRight } from './rights.ts'
+import { requireRight } from './fields.ts'
 import { createRepeats, KEY_HEADER, RepeatedRequest, type Repeats } from './repeat.ts'
 
 const CodeOfEnvelope = Type.Object(

@@ -1,5 +1,5 @@
-// What an endpoint of the reference's back-end API declares (cloud §15): an endpoint for callers of the cloud API, in one of the two dialects:
-// that of the reference's versions 1.x, and that of 2.x, which has other words for the same.
+// What an endpoint of the reference's back-end API declares (cloud §15): an endpoint for callers of the cloud API, in one of the two
+// dialects: that of the reference's versions 1.x, and that of 2.x, which has other words for the same.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { OptionalOrNull, ok } from '../../http/types.ts'

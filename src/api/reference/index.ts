@@ -1,6 +1,8 @@
-// The back-end API of the reference (cloud §15): what its published clients call, over the rules and the doors that pawl has. A file is named after
-// the first noun of its URLs: activation/flags/list is in activation-flags.ts. What verifies a phone is named after what it sent: signature/verify
-// is in verify.ts, signature/offline/verify in offline.ts, signature/ecdsa/verify in device-signature.ts. Tests have the same names.
+// The back-end API of the reference (cloud §15): what its published clients call, over the rules and the doors that pawl has.
+// A file is named after the first noun of its URLs: activation/flags/list is in activation-flags.ts. What verifies or opens is named after
+// what it does: signature/verify and token/validate are in verify.ts, signature/offline/verify in offline.ts, signature/ecdsa/verify in
+// device-signature.ts, ecies/decryptor in decryptor.ts. Tests have the same names; activation.test.ts is that of every activation-*.ts, and
+// of application.ts.
 import type { FastifyInstance } from 'fastify'
 import type { Operation } from '../../http/operation.ts'
 import { describeCloudEndpoints } from '../cloud/describe.ts'

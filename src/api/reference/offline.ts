@@ -1,5 +1,5 @@
-// signature/offline/personalized/create, non-personalized/create, verify of 1.x, auth/offline/... of 2.x: the text of a QR code for a phone without
-// connection, and the code that a user typed in for it (cloud §15.3).
+// signature/offline/personalized/create, non-personalized/create, verify of 1.x, auth/offline/... of 2.x: the text of a QR code for a phone
+// without connection, and the code that a user typed in for it (cloud §15.3).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { signForActivation, verifyOfflineAtDoor } from '../../channel/authenticate-offline.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'

@@ -1,5 +1,5 @@
-// What a back end tells of the request of a phone, and what it is told of the activation. A library of the bank takes the header apart and composes
-// the base string (v3 §10.1, v4 §7.1): the header is put together again, so that one parser reads it.
+// What a back end tells of the request of a phone, and what it is told of the activation. A library of the bank takes the header apart and
+// composes the base string (v3 §10.1, v4 §7.1): the header is put together again, so that one parser reads it.
 import { type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { fromUtf8 } from '../../lib/bytes.ts'
@@ -8,7 +8,7 @@ import { composeRequestData } from '../../protocol/wire/request-data.ts'
 import type { OwnAnswer } from '../door/answer.ts'
 import { Names, StateName } from './members.ts'
 
-/** The factors are looked at by the library of the bank. */
+/** The library of the bank looks at the factors, before or after it calls. */
 export const ANY_FACTORS: readonly Factors[] = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 
 /** The longest body that a setting may allow, as Base64, with the rest. */

@@ -1,5 +1,5 @@
-// signature/verify of 1.x, auth/verify of 2.x, token/validate: whether a request that a phone sent to the bank has a right code, or a right token
-// (cloud §15.3).
+// signature/verify of 1.x, auth/verify of 2.x, token/validate: whether a request that a phone sent to the bank has a right code, or a right
+// token (cloud §15.3).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../http/types.ts'
 import type { Factors } from '../../protocol/protocol.ts'
