@@ -164,8 +164,8 @@ interface Wanted {
 }
 
 /**
- * Makes an activation what it is to be, and gives it as it is then. Throws REGISTRATION_NOT_FOUND, or REGISTRATION_CHANGE_REFUSED where its state
- * does not allow that.
+ * Makes an activation what it is to be, and gives it as it is then. Throws REGISTRATION_NOT_FOUND, or REGISTRATION_CHANGE_REFUSED where its
+ * state does not allow that.
  */
 async function changeTo(
   call: ReferenceCall,
@@ -205,5 +205,5 @@ function requireChangeable({ state }: Pick<RegistrationDetailRow, 'state'>, to: 
   if (state === 'REMOVED' || (to !== 'REMOVED' && state !== 'ACTIVE' && state !== 'BLOCKED')) refuseState(state)
 }
 
-const REFUSALS: ReadonlySet<ErrorCode> = new Set(['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'])
+const REFUSALS: ReadonlySet<ErrorCode> = new Set(CHANGE_ERRORS)
 const CHANGE = { ACTIVE: 'UNBLOCK', BLOCKED: 'BLOCK', REMOVED: 'REMOVE' } as const

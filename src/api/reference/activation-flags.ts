@@ -1,12 +1,12 @@
 // activation/flags/list, create, update, remove: the flags of an activation (cloud §15.2).
-import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
 import { Type } from '@sinclair/typebox'
 import { lockActivationFlags, setActivationFlags } from '../../storage/activation/flags.ts'
 import { inTransaction } from '../../storage/database/database.ts'
+import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
+import { findOwn, refuseState } from '../cloud/own-registration.ts'
+import { refuse } from '../door/members.ts'
 import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
 import { ActivationId, CHANGE_ERRORS, Names } from './members.ts'
-import { refuse } from '../door/members.ts'
-import { findOwn, refuseState } from '../cloud/own-registration.ts'
 
 const FLAGS_MAX = 64
 
