@@ -13,7 +13,7 @@ import { openWaitingRoom } from './http/waiting-room.ts'
 import type { Log } from './log/log.ts'
 import { systemPlatform } from './lib/platform.ts'
 import type { Tracer } from './lib/trace.ts'
-import type { Peers } from './metrics/peers.ts'
+import type { Peers } from './metrics/metrics.ts'
 import { findDefaultApplicationId } from './storage/application/applications.ts'
 
 /** How long answers say that their connection ends, before it is ended. */

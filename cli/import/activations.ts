@@ -3,7 +3,7 @@ import { hashActivationCode, places } from '../../src/domain/secrets/secrets.ts'
 import { composeEventData } from '../../src/domain/audit/audit.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { isIdentifier } from '../../src/lib/identifier.ts'
-import { parseUuid } from '../../src/protocol/wire/identifier.ts'
+import { parseUuid } from '../../src/protocol/wire/members.ts'
 import { activationFingerprint } from '../../src/protocol/v3/fingerprint.ts'
 import { agreeMasterSecret } from '../../src/protocol/v3/key-schedule.ts'
 import {

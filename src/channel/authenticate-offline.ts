@@ -1,7 +1,7 @@
 // Offline approvals on the channel's side: the personalised QR code, and the one-time password checked like a code (v3 §15).
 import { decideAuthentication } from '../domain/activation/authentication.ts'
 import { utf8 } from '../lib/bytes.ts'
-import { networkOf } from '../lib/source.ts'
+import { networkOf } from '../lib/address.ts'
 import { untilSettled } from '../lib/until-settled.ts'
 import type { CodeMatch, Factors, OfflineMatch, Protocol } from '../protocol/protocol.ts'
 import { OFFLINE_RESOURCE_ID } from '../protocol/wire/offline.ts'

@@ -1,7 +1,7 @@
 // Limits how often requests of one source may fail in a minute. Once that is spent, its requests are not looked at for the rest of the
 // minute, so that a sender who can prove nothing does not keep the process busy.
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
-import { sourceOf } from '../lib/source.ts'
+import { sourceOf } from '../lib/address.ts'
 import type { ChannelParts } from './parts.ts'
 
 /**

@@ -82,3 +82,13 @@ function toRefusal(status: number, body: string): Refusal {
   const { responseObject } = JSON.parse(body) as { responseObject?: { message?: string; violations?: readonly Violation[] } }
   return new Refusal(status, responseObject?.message ?? 'The server refused it', responseObject?.violations ?? [])
 }
+
+/** The value of a line of a form that holds JSON. Throws Refusal that names the line. */
+export function parseJsonField(name: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const hint = `must be JSON: ${error instanceof Error ? error.message : ''}`
+    throw new Refusal(400, 'Request validation failed', [{ fieldName: name, hint }])
+  }
+}

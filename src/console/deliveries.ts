@@ -1,6 +1,10 @@
-// Deliveries of webhooks in words: what became of each, what comes next, and why.
-import { ago, badge, type Tone } from './elements.ts'
+// Deliveries of webhooks in words: what became of each, what comes next, and why; and as steps of what they are about.
+import { ago, badge, type Step, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
+import type { Webhook } from './answers.ts'
+import { at } from './api.ts'
+import { link, type PageCall } from './page.ts'
+import { sayState } from './words.ts'
 
 export interface Delivery {
   readonly id: string
@@ -50,3 +54,26 @@ export function sayDelivery(delivery: Delivery, now: number, isEnabled: boolean)
     says: html`${attempts === 0 ? 'sent again' : html`failed ${attempts === 1 ? 'once' : attempts === 2 ? 'twice' : `${attempts} times`}`}, next attempt ${next}${why}`,
   }
 }
+
+/** The newest messages about the object, of each webhook of the application and kind. */
+export async function readDeliverySteps(call: PageCall, kind: Webhook['kind'], objectId: string): Promise<readonly Step[]> {
+  const { webhooks } = await call.api.get<{ webhooks: readonly Webhook[] }>('/admin/webhooks')
+  const own = webhooks.filter((webhook) => webhook.application === call.application && webhook.kind === kind)
+  const told = await Promise.all(
+    own.map(async (webhook) => {
+      const path = at`/admin/webhooks/${webhook.id}/deliveries`
+      const { deliveries } = await call.api.get<{ deliveries: readonly Delivery[] }>(path, { objectId, limit: DELIVERIES_MAX })
+      return deliveries.map((delivery) => toStep(call, webhook, delivery))
+    }),
+  )
+  return told.flat()
+}
+
+function toStep(call: PageCall, webhook: Webhook, delivery: Delivery): Step {
+  const { tone, says } = sayDelivery(delivery, call.now, webhook.isEnabled)
+  const href = link(call, `/webhooks/${encodeURIComponent(webhook.id)}/deliveries/${encodeURIComponent(delivery.id)}`)
+  const name = call.isAdmin ? html`<a href="${href}">${webhook.name}</a>` : webhook.name
+  return { title: html`Webhook ${name} is told “${sayState(delivery.objectStatus)}”`, at: delivery.createdAt, tone, note: says }
+}
+
+const DELIVERIES_MAX = 20

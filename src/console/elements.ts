@@ -1,6 +1,8 @@
-// The pieces pages are made of: badges, times, lists, forms, QR codes.
+// The pieces pages are made of: badges, times, lists, tables, forms, QR codes.
 import { PawlError } from '../lib/errors.ts'
-import { drawQrCode, fitsQrCode } from './qr-code.ts'
+import { encodeQR } from 'qr'
+import { QR_BYTES_MAX } from '../domain/operation/form.ts'
+import { utf8 } from '../lib/bytes.ts'
 import { html, type Markup, nothing, trust, type Value } from './markup.ts'
 import type { PageCall } from './page.ts'
 import { sayReason, sayState } from './words.ts'
@@ -262,3 +264,31 @@ export const live = (id: string, here: string, everySeconds: number | undefined,
   everySeconds === undefined
     ? html`<div id="${id}">${body}</div>`
     : html`<div id="${id}" hx-get="${here}" hx-trigger="every ${everySeconds}s" hx-select="#${id}" hx-target="#${id}" hx-swap="outerMorph">${body}</div>`
+
+/**
+ * A column. On a phone the first one is the line of the card, `side` stands at its end, `wide` has a line of its own, `away` is left out, and
+ * all others share the second line.
+ */
+export type Column = string | readonly [label: string, place: 'side' | 'wide' | 'away']
+
+/**
+ * A list of records: a table on a desk, cards of two lines on a phone. Each row has as many cells as there are columns. What stands below the
+ * first cell's own line is for a desk.
+ */
+export function table(caption: string, columns: readonly Column[], rows: readonly (readonly Value[])[]): Markup {
+  const shown = columns.map((column) => (typeof column === 'string' ? ([column, undefined] as const) : column))
+  return html`<table class="rows">
+    <caption class="hidden">${caption}</caption>
+    <thead><tr>${shown.map(([label]) => html`<th scope="col">${label}</th>`)}</tr></thead>
+    <tbody>${rows.map(
+      (cells) =>
+        html`<tr>${cells.map((cell, i) => html`<td${shown[i]?.[1] !== undefined && html` class="is-${shown[i][1]}"`} data-label="${shown[i]?.[0] ?? ''}">${cell}</td>`)}</tr>`,
+    )}</tbody>
+  </table>`
+}
+
+/** Whether a QR code with the least correction holds a text. */
+export const fitsQrCode = (text: string): boolean => utf8(text).length <= QR_BYTES_MAX
+
+/** An SVG of the code of a text that fits, with a margin of two modules and no ground of its own. */
+const drawQrCode = (text: string): string => encodeQR(text, 'svg', { ecc: 'low', border: 2 })

@@ -11,6 +11,7 @@ import { createErrorPage, createRefusalPage, refusalView } from './error-page.ts
 import { renderPage } from './layout.ts'
 import {
   type ApplicationSummary,
+  type ConsoleParts,
   type Form,
   formOf,
   link,
@@ -22,7 +23,6 @@ import {
   type View,
 } from './page.ts'
 import { pages } from './pages/index.ts'
-import type { ConsoleParts } from './parts.ts'
 import { findSession, serveSignIn } from './sign-in.ts'
 
 /** To be registered at /console, on a server that also has the cloud API. */

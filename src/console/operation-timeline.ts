@@ -1,7 +1,7 @@
 // What became of an operation, one thing after the other: what the audit log has of it, and what webhooks were told.
 import type { ListedOperation } from './answers.ts'
 import { at, unlessRefused } from './api.ts'
-import { readDeliverySteps } from './delivery-steps.ts'
+import { readDeliverySteps } from './deliveries.ts'
 import { reason, type Step, timeline, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { link, type PageCall } from './page.ts'

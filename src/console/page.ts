@@ -1,11 +1,20 @@
 // Declares pages of the console: the address of a page, its content, and its actions.
 import type { FastifyRequest } from 'fastify'
-import type { Session } from '../domain/credential/session.ts'
+import type { Session, SessionParts } from '../domain/credential/session.ts'
+import type { Tickets } from '../domain/credential/tickets.ts'
+import type { OperationParts } from '../domain/operation/parts.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 import { type Api, type Query, type Refusal, withQuery } from './api.ts'
 import type { Markup } from './markup.ts'
-import type { ConsoleParts } from './parts.ts'
+
+/** What the console needs from the process; context.ts satisfies it. */
+export interface ConsoleParts extends SessionParts, OperationParts {
+  readonly tickets: Tickets
+  readonly metrics: Pick<Metrics, 'look'>
+  readonly settings: SessionParts['settings'] & { readonly publicUrl?: string; readonly adminActsOnDefaultApplication: boolean }
+}
 
 export type Section =
   | 'overview'

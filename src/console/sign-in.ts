@@ -6,9 +6,8 @@ import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import type { Assets } from './assets.ts'
 import { renderBare } from './layout.ts'
 import { html } from './markup.ts'
-import { formOf, rootOf } from './page.ts'
+import { type ConsoleParts, formOf, rootOf } from './page.ts'
 import { pages } from './pages/index.ts'
-import type { ConsoleParts } from './parts.ts'
 
 /**
  * The cookie of the console that a browser asks, which sends it to each port of the host: each console has a name of its own. By TLS the

@@ -1,9 +1,8 @@
 // What back ends had verified of a phone (docs/DOORS.md): the rows of the audit log that name who asked, for people.
 import { at } from './api.ts'
-import { ago, badge, card, exactTime, type Tone } from './elements.ts'
+import { ago, badge, card, type Column, exactTime, table, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { link, type PageCall } from './page.ts'
-import { type Column, table } from './table.ts'
 import { sayReason } from './words.ts'
 
 export interface Verification {

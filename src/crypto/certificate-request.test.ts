@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { der } from '../../phone/der.ts'
 import { certificateRequest, v3DeviceSigners } from '../../phone/device-signature.ts'
 import { newKeyPair } from '../../phone/v3/crypto.ts'
-import { readDerInside, readDerValues } from '../lib/der.ts'
+import { readDerInside, readDerValues } from './der.ts'
 import { parseCertificateRequestPem } from '../lib/pem.ts'
 import { parseCertificateRequest } from './certificate-request.ts'
 

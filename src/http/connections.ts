@@ -1,7 +1,22 @@
-// Which connections of a server are worth waiting for when it stops. Node counts a connection that never sent anything, or
-// only half a request, as active; a load balancer or a browser that connects ahead would hold up every stop.
+// How connections end when a server stops: balancers are told first, then connections are given back, then the server closes. It does not
+// wait for every connection. Node counts one that never sent anything, or only half a request, as active; a load balancer or a browser
+// that connects ahead would hold up every stop.
+import type { FastifyInstance } from 'fastify'
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
+
+export interface ServiceState {
+  /** `draining`: everything is served, readiness says no. `closing`: each answer is the last on its connection. */
+  phase: 'serving' | 'draining' | 'closing'
+}
+
+/** Lets the caller of each answer send its next request over a new connection, from `closing` on. */
+export function giveBackConnections(app: FastifyInstance, state: ServiceState): void {
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    if (state.phase === 'closing') void reply.header('connection', 'close')
+    done()
+  })
+}
 
 /** Which event of a server has the socket that its requests will have: with TLS it is there after the handshake. */
 const eventOfConnection = (server: Server): 'connection' | 'secureConnection' =>

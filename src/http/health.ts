@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { Clock } from '../lib/clock.ts'
 import type { Operation } from './operation.ts'
-import type { ServiceState } from './service-state.ts'
+import type { ServiceState } from './connections.ts'
 
 /** `pingDatabase` resolves when the database answers and takes writes, and rejects when not. */
 export const health =

@@ -5,7 +5,7 @@ import { createSecureContext, type Server, TLSSocket } from 'node:tls'
 import { StartError } from '../lib/errors.ts'
 import type { Events } from '../log/events.ts'
 import type { Platform } from '../lib/platform.ts'
-import { sourceOf } from '../lib/source.ts'
+import { sourceOf } from '../lib/address.ts'
 
 /** Paths of PEM files. */
 export interface TlsFiles {

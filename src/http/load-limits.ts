@@ -3,11 +3,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { createRanges } from '../lib/address.ts'
+import { createRanges, sourceOf } from '../lib/address.ts'
 import type { Events } from '../log/events.ts'
 import { PawlError } from '../lib/errors.ts'
 import { createPlaces, type Place, type Places } from './places.ts'
-import { sourceOf } from '../lib/source.ts'
 import { refuseBytes } from './server-options.ts'
 
 export interface LoadLimits {

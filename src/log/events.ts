@@ -203,3 +203,13 @@ const eventsOfBackground = (log: Log, failures: Failures) => ({
     log.info(fields, 'deleted what was kept for its days'),
   housekeepingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'housekeeping failed'),
 })
+
+/**
+ * For a transaction, which may be rolled back: the same events, but that of a changed registration waits for `tell`, to be called when the
+ * change is committed.
+ */
+export function holdChanges(events: Events): { readonly events: Events; readonly tell: () => void } {
+  const held: Parameters<Events['registrationChanged']>[0][] = []
+  const registrationChanged: Events['registrationChanged'] = (fields) => void held.push(fields)
+  return { events: { ...events, registrationChanged }, tell: () => held.splice(0).forEach(events.registrationChanged) }
+}

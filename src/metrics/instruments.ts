@@ -2,7 +2,16 @@
 //
 // Labels have few values: routes as they are mounted, names of states and reasons, and what an administrator made (webhooks, pinned
 // domains, at most 200 of each). Never an id of a user, an activation or an operation, and never what a caller sent.
-import { Counter, Gauge, Histogram, Registry } from './prometheus.ts'
+import { createRequire } from 'node:module'
+import type { Counter as CounterOf, Gauge as GaugeOf, Histogram as HistogramOf, Registry as RegistryOf } from 'prom-client'
+
+// The parts of prom-client that are used, each by itself: the package as a whole also loads OpenTelemetry and quantiles, 60 modules.
+const load = createRequire(import.meta.url)
+
+const Counter = load('prom-client/lib/counter.js') as typeof CounterOf
+const Gauge = load('prom-client/lib/gauge.js') as typeof GaugeOf
+const Histogram = load('prom-client/lib/histogram.js') as typeof HistogramOf
+const Registry = load('prom-client/lib/registry.js') as typeof RegistryOf
 
 /** The metrics of one server, in a registry of its own. */
 export function createInstruments() {

@@ -1,17 +1,37 @@
 // The metrics of one server: counted where events are told, timed at its listeners, read when somebody looks (docs/METRICS.md).
 import type { FastifyInstance } from 'fastify'
+import { createInstruments, type Instruments } from './instruments.ts'
 import type { CacheUse } from '../lib/memory.ts'
 import type { Events } from '../log/events.ts'
 import type { PoolUse } from '../storage/database/postgres.ts'
 import { countEvents } from './count-events.ts'
 import { type History, keepHistory } from './history.ts'
-import { createInstruments, type Instruments } from './instruments.ts'
 import { look, type Look } from './look.ts'
-import { mergeExpositions, type Peers } from './peers.ts'
 import { watchProcess } from './process.ts'
-import { createRequestTimer, timeRequests } from './request-times.ts'
 import { createReading } from './reading.ts'
 import type { VitalSigns } from '../storage/vital-signs.ts'
+
+/** The processes that share a port, as one of them sees them. */
+export interface Peers {
+  /** Label of everything that this one counts. */
+  readonly worker: string
+  /** The text of each, of this one too. */
+  readonly collect: () => Promise<readonly string[]>
+  readonly onAsked: (render: () => Promise<string>) => void
+}
+
+/** One exposition of several: the series of a metric stand together below its one description (text format 0.0.4). */
+export function mergeExpositions(texts: readonly string[]): string {
+  const metrics = new Map<string, string[]>()
+  for (const block of texts.flatMap((text) => text.trimEnd().split('\n\n'))) {
+    const [help = '', type = '', ...series] = block.split('\n')
+    const description = `${help}\n${type}`
+    const known = metrics.get(description)
+    if (known === undefined) metrics.set(description, series)
+    else known.push(...series)
+  }
+  return `${[...metrics].map(([description, series]) => [description, ...series].join('\n')).join('\n\n')}\n`
+}
 
 export interface Metrics {
   /** The events of the server, to be told instead of the ones that were given. */
@@ -103,4 +123,26 @@ function showPool({ poolConnections, poolMax, poolWaiting }: Instruments, { open
   poolConnections.set({ state: 'busy' }, open - idle)
   poolConnections.set({ state: 'idle' }, idle)
   poolWaiting.set(waiting)
+}
+
+interface Served {
+  readonly method: string
+  /** As it is mounted; undefined for a path that nothing is mounted at. */
+  readonly route: string | undefined
+  readonly status: number
+  readonly ms: number
+}
+
+/** What has no route is one, whatever its path and method: nobody makes series by thinking of paths. */
+function createRequestTimer({ requests }: Pick<Instruments, 'requests'>): (served: Served) => void {
+  return ({ method, route, status, ms }) =>
+    requests.observe({ method: route ? method : 'any', route: route ?? 'unknown', status: String(status) }, ms / 1000)
+}
+
+/** Times the requests of a listener, from their headers to the end of their answer. */
+function timeRequests(app: FastifyInstance, time: (served: Served) => void): void {
+  app.addHook('onResponse', ({ method, routeOptions: { url: route } }, { statusCode: status, elapsedTime: ms }, done) => {
+    time({ method, route, status, ms })
+    done()
+  })
 }

@@ -9,7 +9,7 @@ import {
   parseActivationCode,
   signActivationCode,
 } from '../../src/domain/activation/code.ts'
-import { minimalX } from '../../src/protocol/wire/coordinate.ts'
+import { minimalX } from '../../src/protocol/wire/decimal.ts'
 import { activationFingerprint, fingerprintOf } from '../../src/protocol/v3/fingerprint.ts'
 import { advanceCounter, kdf } from '../../src/protocol/v3/key-schedule.ts'
 import {

@@ -6,7 +6,7 @@ import { deriveX963 } from '../../src/crypto/kdf.ts'
 import { decodePoint, publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
 import { signPinningAnswer } from '../../src/domain/pinning/pinning.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
-import { utf8 } from '../../src/lib/bytes.ts'
+import { concatWithSizes, utf8 } from '../../src/lib/bytes.ts'
 import {
   advanceCounter,
   agreeMasterSecret,
@@ -16,7 +16,6 @@ import {
   kdfInternal,
   reduce,
 } from '../../src/protocol/v3/key-schedule.ts'
-import { concatWithSizes } from '../../src/lib/sizes.ts'
 import { bytes, type Handler, has, integer, list, type Members, optional, text } from './vector.ts'
 import { privateKeyFromScalar } from '../helpers/crypto.ts'
 

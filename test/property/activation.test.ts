@@ -8,7 +8,7 @@ import {
   parseActivationCode,
   signActivationCode,
 } from '../../src/domain/activation/code.ts'
-import { minimalX } from '../../src/protocol/wire/coordinate.ts'
+import { minimalX } from '../../src/protocol/wire/decimal.ts'
 import { activationFingerprint } from '../../src/protocol/v3/fingerprint.ts'
 import { deriveActivationKeys } from '../../src/protocol/v3/key-schedule.ts'
 import { encryptStatusBlob } from '../../src/protocol/v3/status-blob.ts'

@@ -1,7 +1,7 @@
 // An endpoint of administration that changes something: views, change and record are one transaction (cloud §7).
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { holdChanges } from '../../log/held-events.ts'
+import { holdChanges } from '../../log/events.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
 import type { AnyCloudEndpoint, CloudCall, CloudDeclaration } from './endpoint.ts'

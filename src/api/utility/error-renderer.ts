@@ -4,7 +4,7 @@ import { type ErrorRenderer, sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import { createWindow } from '../../domain/limits/window.ts'
 import type { UtilityCode } from '../../lib/errors.ts'
-import { sourceOf } from '../../lib/source.ts'
+import { sourceOf } from '../../lib/address.ts'
 import type { DomainParts } from '../../domain/secrets/secrets.ts'
 
 const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }

@@ -2,7 +2,7 @@
 // row. The write compares the row version; after a lost race the row is read and the code decided again.
 import { places } from '../../domain/secrets/secrets.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { networkOf } from '../../lib/source.ts'
+import { networkOf } from '../../lib/address.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { inStage } from '../../lib/trace.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'

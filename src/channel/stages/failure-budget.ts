@@ -1,6 +1,6 @@
 // A bound on wrong codes of one activation from one source.
 import { PawlError } from '../../lib/errors.ts'
-import { sourceOf } from '../../lib/source.ts'
+import { sourceOf } from '../../lib/address.ts'
 import type { ChannelParts } from '../parts.ts'
 import type { CodeAttempt } from './attempt.ts'
 import type { CodeVerdict } from './decision.ts'

@@ -1,6 +1,4 @@
 // One application: what its mobile app needs, which protocols it takes, and its versions.
-import { fitsQrCode } from '../qr-code.ts'
-import { at, unlessRefused } from '../api.ts'
 import {
   actionForm,
   backTo,
@@ -11,13 +9,14 @@ import {
   code,
   facts,
   field,
+  fitsQrCode,
   guardedForm,
   pageHead,
   qr,
   select,
+  table,
 } from '../elements.ts'
-import { table } from '../table.ts'
-import { parseJsonField } from '../json-field.ts'
+import { at, parseJsonField, unlessRefused } from '../api.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
 

@@ -1,6 +1,5 @@
 // Applications: the list, and a new one.
-import { actionForm, badge, card, empty, field, pageHead } from '../elements.ts'
-import { table } from '../table.ts'
+import { actionForm, badge, card, empty, field, pageHead, table } from '../elements.ts'
 import { html } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
 

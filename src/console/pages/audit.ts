@@ -1,8 +1,7 @@
 // The audit logs: what administrators changed, what happened to the phones of a user, and whether the rows are as they were written.
 import type { AdminEvent } from '../answers.ts'
 import { type Query, unlessRefused } from '../api.ts'
-import { actionForm, ago, badge, card, code, empty, pageHead, pager, sayDistance, searchForm } from '../elements.ts'
-import { table } from '../table.ts'
+import { actionForm, ago, badge, card, code, empty, pageHead, pager, sayDistance, searchForm, table } from '../elements.ts'
 import { type DeviceEvent, type DeviceEvents, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
 import { sayAction } from '../words.ts'

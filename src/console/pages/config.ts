@@ -1,8 +1,18 @@
 // Configuration items that apps of protocol 4 read: of the application, or of one activation.
-import { at, type Query } from '../api.ts'
-import { actionForm, badge, card, type Choice, empty, field, guardedForm, pageHead, searchForm, select } from '../elements.ts'
-import { table } from '../table.ts'
-import { parseJsonField } from '../json-field.ts'
+import { at, parseJsonField, type Query } from '../api.ts'
+import {
+  actionForm,
+  badge,
+  card,
+  type Choice,
+  empty,
+  field,
+  guardedForm,
+  pageHead,
+  searchForm,
+  select,
+  table,
+} from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'

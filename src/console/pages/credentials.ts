@@ -1,8 +1,20 @@
 // Credentials of the bank's API, and who is signed in at the console.
 import { endSession, listLiveSessions, type ListedSession } from '../../domain/credential/session.ts'
 import { at, Refusal } from '../api.ts'
-import { actionForm, ago, badge, card, type Choice, code, exactTime, field, guardedForm, pageHead, select } from '../elements.ts'
-import { table } from '../table.ts'
+import {
+  actionForm,
+  ago,
+  badge,
+  card,
+  type Choice,
+  code,
+  exactTime,
+  field,
+  guardedForm,
+  pageHead,
+  select,
+  table,
+} from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, type View } from '../page.ts'
 

@@ -1,7 +1,6 @@
 // The inbox of a user: what was written, whether it was read, and a new message.
 import { unlessRefused } from '../api.ts'
-import { actionForm, ago, badge, card, type Choice, empty, field, pageHead, searchForm, select } from '../elements.ts'
-import { table } from '../table.ts'
+import { actionForm, ago, badge, card, type Choice, empty, field, pageHead, searchForm, select, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'

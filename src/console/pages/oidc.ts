@@ -1,9 +1,8 @@
 // OpenID providers of an application: by whose login phones are bound.
 import { at, unlessRefused } from '../api.ts'
-import { actionForm, badge, card, checks, type Choice, empty, field, guardedForm, pageHead, select } from '../elements.ts'
+import { actionForm, badge, card, checks, type Choice, empty, field, guardedForm, pageHead, select, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
-import { table } from '../table.ts'
 import { needsApplication } from './registrations.ts'
 
 interface Provider {

@@ -13,6 +13,7 @@ import {
   exactTime,
   facts,
   field,
+  fitsQrCode,
   guardedForm,
   live,
   pageHead,
@@ -26,7 +27,6 @@ import { readShown, sayOperation, type ShownOperation } from '../operation-forms
 import { operationTimeline } from '../operation-timeline.ts'
 import { done, type Form, link, type Page, type PageCall, type View } from '../page.ts'
 import { phonePreview } from '../phone-preview.ts'
-import { fitsQrCode } from '../qr-code.ts'
 
 interface Answer extends ListedOperation {
   readonly parameters: OperationParameters

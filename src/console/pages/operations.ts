@@ -1,11 +1,10 @@
 // Operations of an application: the search with its filters.
 import type { ListedOperation } from '../answers.ts'
 import { at } from '../api.ts'
-import { ago, chips, empty, listCard, pageHead, reason, stateBadge } from '../elements.ts'
+import { ago, chips, type Column, empty, listCard, pageHead, reason, stateBadge, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { readShown, sayOperation, type ShownOperation } from '../operation-forms.ts'
 import { link, type Page, type PageCall } from '../page.ts'
-import { type Column, table } from '../table.ts'
 import { type FoundUsers, searchUsers, userFilter, userForm, userPager } from '../user-search.ts'
 import { sayState } from '../words.ts'
 import { needsApplication } from './registrations.ts'

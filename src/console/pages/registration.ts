@@ -19,12 +19,12 @@ import {
   reason,
   stateBadge,
   type Step,
+  table,
   timeline,
   type Tone,
 } from '../elements.ts'
-import { table } from '../table.ts'
 import { sayState } from '../words.ts'
-import { readDeliverySteps } from '../delivery-steps.ts'
+import { readDeliverySteps } from '../deliveries.ts'
 import { type DeviceEvent, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
 import { html, type Markup, nothing } from '../markup.ts'
 import { readVerifications, verificationsCard } from '../verifications.ts'

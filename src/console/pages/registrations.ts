@@ -1,10 +1,23 @@
 // Registrations of an application: the search, and the beginning of a new one.
 import type { ListedRegistration } from '../answers.ts'
 import { at } from '../api.ts'
-import { actionForm, ago, backTo, card, chips, empty, field, listCard, pageHead, select, stateBadge } from '../elements.ts'
+import {
+  actionForm,
+  ago,
+  backTo,
+  card,
+  chips,
+  type Column,
+  empty,
+  field,
+  listCard,
+  pageHead,
+  select,
+  stateBadge,
+  table,
+} from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
-import { type Column, table } from '../table.ts'
 import { type FoundUsers, searchUsers, userFilter, userForm, userPager } from '../user-search.ts'
 import { sayState } from '../words.ts'
 

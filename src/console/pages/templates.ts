@@ -1,6 +1,5 @@
 // Templates of operations: the list.
-import { empty, listCard, pageHead } from '../elements.ts'
-import { table } from '../table.ts'
+import { empty, listCard, pageHead, table } from '../elements.ts'
 import { html } from '../markup.ts'
 import { link, type Page } from '../page.ts'
 import type { TemplateJson } from '../template-draft.ts'

@@ -9,6 +9,7 @@ import {
   card,
   chips,
   code,
+  type Column,
   empty,
   exactTime,
   facts,
@@ -18,8 +19,8 @@ import {
   pageHead,
   pager,
   sayDistance,
+  table,
 } from '../elements.ts'
-import { type Column, table } from '../table.ts'
 import { sayState } from '../words.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, type View } from '../page.ts'

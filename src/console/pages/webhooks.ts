@@ -1,8 +1,7 @@
 // Webhooks of an application: how they are doing, and a new one.
 import type { PushProvider, Webhook } from '../answers.ts'
 import { PUSH_PROVIDERS } from '../attention.ts'
-import { actionForm, badge, card, type Choice, code, empty, field, pageHead, sayDistance, select } from '../elements.ts'
-import { table } from '../table.ts'
+import { actionForm, badge, card, type Choice, code, empty, field, pageHead, sayDistance, select, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { link, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'

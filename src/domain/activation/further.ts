@@ -1,6 +1,6 @@
 // Registrations as back ends make and change them that name each by its id: of a user who may have several phones (cloud §17).
 import { PawlError } from '../../lib/errors.ts'
-import { holdChanges } from '../../log/held-events.ts'
+import { holdChanges } from '../../log/events.ts'
 import { setActivationFlags } from '../../storage/activation/flags.ts'
 import { lockNewRegistrations } from '../../storage/activation/device-slot.ts'
 import { inTransaction, type Pool } from '../../storage/database/database.ts'

@@ -3,7 +3,7 @@
 import { readSigningKey } from '../../crypto/signing-key.ts'
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError, type Violation } from '../../lib/errors.ts'
-import { findTargetProblem, type TargetRules } from '../../lib/target-url.ts'
+import { findTargetProblem, type TargetRules } from '../../lib/outbound.ts'
 import { findApplication } from '../../storage/application/applications.ts'
 import {
   deleteOidcProvider,

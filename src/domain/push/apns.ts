@@ -2,7 +2,7 @@
 import { importPKCS8 } from 'jose/key/import'
 import { SignJWT } from 'jose/jwt/sign'
 import { StartError } from '../../lib/errors.ts'
-import { createHttp2Client, type Http2Answer } from '../../lib/http2-client.ts'
+import { createHttp2Client, type Http2Answer } from './http2-client.ts'
 import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { PushMessage, PushMessageType } from './message.ts'

@@ -13,11 +13,10 @@ import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
 import { bytesOfKeys } from '../../crypto/key.ts'
 import { type ByteMemory, type Caches, createByteMemory, createCaches, createMemory, type Memory } from '../../lib/memory.ts'
-import { concat, equalPublic, ownBytes, utf8 } from '../../lib/bytes.ts'
+import { concat, concatWithSizes, equalPublic, ownBytes, splitBySizes, utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { BOUND_FORM, KEY_ID_BYTES, keyIdOf, PLAIN_FORM } from '../../lib/sealed-value.ts'
-import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
 import { encodeTexts } from './row-mac.ts'
 
 /** Where a sealed value stands. */

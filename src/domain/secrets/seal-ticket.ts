@@ -9,9 +9,8 @@ import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
 import { sha256 } from '../../crypto/hash.ts'
 import { hmac } from '../../crypto/hmac.ts'
 import { toBase64Url } from '../../lib/base64.ts'
-import { asBuffer, concat, u64, utf8 } from '../../lib/bytes.ts'
+import { asBuffer, concat, concatWithSizes, splitBySizes, u64, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
 import { encodeTexts } from './row-mac.ts'
 
 /** What a ticket holds. */

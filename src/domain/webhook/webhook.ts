@@ -1,7 +1,7 @@
 // Webhooks as administrators make them: where they go, what they carry, how they are signed (cloud §9).
 import { equalConstantTime, fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError, type Violation } from '../../lib/errors.ts'
-import { findTargetProblem, type TargetRules } from '../../lib/target-url.ts'
+import { findTargetProblem, type TargetRules } from '../../lib/outbound.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { findApplication } from '../../storage/application/applications.ts'
 import type { WebhookKind } from '../../storage/database/schema.ts'

@@ -1,8 +1,7 @@
 // Eight digits shown on both sides to compare the exchanged keys (v3 §4.3).
 import { sha256 } from '../../crypto/hash.ts'
 import { concat, utf8 } from '../../lib/bytes.ts'
-import { minimalX } from '../wire/coordinate.ts'
-import { toDecimal } from '../wire/decimal.ts'
+import { minimalX, toDecimal } from '../wire/decimal.ts'
 
 /** Eight decimal digits. Points of 33 or 65 bytes. */
 export const activationFingerprint = (devicePublicKey: Uint8Array, activationId: string, serverPublicKey: Uint8Array): string =>

@@ -1,12 +1,10 @@
 // AEAD envelopes of requests and answers (v4 §5).
 import { sha3 } from '../../crypto/hash.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
-import { asBuffer, concat, equalPublic, u64, utf8 } from '../../lib/bytes.ts'
+import { asBuffer, concat, concatWithSizes, equalPublic, splitBySizes, u64, utf8 } from '../../lib/bytes.ts'
 import type { Envelope, EnvelopeContext, OpenedEnvelope, SealAnswer } from '../protocol.ts'
 import { AEAD_LENGTH_MIN, AEAD_NONCE_LENGTH, type AeadKeys, deriveAeadKeys, importAeadKeys, openAead, sealAead } from './aead.ts'
-import { parseUuid } from '../wire/identifier.ts'
-import { parseBytes, parseTimestamp } from '../wire/members.ts'
-import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
+import { parseBytes, parseTimestamp, parseUuid } from '../wire/members.ts'
 import type { ActivationKeys, TemporarySharedSecret } from './key-schedule.ts'
 import { VERSION } from './versions.ts'
 

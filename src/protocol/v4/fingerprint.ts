@@ -1,8 +1,7 @@
 // Eight digits shown on both sides to compare the exchanged keys (v4 §8.6).
 import { sha3 } from '../../crypto/hash.ts'
 import { concat, utf8 } from '../../lib/bytes.ts'
-import { minimalX } from '../wire/coordinate.ts'
-import { toDecimal } from '../wire/decimal.ts'
+import { minimalX, toDecimal } from '../wire/decimal.ts'
 import type { Algorithm } from '../protocol.ts'
 import type { PublicKeys } from './key-pairs.ts'
 

@@ -3,9 +3,8 @@ import type { KeyObject } from 'node:crypto'
 import { sha3 } from '../../crypto/hash.ts'
 import { importHmacKey } from '../../crypto/hmac.ts'
 import { createKmac, type KmacKey } from '../../crypto/kmac.ts'
-import { utf8 } from '../../lib/bytes.ts'
+import { concatWithSizes, utf8 } from '../../lib/bytes.ts'
 import type { DecoyKeys, Named } from '../protocol.ts'
-import { concatWithSizes } from '../../lib/sizes.ts'
 import {
   createActivationSecret,
   type FactorKey,

@@ -5,9 +5,8 @@ import { kmac256 } from '../../crypto/kmac.ts'
 import type { MlDsa } from '../../crypto/mldsa.ts'
 import { inThread } from '../../crypto/threads.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
-import { concat, u32, utf8 } from '../../lib/bytes.ts'
+import { concat, concatWithSizes, u32, utf8 } from '../../lib/bytes.ts'
 import type { Algorithm } from '../protocol.ts'
-import { concatWithSizes } from '../../lib/sizes.ts'
 import { VERSION } from './versions.ts'
 
 /** An algorithm of v4. */

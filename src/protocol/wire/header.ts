@@ -6,7 +6,7 @@ import {
   type Factors,
   type TokenHeader,
 } from '../protocol.ts'
-import { parseUuid } from './identifier.ts'
+import { parseUuid } from './members.ts'
 
 /** What a generation demands of the values in a header. */
 export interface HeaderRules {

@@ -4,7 +4,7 @@ import { parseBase64, toBase64Url } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { findMemberTwice } from '../../lib/json.ts'
 import type { TemporaryKeyTerms } from '../protocol.ts'
-import { parseUuid } from './identifier.ts'
+import { parseUuid } from './members.ts'
 
 /** A compact JWS that asks for a temporary key, its MAC not yet checked. */
 export interface TemporaryKeyJws {

@@ -188,12 +188,9 @@ type DetailColumns = Omit<RegistrationDetailRow, 'flags'> & { readonly flags: st
 
 const toDetail = (row: DetailColumns): RegistrationDetailRow => ({ ...row, flags: toList(row.flags) })
 
-const selectDetail = (
-  at: Date,
-): RawBuilder<unknown> => sql`activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
-      device_info as "deviceInfo", created_at as "createdAt", last_used_at as "lastUsedAt", ${blockedReasonAt(at)} as "blockedReason",
-      ${blockExpiresAt(at)} as "blockExpiresAt", flags, protocol_version as "protocolVersion",
-      highest_version as "highestVersion", algorithm, is_confirmation_pending as "isConfirmationPending", is_biometry_enabled as "isBiometryEnabled",
+const selectDetail = (at: Date): RawBuilder<unknown> => sql`${selectListed(at)}, ${blockedReasonAt(at)} as "blockedReason",
+      ${blockExpiresAt(at)} as "blockExpiresAt", flags, is_confirmation_pending as "isConfirmationPending",
+      is_biometry_enabled as "isBiometryEnabled",
       exists (select from activation_upgrade u where u.activation_id = activation.activation_id) as "isUpgradePending",
       ${failedAttemptsAt(at)} as "failedAttempts", max_failed_attempts as "maxFailedAttempts",
       activation_fingerprint as "activationFingerprint", extras, external_id as "externalId", commit_phase as "commitPhase",

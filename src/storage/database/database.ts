@@ -4,20 +4,21 @@
 // the embedded database has one connection, and a query beside the transaction would wait for its own end.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  type KyselyConfig,
-  type PostgresDialectConfig,
-  type Transaction,
   Kysely,
+  type KyselyConfig,
+  type LogEvent,
   PGliteDialect,
   PostgresAdapter,
   PostgresDialect,
+  type PostgresDialectConfig,
   sql,
+  type Transaction,
 } from 'kysely'
+import { failureOf, startSpan } from '../../lib/trace.ts'
 import { connectPostgres, type Pooler, type PoolUse, type PostgresOptions, type Room } from './postgres.ts'
 import type { Embedded } from './embedded.ts'
 import { codeOf } from './postgres-connection.ts'
 import type { Schema } from './schema.ts'
-import { traceStatement } from './statement-span.ts'
 
 declare const kind: unique symbol
 
@@ -215,3 +216,27 @@ const takeRoom = (db: Pool): Promise<void> =>
 const PING_MS = 3_000
 // SQLSTATE (which always has a digit, unlike EPIPE), but for 08 connection and 57 operator intervention, which end the connection.
 const ROLLED_BACK = /^(?!08|57)(?=.*[0-9])[0-9A-Z]{5}$/
+
+/**
+ * Told of each statement when it is over: it stands in the trace of the request that caused it, with its text and placeholders, never with
+ * its parameters, which may be secrets.
+ */
+function traceStatement(event: LogEvent): void {
+  const { sql: text } = event.query
+  const startedMsAgo = event.queryDurationMillis
+  const attributes = { 'db.system.name': 'postgresql', 'db.query.text': text }
+  const span = startSpan(nameStatement(text), { kind: 'client', attributes, startedMsAgo })
+  span?.end({ failure: event.level === 'error' ? failureOf(event.error) : undefined })
+}
+
+/** What it does and to which table, of a text with several the first: `select activation`. */
+function nameStatement(text: string): string {
+  const { insert, remove, update, select } = VERB_AND_TABLE.exec(text)?.groups ?? {}
+  if (insert) return `insert ${insert}`
+  if (remove) return `delete ${remove}`
+  if (update) return `update ${update}`
+  return select ? `select ${select}` : (/\w+/.exec(text)?.[0].toLowerCase() ?? 'statement')
+}
+
+const VERB_AND_TABLE =
+  /\b(?:insert\s+into\s+"?(?<insert>\w+)|delete\s+from\s+"?(?<remove>\w+)|update\s+"?(?<update>\w+)|select\b[^]*?\bfrom\s+"?(?<select>\w+))/i

@@ -1,6 +1,5 @@
 // An activation as bytes, for a memory of many: it takes less than half of what the row does as an object (docs/decisions/0014-memory.md).
-import { fromUtf8, utf8 } from '../../lib/bytes.ts'
-import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
+import { concatWithSizes, fromUtf8, splitBySizes, utf8 } from '../../lib/bytes.ts'
 import { givenColumns, REQUEST_COLUMNS, STATUS_COLUMNS } from '../activation/columns.ts'
 import type { ActivationRow } from '../activation/find.ts'
 

@@ -4,7 +4,7 @@ import { type OidcProvider, readOidcProvider } from '../../../domain/oidc/provid
 import { PawlError, type Violation } from '../../../lib/errors.ts'
 import { isIdentifier } from '../../../lib/identifier.ts'
 import { OutboundError } from '../../../lib/outbound.ts'
-import { sourceOf } from '../../../lib/source.ts'
+import { sourceOf } from '../../../lib/address.ts'
 import type { DeviceParts } from '../parts.ts'
 
 /** A login that may be redeemed. */

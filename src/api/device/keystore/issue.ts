@@ -7,7 +7,7 @@ import { findSigningMasterKeys } from '../../../domain/application/master-keys.t
 import { places } from '../../../domain/secrets/secrets.ts'
 import { NotBlank, ObjectRequest, ObjectResponse } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { sourceOf } from '../../../lib/source.ts'
+import { sourceOf } from '../../../lib/address.ts'
 import type { ActivationKeys, Protocol, TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import type { ReadActivationRow } from '../../../storage/activation/find.ts'
 import type { VersionRow } from '../../../storage/application/version.ts'

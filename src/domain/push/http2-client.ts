@@ -1,6 +1,6 @@
 // One connection of HTTP/2 to a server that an operator configured, kept for as long as it is used and opened again when it is lost.
 import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2'
-import { describeConnectionFailure, OutboundError } from './outbound.ts'
+import { describeConnectionFailure, OutboundError } from '../../lib/outbound.ts'
 
 export interface Http2Request {
   readonly path: string

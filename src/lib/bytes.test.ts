@@ -1,6 +1,6 @@
 // Parts with sizes are read back as they were, and nothing behind the last byte is.
 import { expect, test } from 'vitest'
-import { concatWithSizes, splitBySizes } from './sizes.ts'
+import { concatWithSizes, splitBySizes } from './bytes.ts'
 
 test('parts are read back; an absent one is empty', () => {
   const joined = Buffer.from(concatWithSizes(Buffer.from('first'), undefined, Buffer.alloc(300, 'x'), Buffer.alloc(0)))
