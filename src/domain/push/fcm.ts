@@ -71,9 +71,9 @@ function judge({ status, headers, body }: OutboundAnswer): PushOutcome {
   const { says, isOfGoogle } = readRefusal(body)
   const reason = says === undefined ? `HTTP ${status}` : `HTTP ${status} ${says}`
   const failure = { reason, status, retryAfter: readHeader(headers['retry-after']) }
-  // A 404 that Google did not write is of a wrong address: no token is forgotten for it.
-  if (says === 'UNREGISTERED' || (status === 404 && isOfGoogle)) return { ...failure, isOfOne: true, isGone: true }
-  const isOfOne = isOfGoogle && (status === 400 || OF_ONE.has(says ?? ''))
+  // A 404 that says no more may be of a project that is gone, and one that Google did not write is of a wrong address: no token is forgotten.
+  if (says === 'UNREGISTERED') return { ...failure, isOfOne: true, isGone: true }
+  const isOfOne = isOfGoogle && (status === 400 || status === 404 || OF_ONE.has(says ?? ''))
   return { ...failure, ...(isOfOne && { isOfOne, isFinal: true }) }
 }
 

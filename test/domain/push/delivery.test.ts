@@ -279,7 +279,6 @@ describe('a token that its provider does not know', () => {
     ['apns', { status: 410 }],
     ['apns', { status: 400, json: { reason: 'BadDeviceToken' } }],
     ['fcm', { status: 404, json: { error: { status: 'NOT_FOUND', details: [{ errorCode: 'UNREGISTERED' }] } } }],
-    ['fcm', { status: 404, json: { error: { status: 'NOT_FOUND' } } }],
   ] as const)('is forgotten when %s answers %j', async (platform, answer) => {
     const holder = await pushHolder(platform)
     const provider = platform === 'apns' ? apns : fcm
@@ -429,16 +428,25 @@ describe('a push that was not taken', () => {
     expect(tokens.toSorted()).toEqual([first.deviceToken, second.deviceToken].toSorted())
   })
 
-  test('is given up at once when it never will be', async () => {
-    const { userId } = await pushHolder('apns')
-    apns.answerWith(() => ({ status: 400, json: { reason: 'DeviceTokenNotForTopic' } }))
-    await world.operation(userId)
-    await deliver()
-    expect(apns.received).toHaveLength(1)
-    expect(await waiting()).toBe(0)
-    expect(world.log()).toContain('"reason":"HTTP 400 DeviceTokenNotForTopic"')
-    expect(await metric('pawl_push_dropped_total{provider="apns",reason="refused"}')).toBe(1)
-  })
+  test.each([
+    ['apns', { status: 400, json: { reason: 'DeviceTokenNotForTopic' } }, 'HTTP 400 DeviceTokenNotForTopic'],
+    // Of a project that does not exist, for instance.
+    ['fcm', { status: 404, json: { error: { status: 'NOT_FOUND' } } }, 'HTTP 404 NOT_FOUND'],
+  ] as const)(
+    'is given up at once when it never will be, by %s for %j, and its token is kept',
+    async (platform, answer, reason) => {
+      const holder = await pushHolder(platform)
+      const provider = platform === 'apns' ? apns : fcm
+      provider.answerWith(() => answer)
+      await world.operation(holder.userId)
+      await deliver()
+      expect(provider.received).toHaveLength(1)
+      expect(await waiting()).toBe(0)
+      expect(await registrationsOf(holder)).toBe(1)
+      expect(world.log()).toContain(`"reason":"${reason}"`)
+      expect(await metric(`pawl_push_dropped_total{provider="${platform}",reason="refused"}`)).toBe(1)
+    },
+  )
 })
 
 test('a phone that Google cannot reach by itself says nothing of the access token and of other phones', async () => {
