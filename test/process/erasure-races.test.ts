@@ -16,6 +16,7 @@ import { insertInboxMessage } from '../../src/storage/user/inbox-messages.ts'
 import { claimOperation, insertOperation } from '../../src/storage/operation/operations.ts'
 import { endOperation } from '../../src/storage/operation/transitions.ts'
 import { insertToken } from '../../src/storage/token/tokens.ts'
+import { insertChallenge, type NewChallenge } from '../../src/storage/request/offline-challenges.ts'
 import { storeUserClaims } from '../../src/storage/user/claims.ts'
 import { serverUrl } from '../helpers/app.ts'
 import { sealAll } from '../helpers/audit.ts'
@@ -124,6 +125,10 @@ function actsOfBank({ userId, phone }: Holder, other: Holder): Record<string, Ac
     message: (url) => at(url).call('POST', '/inbox/messages', texts()),
     claims: (url) =>
       at(url).call('PUT', `/admin/applications/${applicationId}/claims/${userId}`, { given_name: `${userId} ${(made += 1)}` }),
+    challenge: (url) => {
+      const challenge = { activationId: phone.state.activationId, data: userId, resourceId: '/of/bank', body: '' }
+      return at(url).call('POST', '/offline/challenges', challenge)
+    },
     'no claims': (url) => at(url).call('DELETE', `/admin/applications/${applicationId}/claims/${userId}`),
     registration: (url) => at(url).register(userId),
     // The user acts for another one.
@@ -171,7 +176,7 @@ describe('while others write', () => {
       const holder = await world.holder()
       const other = await world.holder()
       const writers = startWriters({ ...actsOfBank(holder, other), phone: actOfPhone(holder) })
-      await writers.areAtWork('operation', 'for a phone', 'repeatable', 'message', 'claims', 'acting', 'phone')
+      await writers.areAtWork('operation', 'for a phone', 'challenge', 'repeatable', 'message', 'claims', 'acting', 'phone')
       await eraseUser(context, holder.userId, 30_000)
       const seen = await writers.stop()
       for (const statuses of seen.values()) expect(statuses).not.toContain(500)
@@ -347,6 +352,9 @@ describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
     },
     'an operation for the phone that nobody has claimed': (tx, { userId, phone }) =>
       createOperation(tx, userId, { activationId: phone.state.activationId }),
+    'a challenge for the phone': async (tx, { phone }) => {
+      expect(await insertChallenge(tx, challengeOf(phone.state.activationId))).toBe(true)
+    },
     'an approval with its audit row': async (tx, { userId }, audit) => {
       const { id } = await world.operation(userId)
       const end = { operationId: id, to: 'APPROVED', statusReason: userId, additionalData: null, at: new Date() } as const
@@ -388,7 +396,16 @@ test('who has read the phone before the erasure writes nothing after it', async 
   await eraseUser(context, userId)
   await insertAuditEvent(context.db, auditOf(holder), heldActivation(phone.state.activationId))
   expect(await claimOperation(context.db, id, { userId, activationId: phone.state.activationId }, new Date())).toBe(false)
+  expect(await insertChallenge(context.db, challengeOf(phone.state.activationId))).toBe(false)
   await expectErased(holder)
+})
+
+const challengeOf = (activationId: string): NewChallenge => ({
+  challengeId: `c-${activationId}`,
+  applicationId: world.applicationId,
+  activationId,
+  terms: random(32),
+  expiresAt: new Date(Date.now() + 300_000),
 })
 
 const auditOf = ({ userId, phone }: Holder): AuditEvent => ({

@@ -110,7 +110,8 @@ async function create({ request, parts, applicationId }: DoorCall<Request>): Pro
     seed: seed === undefined ? null : toBase64(seed),
     expiresAt,
   })
-  await insertChallenge(parts.db, { challengeId, applicationId, activationId, terms, expiresAt: new Date(expiresAt) })
+  const challenge = { challengeId, applicationId, activationId, terms, expiresAt: new Date(expiresAt) }
+  if (!(await insertChallenge(parts.db, challenge))) throw noActivation()
   return { challengeId, qrCodeData, nonce, expiresAt, ...(proximityOtp !== undefined && { proximityOtp }) }
 }
 

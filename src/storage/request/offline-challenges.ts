@@ -37,12 +37,19 @@ export interface FoundChallenge {
   readonly known: KnownVerdict | undefined
 }
 
-/** Stores a challenge. */
-export async function insertChallenge(db: Db, challenge: NewChallenge): Promise<void> {
+/**
+ * Stores a challenge. False when its activation is gone. One that is being erased is waited for, so that no challenge of it is stored behind
+ * the erasure.
+ */
+export async function insertChallenge(db: Db, challenge: NewChallenge): Promise<boolean> {
   const { challengeId, applicationId, activationId, terms, expiresAt } = challenge
-  await sql`
+  const { rows } = await sql`
     insert into offline_challenge (challenge_id, application_id, activation_id, terms, expires_at)
-    values (${challengeId}, ${applicationId}, ${activationId}, ${terms}, ${expiresAt})`.execute(db)
+    select ${challengeId}::text, ${applicationId}::text, i.of_phone, ${terms}::bytea, ${expiresAt}::timestamptz
+    from (select ${activationId}::text as of_phone) as i
+    where i.of_phone is null or exists (select from activation a where a.activation_id = i.of_phone for key share of a)
+    returning challenge_id`.execute(db)
+  return rows.length === 1
 }
 
 /** A challenge of an application that may be answered, and what was answered to the key before. */
