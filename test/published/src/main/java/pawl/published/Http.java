@@ -107,6 +107,15 @@ final class Http {
         }
     }
 
+    /** Reads an answer as a published class does that knows all of its members; fails for a member that it does not have, or of another type. */
+    static <T> T read(JsonNode object, Class<T> model) {
+        try {
+            return JSON.treeToValue(object, model);
+        } catch (JsonProcessingException e) {
+            throw new IllegalArgumentException(e);
+        }
+    }
+
     static byte[] bytes(Object value) {
         try {
             return JSON.writeValueAsBytes(value);

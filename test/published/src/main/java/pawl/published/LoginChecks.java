@@ -1,7 +1,10 @@
 package pawl.published;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.wultra.app.enrollmentserver.api.model.enrollment.request.OidcApplicationConfigurationRequest;
+import com.wultra.app.enrollmentserver.api.model.enrollment.response.OidcApplicationConfigurationResponse;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /** Phones that are bound by a login at the bank's OpenID provider, and what they type for a text that is for any phone. */
@@ -29,8 +32,19 @@ final class LoginChecks {
         Phone[] bound = new Phone[1];
         check.run(version + " login: binds a phone, which is ACTIVE", () -> {
             Phone phone = shop.sell(version);
-            JsonNode told = phone.encrypted(pawl + "/api/config/oidc", Http.bytes(Map.of("providerId", PROVIDER)), true).exchange();
-            Check.equal(PROVIDER, told.path("responseObject").path("providerId").asText(), "the provider that the phone is told of");
+            OidcApplicationConfigurationRequest question = new OidcApplicationConfigurationRequest();
+            question.setProviderId(PROVIDER);
+            JsonNode told = phone.encrypted(pawl + "/api/config/oidc", Http.bytes(question), true).exchange();
+            Check.equal("OK", told.path("status").asText(), "the status that the phone is told");
+            OidcApplicationConfigurationResponse provider =
+                    Http.read(told.path("responseObject"), OidcApplicationConfigurationResponse.class);
+            Check.equal(PROVIDER, provider.getProviderId(), "the provider that the phone is told of");
+            // SDKs put it into the address as it is.
+            Check.that(List.of(provider.getScopes().split(" ")).contains("openid"), "the scopes are " + provider.getScopes());
+            Check.that(provider.isPkceEnabled(), "PKCE is off");
+            for (String member : new String[] {provider.getClientId(), provider.getAuthorizeUri(), provider.getRedirectUri()}) {
+                Check.that(member != null && !member.isEmpty(), "the phone is told of " + provider);
+            }
             Check.equal(200, phone.activateBy(identity(desk.logIn(USER))), "the status");
             Check.equal("ACTIVE", bank.stateOf(phone.activationId()), "the state");
             DeviceChecks.validation(phone, pawl, Phone.PIN).exchange();

@@ -1,6 +1,8 @@
 package pawl.published;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.wultra.app.enrollmentserver.api.model.enrollment.request.ActivationCodeRequest;
+import com.wultra.app.enrollmentserver.api.model.enrollment.response.ActivationCodeResponse;
 import java.util.Map;
 import pawl.published.Http.Request;
 
@@ -35,11 +37,17 @@ final class TransferChecks {
             Phone phone = shop.sell();
             phone.activate(bank.register(userId));
             bank.commit(userId);
-            byte[] plaintext = Http.bytes(Map.of("requestObject", Map.of("applicationId", target, "otp", OTP)));
-            Request request = phone.signedEncrypted(pawl + PATH, PATH, plaintext, Phone.PIN);
-            JsonNode answer = request.exchange().path("responseObject");
+            ActivationCodeRequest question = new ActivationCodeRequest();
+            question.setApplicationId(target);
+            question.setOtp(OTP);
+            Request request = phone.signedEncrypted(pawl + PATH, PATH, Http.bytes(Map.of("requestObject", question)), Phone.PIN);
+            JsonNode told = request.exchange();
+            Check.equal("OK", told.path("status").asText(), "the status that the phone is told");
+            ActivationCodeResponse answer = Http.read(told.path("responseObject"), ActivationCodeResponse.class);
+            Check.that(answer.getActivationSignature() != null, "the code has no signature");
             Phone other = otherShop.sell();
-            other.activate(answer.path("activationCode").asText(), OTP);
+            other.activate(answer.getActivationCode(), OTP);
+            Check.equal(answer.getActivationId(), other.activationId(), "the activation that the code is of");
             other.signed("POST", pawl + validation(), "/pa/" + validation().substring(7), new byte[0], Phone.Factors.POSSESSION_KNOWLEDGE,
                     Phone.PIN).exchange();
             Check.that(bank.state(userId).equals("NONE"), "the phone that moved is still bound");
