@@ -12,6 +12,6 @@ export default defineConfig({
     maxWorkers: 1,
     maxConcurrency: 6,
     testTimeout: 240_000,
-    hookTimeout: 60_000,
+    hookTimeout: 240_000,
   },
 })

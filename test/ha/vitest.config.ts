@@ -10,6 +10,6 @@ export default defineConfig({
     maxWorkers: 1,
     // Patroni alone takes half a minute to notice that a primary is gone.
     testTimeout: 240_000,
-    hookTimeout: 60_000,
+    hookTimeout: 240_000,
   },
 })

@@ -31,7 +31,7 @@ import { activatePhones, openApplication, replay } from '../helpers/recorded-loa
 import { activatePhonesV4 } from '../helpers/recorded-load-v4.ts'
 import { expectOk } from '../helpers/world.ts'
 
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 240_000 })
 
 afterEach(endEverything)
 

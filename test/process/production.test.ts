@@ -11,7 +11,7 @@ import { type Machine, makeFolder, openMachine, PROMETHEUS } from '../helpers/ma
 import { PATIENCE_MS } from '../helpers/patience.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 240_000 })
 
 const PAGE = 'docs/start/production.md'
 const PROGRAMS = [PROMETHEUS, '/usr/bin/promtool', '/usr/bin/systemd-analyze', '/usr/lib/postgresql', '/usr/sbin/useradd']

@@ -14,7 +14,7 @@ import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, start
 import { type PushProviderServer, startApns, startFcm } from '../helpers/push-providers.ts'
 import { expectOk, openWorld, type World } from '../helpers/world.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 240_000 })
 afterEach(endEverything)
 
 const PHONES = 8

@@ -7,7 +7,7 @@ import { findMissing, openReader, type Reader, readBlocks } from '../helpers/doc
 import { findQuietPort } from '../helpers/ports.ts'
 
 // A start from nothing and several command lines, while other test files run.
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 240_000 })
 
 const directory = mkdtempSync(join(tmpdir(), 'pawl-readme-'))
 const readers: Reader[] = []

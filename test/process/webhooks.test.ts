@@ -10,7 +10,7 @@ import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNo
 import { type Received, signaturesOf, startReceiver } from '../helpers/receiver.ts'
 import { expectOk } from '../helpers/world.ts'
 
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 240_000 })
 
 afterEach(endEverything)
 

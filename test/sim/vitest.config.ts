@@ -17,6 +17,6 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 240_000,
-    hookTimeout: 60_000,
+    hookTimeout: 240_000,
   },
 })
