@@ -155,8 +155,12 @@ function run(command: string, env: Desk['env'], answer: string): Promise<string>
   })
 }
 
+/**
+ * With the umask of a terminal. That of this process closes what it makes to others, once it has opened an embedded database; npx then takes the
+ * right to read bin/pawl.mjs from them.
+ */
 const spawnShell = (command: string, env: Desk['env']): ChildProcess =>
-  spawn('bash', ['-c', command], { cwd: root, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
+  spawn('bash', ['-c', `umask 022\n${command}`], { cwd: root, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
 
 /** Both streams together, as a terminal shows them. */
 function collect(child: ChildProcess): () => string {

@@ -204,7 +204,7 @@ function openShell(folder: string, env: NodeJS.ProcessEnv): Pick<Machine, 'type'
   bash.stdout.setEncoding('utf8').on('data', (more: string) => {
     printed += more
   })
-  bash.stdin.write('exec 2>&1\n')
+  bash.stdin.write('exec 2>&1\numask 022\n')
   const [script, answers] = [join(folder, 'typed'), join(folder, 'answers')]
   return {
     type: async (command, answer = '') => {
