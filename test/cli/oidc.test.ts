@@ -76,7 +76,7 @@ test.each([
     },
     askSecret: async () => {
       const ended = await browse(/^http\S+$/m.exec(notes)?.[0] ?? '', userId)
-      return isOfAnother ? ended.replace(/state=\w/, 'state=other') : ended
+      return isOfAnother ? ended.replace(/state=[\w-]/, 'state=other') : ended
     },
     readInput: async () => '',
   }
