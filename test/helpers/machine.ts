@@ -51,6 +51,8 @@ export interface MachineSpecification {
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-machine-'))
   chmodSync(folder, 0o755)
+  // What is made on the machine is for its accounts to read. A test before this one may have closed it, as a database in a folder does.
+  process.umask(0o022)
   return folder
 }
 
