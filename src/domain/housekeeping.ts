@@ -28,8 +28,15 @@ interface HousekeepingSettings extends RetentionSettings {
   readonly strangerRetentionDays: number
 }
 
+/** What is kept in order, and by which settings. */
+interface House extends DomainParts {
+  /** The embedded database has no autovacuum. */
+  readonly databaseKind: Database['kind']
+  readonly settings: HousekeepingSettings
+}
+
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export function startHousekeeping(parts: Parameters<typeof runHousekeeping>[0] & Clocked): () => Promise<void> {
+export function startHousekeeping(parts: House & Clocked): () => Promise<void> {
   const isOutdatedDue = createTurn(OUTDATED_ROUNDS)
   return startRounds(
     async (signal) => {
@@ -52,17 +59,7 @@ function createTurn(every: number): () => boolean {
 }
 
 /** One round: batches until nothing is due, so that no statement holds many locks. */
-export async function runHousekeeping({
-  db,
-  databaseKind,
-  platform,
-  events,
-  settings,
-}: DomainParts & {
-  /** The embedded database has no autovacuum. */
-  readonly databaseKind: Database['kind']
-  readonly settings: HousekeepingSettings
-}): Promise<void> {
+export async function runHousekeeping({ db, databaseKind, platform, events, settings }: House): Promise<void> {
   const at = new Date(platform.now())
   for (const removeDue of TASKS) await takeBatches((limit) => removeDue(db, at, limit))
   await takeBatches(async (limit) => {

@@ -7,10 +7,13 @@ import { claimDueDomains, type DomainCheck, type DueDomain, storeDomainCheck } f
 import type { DomainParts } from '../secrets/secrets.ts'
 import { fetchCertificate, type FetchSettings, toHostName } from './certificate.ts'
 
+/** What looks at domains is given, and where it may look. */
+interface Watch extends DomainParts {
+  readonly settings: FetchSettings
+}
+
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export const startCertificateWatch = (
-  parts: DomainParts & { readonly settings: FetchSettings } & Clocked,
-): (() => Promise<void>) =>
+export const startCertificateWatch = (parts: Watch & Clocked): (() => Promise<void>) =>
   startRounds((signal) => runCertificateWatch(parts, signal), ROUND_MS, {
     onFailure: (err) => parts.events.certificateWatchFailed({ err }),
     onDone: (ms) => parts.events.roundDone({ work: 'certificate_watch', ms }),
@@ -18,10 +21,7 @@ export const startCertificateWatch = (
   })
 
 /** One round: checks every domain that is due and that no other process has taken. */
-export async function runCertificateWatch(
-  parts: DomainParts & { readonly settings: FetchSettings },
-  signal?: AbortSignal,
-): Promise<void> {
+export async function runCertificateWatch(parts: Watch, signal?: AbortSignal): Promise<void> {
   const claim = async (): Promise<readonly DueDomain[]> => {
     if (signal?.aborted === true) return []
     const now = parts.platform.now()
@@ -33,11 +33,7 @@ export async function runCertificateWatch(
   }
 }
 
-async function checkDomain(
-  parts: DomainParts & { readonly settings: FetchSettings },
-  { applicationId, domain, port }: DueDomain,
-  signal: AbortSignal | undefined,
-) {
+async function checkDomain(parts: Watch, { applicationId, domain, port }: DueDomain, signal: AbortSignal | undefined) {
   const { db, platform, events } = parts
   const host = toHostName(domain)
   const seen = host === undefined ? NOTHING : await look(parts, host, port, signal)
@@ -65,7 +61,7 @@ async function checkDomain(
 type Seen = Pick<DomainCheck, 'liveFingerprint' | 'liveExpiresAt' | 'isChainTrusted' | 'problem'>
 
 async function look(
-  { settings }: { readonly settings: FetchSettings },
+  { settings }: Pick<Watch, 'settings'>,
   host: string,
   port: number,
   signal: AbortSignal | undefined,

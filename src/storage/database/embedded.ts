@@ -82,8 +82,8 @@ const WASI_ERRORS: Readonly<Record<number, string>> = {
 
 /**
  * Makes the database of a backup, the bytes that `copy` gave, below `dataDir`. Throws StartError when there is a database, and an Error for
- * bytes that are no backup or when there is no room; then nothing is left of it. A process that is killed meanwhile leaves no database, and the next call
- * begins anew.
+ * bytes that are no backup or when there is no room; then nothing is left of it. A process that is killed meanwhile leaves no database, and
+ * the next call begins anew.
  */
 export async function restoreEmbedded(dataDir: string, backup: Uint8Array): Promise<void> {
   const release = await enterDirectory(dataDir)
