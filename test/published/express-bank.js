@@ -56,3 +56,5 @@ app.post('/limits', guard.encrypted({ code: { resourceId: '/limits' } }), ({ paw
 })
 
 const server = app.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${server.address().port}`))
+// Longer than its callers keep a connection: one that ends while a request is on its way to it would lose that request.
+server.keepAliveTimeout = 75_000
