@@ -6,6 +6,7 @@ import type { Platform } from '../../src/lib/platform.ts'
 import { lockImport } from '../../src/storage/activation/import.ts'
 import { type Database, inTransaction, openDatabase } from '../../src/storage/database/database.ts'
 import { migrateDatabase } from '../../src/storage/database/migrate.ts'
+import { reasonOf } from '../../src/storage/database/failure.ts'
 import { codeOf } from '../../src/storage/database/postgres-connection.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { explainFault, Fault, type FaultKind, usageFault } from '../fault.ts'
@@ -120,7 +121,7 @@ function explainFailure(error: unknown, { from, into, isDryRun, tallies }: Sides
   if (error instanceof TypeError || error instanceof RangeError) return error
   const isOfSource = error instanceof SourceFailure
   if (!isOfSource && into === undefined) return explainDatabase(error)
-  const code = isOfSource ? error.code : String(codeOf(error) ?? '')
+  const code = isOfSource ? error.code : String(codeOf(reasonOf(error)) ?? '')
   const who = isOfSource ? `the reference's database (${from})` : `pawl's database (${into})`
   const said = KINDS.filter((kind) => tallies[kind].found > 0).map((kind) => {
     const { found, imported, alreadyThere, leftOut } = tallies[kind]

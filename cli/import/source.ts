@@ -3,6 +3,7 @@
 // Its times have no time zone: they are what the clock of its process showed. Nothing is taken for granted of a row, as the type of its column
 // does: what is missing is an empty text or a number out of range, and a time that no calendar of pawl has is null.
 import { type RawBuilder, sql } from 'kysely'
+import { reasonOf } from '../../src/storage/database/failure.ts'
 import { codeOf } from '../../src/storage/database/postgres-connection.ts'
 import type { Db, Pool } from '../../src/storage/database/database.ts'
 import { SESSION_SETTINGS } from '../../src/storage/database/session-settings.ts'
@@ -164,7 +165,7 @@ export class SourceFailure extends Error {
   constructor(cause: unknown) {
     super(explainFault(cause), { cause })
     this.name = 'SourceFailure'
-    this.code = String(codeOf(cause) ?? '')
+    this.code = String(codeOf(reasonOf(cause)) ?? '')
   }
 }
 

@@ -2,7 +2,7 @@
 import { StartError } from '../../lib/errors.ts'
 import { describeConnectionFailure } from '../../lib/outbound.ts'
 import type { Database } from './database.ts'
-import { codeOf } from './postgres-connection.ts'
+import { codeOf, NOT_SENT } from './postgres-connection.ts'
 
 /**
  * The StartError to throw in place of what a statement or a connection failed with; the same error where it does not come from the database
@@ -19,6 +19,10 @@ export function explainDatabaseFailure(
   return said === undefined ? error : new StartError(`${setting}: ${location} ${said}`, { cause: error })
 }
 
+/** What the server or the socket said where no connection was made, and every other error as it is. */
+export const reasonOf = (error: unknown): unknown =>
+  error instanceof Error && codeOf(error) === NOT_SENT ? (error.cause ?? error) : error
+
 /** What is said of a database alone, where a line begins with the setting that is to blame. */
 function nameSetting(error: StartError, setting: string): StartError {
   return /^(PAWL_[A-Z_]+|DATABASE_URL)\b/.test(error.message)
@@ -33,12 +37,17 @@ export function adviceOf(error: unknown): string | undefined {
 }
 
 function describe(error: Error): string | undefined {
-  const { message, cause } = error
+  const { message } = error
   const inOneLine = message.replace(/\s*\n\s*/g, ' ')
   if (message.startsWith('unsupported startup parameter')) return `refuses the connection: ${inOneLine}`
-  // Of several hosts the last one tells.
-  if (message.startsWith('no host takes writes') && cause instanceof Error)
-    return `has no host that takes writes, the last one ${describe(cause) ?? cause.message}`
+  const reason = reasonOf(error)
+  if (reason !== error && reason instanceof Error) {
+    const said = describe(reason)
+    // Of several hosts the last one tells.
+    return message.startsWith('no host takes writes')
+      ? `has no host that takes writes, the last one ${said ?? reason.message}`
+      : said
+  }
   const code = String(codeOf(error) ?? '')
   const state = STATES.find(([pattern]) => pattern.test(code))
   if (state !== undefined && SQLSTATE.test(code)) return `${state[1]} (${code}: ${inOneLine}): ${state[2]}`

@@ -117,6 +117,8 @@ export const codeOf = (error: unknown): unknown =>
 
 /** SQLSTATE read_only_sql_transaction. */
 export const READ_ONLY = '25006'
+/** SQLSTATE sqlclient_unable_to_establish_sqlconnection: what was to be done was not even sent. The cause says why. */
+export const NOT_SENT = '08001'
 /** SQLSTATE too_many_connections: of the server, the database or the role. */
 export const NO_ROOM = '53300'
 // ReadyForQuery says I outside of a transaction, T within one, E within one that has failed.

@@ -2,7 +2,7 @@
 // made to a server that takes no writes, leads to the next host.
 import { callbackify } from 'node:util'
 import pg from 'pg'
-import { codeOf, NO_ROOM } from './postgres-connection.ts'
+import { codeOf, NO_ROOM, NOT_SENT } from './postgres-connection.ts'
 
 export interface HostsOptions {
   /** One for each host, in the order in which they are tried. */
@@ -34,7 +34,15 @@ export function createHosts({ urls, mustWrite, startup, prepare }: HostsOptions)
   /** Passes what the pool gives on to node-postgres. */
   class HostClient extends pg.Client {
     constructor(...[options]: readonly pg.ClientConfig[]) {
-      super({ ...options, connectionString: urls[current], ...(hasSeveral && { connectionTimeoutMillis: HOST_MS }) })
+      const own = { ...options, ...(hasSeveral && { connectionTimeoutMillis: HOST_MS }) }
+      let unread: unknown
+      try {
+        super({ ...own, connectionString: urls[current] })
+      } catch (error) {
+        // A file that the URL names cannot be read now. The pool makes clients where nobody catches, and is told by connect.
+        unread = error
+        super(own)
+      }
       const host = current
       hostOf.set(this, host)
       // Until the pool has the connection, an error event without this listener would end the process.
@@ -42,6 +50,7 @@ export function createHosts({ urls, mustWrite, startup, prepare }: HostsOptions)
       const connect = this.connect.bind(this) as () => Promise<unknown>
       const connectFit = async (): Promise<void> => {
         try {
+          if (unread !== undefined) throw unread
           await connect()
           await makeFit(this)
         } catch (error) {
@@ -102,15 +111,16 @@ export function createHosts({ urls, mustWrite, startup, prepare }: HostsOptions)
 const { getStartupConf: startupOf } = pg.Client.prototype as pg.Client & { getStartupConf: (this: pg.Client) => object }
 
 async function isWriter(url: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: HOST_MS, query_timeout: HOST_MS })
-  client.on('error', () => undefined)
+  let client: pg.Client | undefined
   try {
+    client = new pg.Client({ connectionString: url, connectionTimeoutMillis: HOST_MS, query_timeout: HOST_MS })
+    client.on('error', () => undefined)
     await client.connect()
     return await takesWrites(client)
   } catch {
     return false
   } finally {
-    void client.end().catch(() => undefined)
+    void client?.end().catch(() => undefined)
   }
 }
 
@@ -128,11 +138,9 @@ const isPoolFull = (error: unknown): boolean =>
 function explain(error: unknown, mustWrite: boolean): unknown {
   if (!(error instanceof Error) || isPoolFull(error)) return error
   if (error.message.startsWith('unsupported startup parameter'))
-    return Object.assign(new Error(`${error.message}; behind a pooler, PAWL_DATABASE_POOLER says its mode`), { code: '08001' })
-  // SQLSTATE 08001: what was to be done was not even sent.
-  return mustWrite
-    ? Object.assign(new Error(`no host takes writes: ${error.message}`, { cause: error }), { code: '08001' })
-    : error
+    return Object.assign(new Error(`${error.message}; behind a pooler, PAWL_DATABASE_POOLER says its mode`), { code: NOT_SENT })
+  const message = error.message || String(codeOf(error))
+  return Object.assign(new Error(mustWrite ? `no host takes writes: ${message}` : message, { cause: error }), { code: NOT_SENT })
 }
 
 // A host that has died without a word costs a request so long, once; then another one is tried.
