@@ -17,8 +17,9 @@ import { areTracesWanted } from './tracing/settings.ts'
 const OUTPUT_CLOSE_MS = 500
 /** What a stop takes beside both settings: a farewell, the database, the log (docs/CONFIG.md, PAWL_SHUTDOWN_TIMEOUT_SECONDS), and no more. */
 const STOP_REST_MS = 3_000
-/** In the environment of a worker. */
+/** In the environment of a worker; the second one where it is started while others serve. */
 const WORKER_NUMBER = 'WORKER_NUMBER'
+const WORKER_BESIDE = 'WORKER_BESIDE'
 const isDebugging = ['debug', 'trace'].includes(process.env['PAWL_LOG_LEVEL'] ?? '')
 
 // Installed before anything is opened. A signal during the start ends what it waits for, or takes effect when it is done; a second one changes
@@ -81,7 +82,14 @@ async function serveAsWorker(config: Config, secrets: Secrets): Promise<void> {
   const number = process.env[WORKER_NUMBER] ?? ''
   const log = openLog(config, { worker: number })
   const peers = { worker: number, collect: primary.collect, onAsked: primary.onAsked }
-  const server = await startServer(config, secrets, { log, tracer: await loadTracer(log), peers, signal: stopping.signal })
+  const isBeside = process.env[WORKER_BESIDE] !== undefined
+  const server = await startServer(config, secrets, {
+    log,
+    tracer: await loadTracer(log),
+    peers,
+    isBeside,
+    signal: stopping.signal,
+  })
   primary.tellReady(server.startText)
   void stopWhenAsked(server)
 }
@@ -92,7 +100,7 @@ async function superviseWorkers(config: Config): Promise<void> {
   const log = openLog(config)
   const { processes, drainSeconds, shutdownTimeoutSeconds } = config
   const stopMs = (drainSeconds + shutdownTimeoutSeconds) * 1000 + STOP_REST_MS
-  const primary = startPrimary({ processes, nameOfNumber: WORKER_NUMBER, stopMs, log, output })
+  const primary = startPrimary({ processes, nameOfNumber: WORKER_NUMBER, nameOfBeside: WORKER_BESIDE, stopMs, log, output })
   void stopRequested.promise.then(primary.stop)
   await releaseStartMemory()
   const haveEndedWell = await primary.ended

@@ -38,6 +38,8 @@ interface Brought {
   readonly tracer: Tracer | undefined
   /** The other processes behind the same port. */
   readonly peers?: Peers
+  /** Whether some of them serve already: they answer for this start. */
+  readonly isBeside?: boolean
   /** Ends a start that waits; its reason is thrown. */
   readonly signal: AbortSignal
 }
@@ -56,11 +58,16 @@ export async function startServer(config: Config, secrets: Secrets, { signal, ..
   return { startText, stop: (signal) => stop(running, context, signal) }
 }
 
-async function createContextInView(config: Config, secrets: Secrets, { signal, ...brought }: Brought): Promise<Context> {
+async function createContextInView(
+  config: Config,
+  secrets: Secrets,
+  { signal, isBeside = false, ...brought }: Brought,
+): Promise<Context> {
   let reason = 'the server starts'
   const onDelay = (delay: string): void => void (reason = delay)
   const onOpen = (address: string): void => brought.log.debug({ address }, 'the start takes long, health is answered meanwhile')
-  const leave = openWaitingRoom({ ...config, reason: () => reason, onOpen })
+  // Connections go to every process that listens: callers of those that serve would be turned away here.
+  const leave = isBeside ? async () => undefined : openWaitingRoom({ ...config, reason: () => reason, onOpen })
   try {
     return await createContext(config, secrets, { platform: systemPlatform, ...brought, starting: { onDelay, signal } })
   } finally {

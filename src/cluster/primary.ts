@@ -12,6 +12,8 @@ export interface PrimaryOptions {
   readonly processes: number
   /** Variable in the environment of a worker that has its number, from 1. */
   readonly nameOfNumber: string
+  /** Variable in the environment of a worker that is started while others serve. */
+  readonly nameOfBeside: string
   /** How long a worker that is told to stop may take at most. */
   readonly stopMs: number
   readonly log: Log
@@ -29,10 +31,11 @@ export interface Workers {
  * Starts one worker, and the others when it listens: it alone migrates the database and makes the first administrator. A worker that ends
  * without being told is started again after a second, and later each time it ends soon again. One that hangs is killed.
  */
-export function startPrimary({ processes, nameOfNumber, stopMs, log, output }: PrimaryOptions): Workers {
+export function startPrimary({ processes, nameOfNumber, nameOfBeside, stopMs, log, output }: PrimaryOptions): Workers {
   const { promise: ended, resolve } = Promise.withResolvers<boolean>()
   const collection = createCollection()
   const running = new Map<Worker, number>()
+  const serving = new Set<Worker>()
   const waits = new Map<number, number>()
   const heartbeat = createHeartbeat((worker, seconds) => {
     log.error({ worker: String(running.get(worker)), seconds }, 'a worker hangs, it is killed')
@@ -50,7 +53,7 @@ export function startPrimary({ processes, nameOfNumber, stopMs, log, output }: P
   const start = (number: number): void => {
     if (isStopping) return
     const begin = performance.now()
-    const worker = cluster.fork({ [nameOfNumber]: String(number) })
+    const worker = cluster.fork({ [nameOfNumber]: String(number), ...(serving.size > 0 && { [nameOfBeside]: 'true' }) })
     running.set(worker, number)
     heartbeat.add(worker)
     endWithWorker(worker)
@@ -60,6 +63,7 @@ export function startPrimary({ processes, nameOfNumber, stopMs, log, output }: P
       if (message.kind === 'alive') return
       if (message.kind !== 'ready') return collection.take(worker, message)
       heartbeat.serve(worker)
+      serving.add(worker)
       collection.add(worker)
       if (!hasStarted) {
         hasStarted = true
@@ -71,6 +75,7 @@ export function startPrimary({ processes, nameOfNumber, stopMs, log, output }: P
     worker.on('error', () => undefined)
     worker.on('exit', (code: number | null, signal: string | null) => {
       running.delete(worker)
+      serving.delete(worker)
       heartbeat.remove(worker)
       collection.remove(worker)
       if (!isStopping && hasStarted) startAgain(number, performance.now() - begin, { code, signal })

@@ -1,8 +1,11 @@
 // Several processes behind one port (PAWL_PROCESSES), from outside: one that is killed, what is counted, and how all of them end.
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { serverUrl } from '../helpers/app.ts'
+import { COUNT_WAITING, serverUrl } from '../helpers/app.ts'
+import { findQuietPort } from '../helpers/ports.ts'
 import { ADMIN_PASSWORD, createInstallation, endEverything, type PawlProcess, startNode, startPawl } from '../helpers/process.ts'
 import { PATIENCE_MS } from '../helpers/patience.ts'
 
@@ -27,9 +30,11 @@ test.skipIf(serverUrl() === undefined)('what keeps the first process from starti
 
 describe.skipIf(serverUrl() === undefined)('two processes', () => {
   let pawl: PawlProcess
+  let adminUrl: string | undefined
   beforeAll(async () => {
-    const { env } = await createInstallation('postgresql')
-    pawl = await startPawl(env, TWO, { PAWL_DRAIN_SECONDS: '1' })
+    const installation = await createInstallation('postgresql')
+    adminUrl = installation.adminUrl
+    pawl = await startPawl(installation.env, TWO, { PAWL_DRAIN_SECONDS: '1', PAWL_PORT: String(await findQuietPort()) })
   })
   afterAll(endEverything)
 
@@ -73,6 +78,30 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
     expect(workersOf(pawl.pid)).toHaveLength(2)
     const starts = pawl.output().split('Ready.').length - 1
     expect(starts).toBe(1)
+  })
+
+  test('one whose start takes long turns nobody away, because the other serves', async () => {
+    await expect.poll(countStarted, PATIENT).toBe(2)
+    const [holder, observer] = [0, 1].map(() => new pg.Client({ connectionString: adminUrl })) as [pg.Client, pg.Client]
+    await Promise.all([holder.connect(), observer.connect()])
+    // Of the tables that a start reads first; who serves has read it.
+    await holder.query('begin')
+    await holder.query('lock table wrapped_key in access exclusive mode')
+    const lives = pawl.output().split('a worker ended').length
+    process.kill(workersOf(pawl.pid)[0] ?? 0, 'SIGKILL')
+    const countWaiting = async () => (await observer.query<{ waiting: number }>(COUNT_WAITING)).rows[0]?.waiting
+    await expect.poll(countWaiting, PATIENT).toBe(1)
+    // It waits for as long as a statement may, and answered others from its second second on.
+    const statuses = new Set<number | undefined>()
+    for (const since = performance.now(); performance.now() - since < 4_000; await sleep(50)) {
+      statuses.add(await ask(pawl.url, '/health/ready'))
+      statuses.add(await ask(pawl.url, '/pa/v3/status'))
+    }
+    expect([...statuses]).toEqual([200])
+    expect(pawl.output().split('a worker ended')).toHaveLength(lives + 1)
+    await holder.query('rollback')
+    await Promise.all([holder.end(), observer.end()])
+    await expect.poll(countStarted, PATIENT).toBe(2)
   })
 
   test('SIGTERM drains both, and nothing is left', async () => {
