@@ -124,6 +124,8 @@ describe('after things have happened', () => {
     // What waits for its next attempt, and the operation that was created since; deliveries of one operation go in turn.
     expect(value(`pawl_webhook_deliveries_waiting{webhook="${webhookId}"}`)).toBe(3)
     expect(value(`pawl_webhook_failures_in_row{webhook="${webhookId}"}`)).toBe(1)
+    // PawlWebhookGivenUp asks for the growth: the first one counts only from a zero.
+    expect(value(`pawl_webhook_deliveries_dead_total{webhook="${webhookId}"}`)).toBe(0)
     // Written by the clock of the database, which the test does not move; the server is an hour ahead.
     expect(value(`pawl_webhook_lag_seconds{webhook="${webhookId}"}`)).toBeGreaterThan(3_500)
   })

@@ -33,7 +33,7 @@ export function createReading(instruments: Instruments, now: () => number, read:
 
 function show(instruments: Instruments, signs: Partial<VitalSigns>, now: number): void {
   const { isDurable, operations, webhooks, audit, certificates } = signs
-  const { waitingDeliveries, webhookLag, webhookFailures, webhookEnabled } = instruments
+  const { waitingDeliveries, webhookLag, webhookFailures, webhookEnabled, deadDeliveries } = instruments
   const ofWebhooks = [waitingDeliveries, webhookLag, webhookFailures, webhookEnabled]
   // What is gone since the last time must not stay.
   for (const gauge of [instruments.durable, instruments.pendingOperations, instruments.oldestOperation]) gauge.remove()
@@ -49,6 +49,8 @@ function show(instruments: Instruments, signs: Partial<VitalSigns>, now: number)
     webhookLag.set({ webhook }, ageOf(oldest))
     webhookFailures.set({ webhook }, failuresInRow)
     webhookEnabled.set({ webhook }, isEnabled ? 1 : 0)
+    // The first message that is given up is a growth only where there was a zero.
+    deadDeliveries.inc({ webhook }, 0)
   }
   for (const { log, oldest } of audit ?? []) instruments.sealLag.set({ log }, ageOf(oldest))
   for (const { applicationId: application, domain, pinned, live } of certificates ?? []) {
