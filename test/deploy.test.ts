@@ -1,6 +1,9 @@
 // What is shipped for those who run pawl: alerts, their pages, and the dashboard name only metrics and labels that there are, and each
 // other.
-import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { listMetrics } from '../scripts/metrics-docs.ts'
 import { SECRET_SETTINGS } from '../src/config/secrets.ts'
@@ -127,6 +130,43 @@ test('the manifest of Kubernetes uses the ports, the user and the probes of the 
 })
 
 test.skipIf(!hasHaproxy)(`HAProxy takes the file that is shipped (needs ${HAPROXY})`, checkShippedConfiguration)
+
+describe('the dump of each night', () => {
+  /** Runs it with programs that stand in for pawl and for runuser, beside a dump of three weeks ago. */
+  function dump(pawl: string): { readonly status: number | null; readonly kept: readonly string[] } {
+    const folder = mkdtempSync(join(tmpdir(), 'pawl-cron-'))
+    const backups = join(folder, 'var/backups/pawl')
+    mkdirSync(backups, { recursive: true })
+    const old = join(backups, '2000-01-01.dump')
+    writeFileSync(old, 'old')
+    utimesSync(old, new Date(0), new Date(0))
+    const bin = join(folder, 'usr/local/sbin')
+    mkdirSync(bin, { recursive: true })
+    writeFileSync(join(bin, 'pawl'), `#!/bin/sh\n${pawl}\n`, { mode: 0o755 })
+    writeFileSync(join(bin, 'runuser'), '#!/bin/sh\necho rows\n', { mode: 0o755 })
+    const text = readText('deploy/cron/pawl').replaceAll(/\/(?=usr\/local|var\/backups)/g, `${folder}/`)
+    writeFileSync(join(folder, 'cron'), text, { mode: 0o755 })
+    const { status } = spawnSync(join(folder, 'cron'), { env: { PATH: `${bin}:${process.env['PATH'] ?? ''}` } })
+    const kept = readdirSync(backups).map((name) => {
+      const said = readFileSync(join(backups, name), 'utf8').trim()
+      return `${name.replace(/^20[^0][^.]*/, 'today')} ${said}`
+    })
+    rmSync(folder, { recursive: true })
+    return { status, kept: kept.toSorted() }
+  }
+
+  test('has the heads of the audit log beside it, and takes the place of old ones', () => {
+    expect(dump('echo heads')).toEqual({ status: 0, kept: ['today.dump rows', 'today.heads heads'] })
+  })
+
+  test.each([
+    ['is not intact', 'echo BROKEN; exit 1', 1, 'BROKEN'],
+    ['could not be verified', 'exit 3', 3, ''],
+  ])('is made when the log %s, and no old one is deleted', (_, pawl, status, said) => {
+    const kept = ['2000-01-01.dump old', 'today.dump rows', `today.heads ${said}`]
+    expect(dump(pawl)).toEqual({ status, kept })
+  })
+})
 
 test('HAProxy keeps what is not whole from pawl, and fewer requests at a process than a source may have there', () => {
   const text = readText('deploy/haproxy/haproxy.cfg')
