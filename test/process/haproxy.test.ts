@@ -1,4 +1,6 @@
 // HAProxy as it is shipped, before a process with the limits that it has by default: what one address does, others do not notice.
+import { createServer, type Server } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { HAPROXY, type Haproxy, hasHaproxy, openHaproxy } from '../helpers/haproxy.ts'
 import { findQuietPort } from '../helpers/ports.ts'
@@ -117,5 +119,42 @@ describe.skipIf(!hasHaproxy)(`with limits of a few (needs ${HAPROXY})`, () => {
     const [other] = await phones.openMany(1, '127.0.0.3', long)
     other?.socket.write(' '.repeat(79_999))
     await expect.poll(() => other && statusOf(other)).toBe('401')
+  })
+})
+
+describe.skipIf(!hasHaproxy)(`before processes whose database is slow for a while (needs ${HAPROXY})`, () => {
+  /** Answers at both ports of a process, and lets a probe wait. */
+  async function openSlow(
+    delayMs: () => number,
+  ): Promise<{ readonly servers: readonly Server[]; readonly ports: readonly string[] }> {
+    const ports = [String(await findQuietPort()), String(await findQuietPort())]
+    const servers = ports.map((port) =>
+      createServer(({ url }, response) => {
+        setTimeout(() => response.end(), url?.startsWith('/health/') === true ? delayMs() : 0)
+      }).listen(Number(port), '127.0.0.1'),
+    )
+    return { servers, ports }
+  }
+
+  test('both stay while they say within their time that they are ready', async () => {
+    let delayMs = 0
+    const both = [await openSlow(() => delayMs), await openSlow(() => delayMs)] as const
+    const [one, two] = both.map(({ ports: [port = '', internalPort = ''] }) => ({ port, internalPort }))
+    if (one === undefined || two === undefined) throw new TypeError('not two')
+    const balancer = await openHaproxy([one, two])
+    delayMs = 2_000
+    for (let i = 0; i < 40; i += 1) {
+      expect(
+        (await fetch(`${balancer.phonesUrl}/pa/v3/status`, { method: 'POST' })).status,
+        `after ${i} tenths of a second`,
+      ).toBe(200)
+      await sleep(100)
+    }
+    await balancer.close()
+    for (const { servers } of both)
+      for (const server of servers) {
+        server.close()
+        server.closeAllConnections()
+      }
   })
 })
