@@ -37,6 +37,7 @@ import { createPushSenders, type PushSenders } from './domain/push/senders.ts'
 import { startWebhookDelivery } from './domain/webhook/loop.ts'
 import { createUserInfoProvider } from './domain/user-info/user-info.ts'
 import type { ServiceState } from './http/connections.ts'
+import { keepAnswer } from './lib/kept-answer.ts'
 import { type Caches, createCaches } from './lib/memory.ts'
 import { type Clock, createClock } from './lib/clock.ts'
 import { createEvents, type Events } from './log/events.ts'
@@ -132,6 +133,8 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
       clockDifference: clock.difference,
       read: () => readVitalSigns(base.db),
     })
+    // Strangers may ask for readiness, and no limit holds there: all who ask at once take one connection.
+    const readiness = keepAnswer(() => pingDatabase(database), platform.monotonic, 0)
     const stopHearing = startHearing(clock, database)
     const stopForgetting = caches.startForgetting(() => platform.now())
     return {
@@ -144,7 +147,7 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
       credentials,
       templateTexts,
       pushSenders,
-      pingDatabase: () => pingDatabase(database),
+      pingDatabase: async () => void (await readiness.read(0)),
       serviceState: { phase: 'serving' },
       publicListener: { address: undefined },
       dataLocation: database.location,

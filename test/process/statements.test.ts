@@ -299,6 +299,15 @@ test.each([
   expect(costs[0]).toEqual(costs[1])
 })
 
+test('probes for readiness that come at once share a statement, and the next one has its own', async () => {
+  const probe = () => counted.server.context.pingDatabase()
+  const { statements } = await counted.count(async () => {
+    await Promise.all(Array.from({ length: 50 }, probe))
+    await probe()
+  })
+  expect(statements.texts).toEqual(['select 1', 'select 1'])
+})
+
 test('an envelope is one read and one write, one with a code has one write more, and an answer is one write', async () => {
   const opening =
     (make: typeof sealForBank, key?: string): Ask =>
