@@ -26,5 +26,6 @@ export async function analyzeGrown(db: Db): Promise<void> {
       and (2 * s.n_tup_del <= s.n_live_tup or (s.last_analyze is null and s.last_autoanalyze is null))
       and pg_has_role(c.relowner, 'USAGE')
     order by s.n_live_tup desc limit 3`.execute(db)
-  for (const { name } of rows) await sql`analyze ${sql.table(name)}`.execute(db)
+  // Behind somebody who makes an index for an hour it would wait for its limit of time, and all that follows with it.
+  for (const { name } of rows) await sql`analyze (skip_locked) ${sql.table(name)}`.execute(db)
 }

@@ -1,9 +1,10 @@
 // The embedded database has no autovacuum: housekeeping gives back the room of what was deleted. On both, it has tables that grow analysed.
 import { sql } from 'kysely'
+import pg from 'pg'
 import { expect, test } from 'vitest'
-import type { Database } from '../../src/storage/database/database.ts'
+import { type Database, openDatabase } from '../../src/storage/database/database.ts'
 import { analyzeGrown, vacuumFullest } from '../../src/storage/vacuum.ts'
-import { openMigratedInMemory } from '../helpers/app.ts'
+import { createPostgresDatabase, openMigratedInMemory, serverUrl } from '../helpers/app.ts'
 
 test('a table that is filled and emptied again and again does not grow', async () => {
   const database = await openMigratedInMemory()
@@ -61,6 +62,28 @@ test('a table whose rows come and go is not analysed again', async () => {
   expect(await countAnalyses(database)).toBe(1)
   await database.close()
 })
+
+test.skipIf(serverUrl() === undefined)(
+  'a table that somebody keeps for long, as the making of an index does, is left for later',
+  async () => {
+    const place = await createPostgresDatabase()
+    const database = await openDatabase({ databaseUrl: place.databaseUrl, dataDir: '', poolSize: 1 })
+    await fill(database, 0)
+    const holder = new pg.Client({ connectionString: place.adminUrl })
+    await holder.connect()
+    await holder.query('begin')
+    await holder.query('lock table unique_value in share update exclusive mode')
+    await analyzeGrown(database.db)
+    expect(await countAnalyses(database)).toBe(0)
+    await holder.query('rollback')
+    await analyzeGrown(database.db)
+    await waitForStatistics(database)
+    expect(await countAnalyses(database)).toBe(1)
+    await holder.end()
+    await database.close()
+    await place.drop()
+  },
+)
 
 /** First and last row of each round: few, many, few more, more than twice as many. */
 const GROWTH = [
