@@ -38,10 +38,15 @@ interface House extends DomainParts {
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
 export function startHousekeeping(parts: House & Clocked): () => Promise<void> {
   const isOutdatedDue = createTurn(OUTDATED_ROUNDS)
+  let isMoreOutdated = false
   return startRounds(
     async (signal) => {
       await runHousekeeping(parts)
-      if (isOutdatedDue()) await deleteOutdated(parts, signal)
+      if (!isOutdatedDue() && !isMoreOutdated) return
+      // Hours of it, as after days were lowered, are done a little in each round: what expires does not wait for it.
+      const slice = AbortSignal.any([signal, AbortSignal.timeout(INTERVAL_MS)])
+      await deleteOutdated(parts, slice)
+      isMoreOutdated = slice.aborted
     },
     INTERVAL_MS,
     {

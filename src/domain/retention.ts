@@ -9,7 +9,7 @@ export interface RetentionSettings {
   readonly inboxRetentionDays: number
 }
 
-/** Deletes what is older than its days: batches until nothing is due, or `signal` says that the process wants to end. */
+/** Deletes what is older than its days: batches until nothing is due, or `signal` is aborted. */
 export async function deleteOutdated(
   { db, platform, events, settings }: Omit<DomainParts, 'recordKeys'> & { readonly settings: RetentionSettings },
   signal: AbortSignal,
