@@ -1,8 +1,10 @@
 // Which addresses count as public, and that a request goes to the checked address only.
 import { spawn } from 'node:child_process'
+import dns from 'node:dns/promises'
 import { on } from 'node:events'
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
 import { type AddressInfo, createServer as createRawServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -70,6 +72,31 @@ test.each(['1.1.1.1', '9.255.255.255', '172.32.0.1', '193.0.0.1', '2606:4700::11
     expect(isPublicAddress(address)).toBe(true)
   },
 )
+
+test('a name that nobody resolves is looked up once at a time, however many wait for it', async () => {
+  const asked: string[] = []
+  const unanswered = Promise.withResolvers<never>()
+  const { lookup } = dns
+  Object.assign(dns, { lookup: (name: string) => (asked.push(name), unanswered.promise) })
+  syncBuiltinESMExports()
+  try {
+    const ask = () => sendOutbound({ ...request('/', 50), url: 'http://receiver.example/' }).catch(String)
+    const said = await Promise.all(Array.from({ length: 16 }, ask))
+    said.push(await ask())
+    expect(said.filter((text) => !String(text).includes('was not resolved within'))).toEqual([])
+    expect(asked).toEqual(['receiver.example'])
+    unanswered.reject(Object.assign(new Error('no answer'), { code: 'EAI_AGAIN' }))
+    expect(await ask()).toContain('cannot be resolved (EAI_AGAIN)')
+    // What was answered is asked anew.
+    await vi.waitFor(async () => {
+      await ask()
+      expect(asked.length).toBeGreaterThan(1)
+    })
+  } finally {
+    Object.assign(dns, { lookup })
+    syncBuiltinESMExports()
+  }
+})
 
 test('a name that leads to an inner address is refused unless that is allowed', async () => {
   await expect(resolveTarget('localhost', false)).rejects.toThrow(OutboundError)

@@ -1,5 +1,6 @@
 // Connections that pawl opens itself, to addresses that people configure: the name is resolved once, what it resolves to is checked, and
 // exactly that address is connected to, so that a name that answers differently a second time leads nowhere.
+import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP, type Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
@@ -23,7 +24,7 @@ export function isPublicAddress(address: string): boolean {
 /** The address to connect to for a host name or literal address. Throws OutboundError when one of its addresses is not public. */
 export async function resolveTarget(host: string, arePrivateAllowed: boolean): Promise<string> {
   const name = host.replace(/^\[(.*)\]$/, '$1')
-  const found = await lookup(name, { all: true }).catch((cause: unknown) => {
+  const found = await lookUp(name).catch((cause: unknown) => {
     throw new OutboundError(`${host} ${describeConnectionFailure(cause)}`, { cause })
   })
   const [first] = found
@@ -32,6 +33,20 @@ export async function resolveTarget(host: string, arePrivateAllowed: boolean): P
   if (refused) throw new OutboundError(`${host} leads to ${refused.address}, which is not a public address`)
   return first.address
 }
+
+/**
+ * All addresses of a name. A look-up takes one of the two threads by which a process resolves names, that of the database too, and cannot be
+ * cancelled, only left behind. So whoever asks for a name that is being looked up shares the answer.
+ */
+function lookUp(name: string): Promise<LookupAddress[]> {
+  const running = lookUps.get(name)
+  if (running !== undefined) return running
+  const begun = lookup(name, { all: true }).finally(() => lookUps.delete(name))
+  lookUps.set(name, begun)
+  return begun
+}
+
+const lookUps = new Map<string, Promise<LookupAddress[]>>()
 
 /** Where a connection leads, and all that it may take. */
 export interface OutboundTarget {
@@ -71,7 +86,6 @@ export async function withConnection<T>(target: OutboundTarget, speak: (socket: 
   if (signal?.aborted === true) stop()
   let watch: NodeJS.Timeout | undefined
   try {
-    // A look-up cannot be cancelled, only left behind.
     const address = await Promise.race([resolveTarget(host, arePrivateAllowed), broken])
     overdue = OVERDUE.connection
     // Not imported, as node:http below.
