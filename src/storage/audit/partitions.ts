@@ -35,6 +35,10 @@ export async function addPartition(tx: Tx, from: Date | undefined, to: Date): Pr
     for values from (${from === undefined ? sql`minvalue` : sql.lit(from.toISOString())}) to (${sql.lit(to.toISOString())})`.execute(
     tx,
   )
+  // Where another role migrates, a partition of the role that serves would keep it from changing the log.
+  const { rows } = await sql<{ owner: string }>`
+    select relowner::regrole::text as owner from pg_class where oid = 'audit_log'::regclass`.execute(tx)
+  for (const { owner } of rows) await sql`alter table ${sql.table(name)} owner to ${sql.raw(owner)}`.execute(tx)
 }
 
 /** Drops a partition with its rows. Gives up soon (SQLSTATE 55P03) while somebody reads the log: others would wait behind. */
