@@ -13,7 +13,7 @@ import { mobileTokenApi } from './api/mobile-token/index.ts'
 import { renderReferenceError } from './api/reference/error-renderer.ts'
 import { referenceApi } from './api/reference/index.ts'
 import { renderMobileTokenError } from './api/mobile-token/error-renderer.ts'
-import { createUtilityErrorRenderer } from './api/utility/error-renderer.ts'
+import { createUtilityErrors } from './api/utility/error-renderer.ts'
 import { utilityApi } from './api/utility/index.ts'
 import { consolePages } from './console/index.ts'
 import type { Context } from './context.ts'
@@ -41,6 +41,7 @@ export type Surface = 'everything' | 'public' | 'internal'
 export async function buildApp(context: Context, surface: Surface = 'everything', tls?: TlsFiles): Promise<FastifyInstance> {
   keepLongStacks()
   const options = serverOptions(context.settings, context.platform)
+  const utilityErrors = createUtilityErrors(context)
   const app = Fastify({
     ...options,
     // The server with TLS is the same but for its type.
@@ -53,7 +54,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
     frameworkErrors: (error, request, reply) => {
       // No hook has run yet.
       reply.headers({ ...ANSWER_HEADERS, 'x-request-id': request.id })
-      rendererOf(request.url, context)(toPawlError(error), request as never, reply as never)
+      rendererOf(request.url, utilityErrors.render)(toPawlError(error), request as never, reply as never)
     },
   })
   serializeWhenSent(app)
@@ -89,7 +90,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   if (surface !== 'internal') {
     await app.register(deviceApi(context), { prefix: '/pa' })
     await app.register(mobileTokenApi(context), { prefix: '/api' })
-    await app.register(utilityApi(context), { prefix: '/app' })
+    await app.register(utilityApi(context, utilityErrors), { prefix: '/app' })
   }
   if (surface !== 'public') {
     await app.register(cloudApi(context, doors))
@@ -119,9 +120,9 @@ function followFiles(app: FastifyInstance, context: Context, files: TlsFiles): v
 }
 
 /** The API a path belongs to, for what is refused before it has a route. */
-function rendererOf(url: string, context: Context): ErrorRenderer {
+function rendererOf(url: string, renderUtilityError: ErrorRenderer): ErrorRenderer {
   if (url.startsWith('/pa/')) return renderDeviceError
   if (url.startsWith('/rest/')) return renderReferenceError
-  if (url.startsWith('/app/')) return createUtilityErrorRenderer(context)
+  if (url.startsWith('/app/')) return renderUtilityError
   return url.startsWith('/api/') ? renderMobileTokenError : renderCloudError
 }

@@ -31,14 +31,20 @@ export type Signers = WeakMap<FastifyRequest, Signer>
 
 export const SIGNATURE_HEADER = 'x-cert-pinning-signature'
 
-/** Answers `{ id, code, message }`. The id stands in the log line: the request's, unless its caller chose that one and it is not a UUID. */
-export const createUtilityErrorRenderer =
-  (
-    { events, platform }: Pick<DomainParts, 'events' | 'platform'>,
-    signers: Signers = new WeakMap(),
-    lines = createWindow({ perMinute: LINES_PER_MINUTE }),
-  ): ErrorRenderer =>
-  (error, request, reply) => {
+/** How errors are answered, and what signs them. */
+export interface UtilityErrors {
+  readonly render: ErrorRenderer
+  readonly signers: Signers
+}
+
+/**
+ * Answers `{ id, code, message }`. The id stands in the log line: the request's, unless its caller chose that one and it is not a UUID. One for all
+ * requests, because it counts the lines of a source.
+ */
+export function createUtilityErrors({ events, platform }: Pick<DomainParts, 'events' | 'platform'>): UtilityErrors {
+  const signers: Signers = new WeakMap()
+  const lines = createWindow({ perMinute: LINES_PER_MINUTE })
+  const render: ErrorRenderer = (error, request, reply) => {
     const { status, code, message } = rowOf(rendering, error.code)
     const id = UUID.test(request.id) ? request.id : platform.uuid()
     const [violation] = error.violations
@@ -52,6 +58,8 @@ export const createUtilityErrorRenderer =
     if (sign !== undefined) void reply.header(SIGNATURE_HEADER, sign(body))
     sendError(reply, error, status, body)
   }
+  return { render, signers }
+}
 
 /** Of one source: nothing holds back who asks. Metrics count all. */
 const LINES_PER_MINUTE = 60

@@ -3,13 +3,13 @@ import type { FastifyInstance } from 'fastify'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
 import type { DomainParts } from '../../domain/secrets/secrets.ts'
 import { renderErrorsWith, renderUnknownPathsWith } from '../../http/errors.ts'
-import { createUtilityErrorRenderer, type Signers } from './error-renderer.ts'
+import type { UtilityErrors } from './error-renderer.ts'
 import { mountInit, mountInitPublicKey } from './init.ts'
 
+/** `render` signs errors by `signers`. */
 export const utilityApi =
-  (parts: Pick<DomainParts, 'platform' | 'events'> & { readonly pinning: Pinning }) => async (app: FastifyInstance) => {
-    const signers: Signers = new WeakMap()
-    const render = createUtilityErrorRenderer(parts, signers)
+  (parts: Pick<DomainParts, 'platform' | 'events'> & { readonly pinning: Pinning }, { render, signers }: UtilityErrors) =>
+  async (app: FastifyInstance) => {
     renderErrorsWith(app, parts.events, render)
     renderUnknownPathsWith(app, render)
     mountInit(app, parts, signers)

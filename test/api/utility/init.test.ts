@@ -276,6 +276,9 @@ describe('errors', () => {
     server.clock.advance(60_000)
     await getInitRaw('/elsewhere')
     expect(countLines() - before).toBe(61)
+    // So has what is refused before it has a route.
+    for (let i = 0; i < 100; i += 1) expect((await get(server.url, '/app/%')).status).toBe(400)
+    expect(countLines() - before).toBe(120)
   })
 
   test('are signed once challenge and application are known', async () => {
