@@ -409,6 +409,35 @@ describe('retention', () => {
   })
 })
 
+describe('retention and rows that somebody put into an old partition', () => {
+  test('keeps them until their own time has come', async () => {
+    const own = await startTestServer({ worksInBackground: false })
+    const { context, clock } = own
+    const seal = createAuditSealer(context)
+    await writeRow(context, context.db, 'one', 'old')
+    await sealAll(context, seal)
+    const [first] = await findPartitions(context.db)
+    const endsAt = first?.endsAt.getTime() ?? Number.NaN
+    // Five days before the partition of the old row is over.
+    clock.advance(endsAt + 360 * DAY - context.platform.now())
+    await writeRow(context, context.db, 'one', 'young')
+    await sealAll(context, seal)
+    const young = () => sql`select from audit_log where event_data = 'young'`.execute(context.db)
+    const isIntact = async () => (await verifyAudit(context)).isIntact
+    await sql`update audit_log set sealed_at = ${new Date(endsAt - DAY)} where event_data = 'young'`.execute(context.db)
+    clock.advance(10 * DAY)
+    await seal()
+    expect((await young()).rows).toHaveLength(1)
+    expect(await isIntact()).toBe(true)
+    clock.advance(365 * DAY)
+    await seal()
+    await seal()
+    expect((await young()).rows).toEqual([])
+    expect(await isIntact()).toBe(true)
+    await own.close()
+  })
+})
+
 describe('retention with many chains, and a clock that is set back', () => {
   // A server of its own in memory: what is done to the clock here stays.
   const open = () => startTestServer({ worksInBackground: false })

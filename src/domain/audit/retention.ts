@@ -26,7 +26,7 @@ export function createRetention(parts: AuditParts, report: ReportChain): () => P
     const cutoffAfter = (days: number): Date => new Date(parts.platform.now() - days * DAY_MS)
     const cutoff = cutoffAfter(auditRetentionDays)
     for (const partition of await findPartitions(parts.db)) {
-      const ended = partition.endsAt <= cutoff ? await check(partition) : undefined
+      const ended = partition.endsAt <= cutoff ? await check(partition, cutoff) : undefined
       if (ended === undefined || !(await endPartition(parts, partition, ended))) break
     }
     while (await shortenAdministration(parts, cutoffAfter(adminAuditRetentionDays), report));
@@ -38,14 +38,15 @@ type Ends = ReadonlyMap<string, ChainPlace>
 
 /**
  * Follows all chains through the oldest partition, a bounded number of rows a call. Returns their last places there when all of them are
- * right. What was altered stays where it is, for whoever looks into it, and so does its partition.
+ * right and older than `cutoff`. What was altered stays where it is, for whoever looks into it, and so does its partition. No seal covers the time
+ * of sealing, which names the partition: a row that somebody put into an old one stays until its own time has come.
  */
 function createCheck(
   { db, installationKeys: { auditSeal } }: AuditParts,
   report: ReportChain,
-): (partition: AuditPartition) => Promise<Ends | undefined> {
+): (partition: AuditPartition, cutoff: Date) => Promise<Ends | undefined> {
   let followed: { readonly name: string; readonly ends: Map<string, ChainPlace> } | undefined
-  return async (partition) => {
+  return async (partition, cutoff) => {
     if (followed?.name !== partition.name) followed = { name: partition.name, ends: new Map() }
     const { ends } = followed
     let batches = 0
@@ -68,6 +69,7 @@ function createCheck(
             report(chain.name)
             return undefined
           }
+          if (!(row.occurredAt < cutoff)) return undefined
           at = row
         }
         ends.set(chain.name, at)
