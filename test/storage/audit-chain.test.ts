@@ -187,6 +187,8 @@ describe('verification notices', () => {
   test('that a chain was removed while its rows are there', async () => {
     const faults = await faultsAfter((tx) => run(tx, `delete from audit_chain where name = 'application:one'`))
     expect(faults).toMatchObject({ 'application:one': { sequence: await sequenceOf('one', 1) } })
+    const administration = await faultsAfter((tx) => run(tx, `delete from audit_chain where name = 'administration'`))
+    expect(administration).toEqual({ administration: { problem: 'the row was added to rows that are sealed', sequence: 1 } })
   })
 
   test('by a head that was noted elsewhere that a chain was cut together with its state, or is another one, or gone', async () => {

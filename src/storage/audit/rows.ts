@@ -5,7 +5,7 @@
 // happened, and the statement that seals a row takes it away from those that wait. A chain counts positions of its own, without gaps, in
 // the order in which rows were found.
 import { sql, type RawBuilder } from 'kysely'
-import type { AuditLogName, ChainPlace } from './chain.ts'
+import { ADMINISTRATION, type AuditLogName, type ChainPlace } from './chain.ts'
 import type { Db, Tx } from '../database/database.ts'
 
 /** What a seal covers, beside its place in the chain. */
@@ -128,6 +128,7 @@ export async function findBeforeStart(db: Db, log: AuditLogName, chainId: number
 
 /** One row of each chain that there is not, with the name that the row would have it. */
 export async function findStrays(db: Db): Promise<{ chain: string; sequence: number }[]> {
+  const administrators = await findBeforeStart(db, 'administrators', 0, Number.MAX_SAFE_INTEGER)
   const firsts = new Map<number, { chain: string; sequence: number }>()
   // From one chain to the next over the index, whatever stands between.
   for (let after = BELOW_ALL; ; ) {
@@ -140,8 +141,10 @@ export async function findStrays(db: Db): Promise<{ chain: string; sequence: num
     after = row.chainId
   }
   // Read afterwards, so that a chain that begins meanwhile is among them.
-  for (const { chain_id: known } of await db.selectFrom('audit_chain').select('chain_id').execute()) firsts.delete(known)
-  return [...firsts.values()]
+  const chains = await db.selectFrom('audit_chain').select(['chain_id', 'name']).execute()
+  for (const { chain_id: known } of chains) firsts.delete(known)
+  const isStray = administrators !== undefined && chains.every(({ name }) => name !== ADMINISTRATION)
+  return [...firsts.values(), ...(isStray ? [{ chain: ADMINISTRATION, sequence: administrators }] : [])]
 }
 
 // Of what the column holds.
