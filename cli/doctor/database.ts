@@ -1,8 +1,9 @@
 // The configured database: reachable, migrated, under the right key, with the right time, and what lies in it that will not work for long.
 import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
+import { listOidcProviders } from '../../src/storage/application/oidc-providers.ts'
 import { type Database, readTime } from '../../src/storage/database/database.ts'
-import { readOidcProviders } from '../../src/domain/oidc/provider.ts'
+import type { OidcSettings } from '../../src/domain/oidc/provider.ts'
 import { warnOfName } from '../../src/domain/pinning/certificate.ts'
 import { listCredentials } from '../../src/storage/credential/credentials.ts'
 import { listPinnedCertificates } from '../../src/storage/pinning/pinning.ts'
@@ -155,7 +156,10 @@ const examineWebhooks = async ({ db }: Database, instruments: Instruments): Prom
 
 async function examineLogins({ db }: Database, instruments: Instruments): Promise<readonly Finding[]> {
   const applications = (await listApplications(db)).map(({ applicationId }) => applicationId)
-  const providers = (await Promise.all(applications.map((app) => readOidcProviders(db, app)))).flat()
-  const logins = providers.map(({ applicationId: app, providerId, settings: { issuer } }) => ({ app, providerId, issuer }))
+  const providers = (await Promise.all(applications.map((app) => listOidcProviders(db, app)))).flat()
+  const logins = providers.map(({ applicationId: app, providerId, settings }) => {
+    const { issuer } = JSON.parse(settings) as OidcSettings
+    return { app, providerId, issuer }
+  })
   return judgeLogins(logins, instruments)
 }

@@ -182,7 +182,10 @@ async function collectStored(installation: Installation, env: Environment, secre
 const OWNER = 'o.application_id, o.user_id'
 const WAITING = `${OWNER}, case when o.master_secret is null then encode(o.activation_code_hash, 'hex') end`
 
-/** `key`: the primary key, with commas; `bound`: what a value is bound to besides its row. */
+/** The settings beside a value, as its place has them. */
+const SETTINGS = `encode(sha256(convert_to(t.settings, 'UTF8')), 'hex')`
+
+/** `key`: the primary key, with commas, and what else names the place; `bound`: what a value is bound to besides its row. */
 const SEALED: readonly { table: string; column: string; key: string; sealedFor?: string; bound?: string }[] = [
   { table: 'wrapped_key', column: 'wrapped_key', key: 't.purpose' },
   { table: 'application_version', column: 'application_secret', key: 't.application_key' },
@@ -200,7 +203,7 @@ const SEALED: readonly { table: string; column: string; key: string; sealedFor?:
   { table: 'webhook', column: 'secret', key: 't.webhook_id' },
   { table: 'webhook', column: 'previous_secret', key: 't.webhook_id' },
   { table: 'webhook', column: 'basic_credentials', key: 't.webhook_id' },
-  { table: 'oidc_provider', column: 'credentials', key: 't.application_id, t.provider_id' },
+  { table: 'oidc_provider', column: 'credentials', key: `t.application_id, t.provider_id, ${SETTINGS}` },
 ]
 
 /** The scalar of an elliptic curve key in PKCS#8, after the seed of an ML-DSA key where there is one; 32 bytes are a secret themselves. */

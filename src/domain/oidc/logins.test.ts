@@ -74,7 +74,7 @@ function newProvider(providerId: string, more: Partial<OidcSettings> = {}, secre
     flags: [],
     ...more,
   }
-  const credentials = recordKeys.seal(places.oidcCredentials('app', providerId), utf8(secret))
+  const credentials = recordKeys.seal(places.oidcCredentials('app', providerId, JSON.stringify(settings)), utf8(secret))
   return { applicationId: 'app', providerId, settings, credentials }
 }
 const idToken = (clientId: string, sub: string, { kid = 'k1', by = key } = {}) =>

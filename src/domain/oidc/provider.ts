@@ -13,7 +13,8 @@ import {
   storeOidcProvider,
 } from '../../storage/application/oidc-providers.ts'
 import type { Db } from '../../storage/database/database.ts'
-import { type KeyParts, places } from '../secrets/secrets.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
+import { type KeyParts, places, unlessAltered } from '../secrets/secrets.ts'
 
 /** How the token endpoint knows pawl (OpenID Connect Core 1.0, 9). */
 export const CLIENT_AUTHENTICATIONS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
@@ -58,31 +59,43 @@ export interface OidcProvider {
   readonly applicationId: string
   readonly providerId: string
   readonly settings: OidcSettings
-  /** sealed; null where the client has none */
-  readonly credentials: Uint8Array | null
+  /** sealed, for these settings alone; an empty text where the client has none */
+  readonly credentials: Uint8Array
 }
 
-/** A provider of an application, if there is one of that id. */
-export async function readOidcProvider(db: Db, applicationId: string, providerId: string): Promise<OidcProvider | undefined> {
+/** A provider of an application, if there is one of that id. One that was altered in the database is none. */
+export async function readOidcProvider(
+  { db, recordKeys }: Pick<KeyParts, 'db' | 'recordKeys'>,
+  applicationId: string,
+  providerId: string,
+): Promise<OidcProvider | undefined> {
   const row = await findOidcProvider(db, applicationId, providerId)
-  return row && toProvider(row)
+  return row && toProvider(recordKeys, row)
 }
 
 /** All of an application, by id. */
-export const readOidcProviders = async (db: Db, applicationId: string): Promise<readonly OidcProvider[]> =>
-  (await listOidcProviders(db, applicationId)).map(toProvider)
+export const readOidcProviders = async (
+  { db, recordKeys }: Pick<KeyParts, 'db' | 'recordKeys'>,
+  applicationId: string,
+): Promise<readonly OidcProvider[]> =>
+  (await listOidcProviders(db, applicationId)).flatMap((row) => toProvider(recordKeys, row) ?? [])
 
-const toProvider = ({ settings, ...row }: OidcProviderRow): OidcProvider => ({
-  ...row,
-  settings: JSON.parse(settings) as OidcSettings,
-})
+/** Undefined for a row that is not as an administrator wrote it: whoever makes a provider binds a phone for any user. */
+function toProvider(recordKeys: RecordKeys, { applicationId, providerId, ...row }: OidcProviderRow): OidcProvider | undefined {
+  const credentials = row.credentials ?? NOT_SEALED
+  const place = places.oidcCredentials(applicationId, providerId, row.settings)
+  if (unlessAltered(() => recordKeys.open(place, credentials)) === undefined) return undefined
+  return { applicationId, providerId, settings: JSON.parse(row.settings) as OidcSettings, credentials }
+}
 
-/** The client secret or the private key in PEM; undefined where the client has none. */
+/** The client secret or the private key in PEM; empty where the client has none. */
 export const openCredentials = (
   { recordKeys }: Pick<KeyParts, 'recordKeys'>,
-  { applicationId, providerId, credentials }: OidcProvider,
-): string | undefined =>
-  credentials === null ? undefined : fromUtf8(recordKeys.open(places.oidcCredentials(applicationId, providerId), credentials))
+  { applicationId, providerId, settings, credentials }: OidcProvider,
+): string => fromUtf8(recordKeys.open(places.oidcCredentials(applicationId, providerId, JSON.stringify(settings)), credentials))
+
+/** Whether there is something that the client shows. */
+export const hasCredentials = ({ settings }: Pick<OidcProvider, 'settings'>): boolean => settings.clientAuthentication !== 'none'
 
 /**
  * Stores a provider in place of the one of that id. `credentials`: the client secret, or the private key in PEM; undefined keeps what is there.
@@ -96,22 +109,17 @@ export async function writeOidcProvider(
 ): Promise<void> {
   const { db, platform, recordKeys } = parts
   if ((await findApplication(db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
-  const existing = await readOidcProviders(db, applicationId)
+  const existing = await readOidcProviders(parts, applicationId)
   const before = existing.find((one) => one.providerId === providerId)
   const isKept = credentials === undefined && before !== undefined && isSameClient(before.settings, settings)
   const violations = [...findAddressProblems(settings, parts.settings), ...findCredentialProblems(settings, credentials, isKept)]
   if (before === undefined && existing.length >= PROVIDERS_MAX)
     violations.push({ fieldName: 'providerId', hint: `would be one more than the ${PROVIDERS_MAX} that an application may have` })
   if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not an OpenID provider', violations })
-  const sealed =
-    credentials === undefined ? null : recordKeys.seal(places.oidcCredentials(applicationId, providerId), utf8(credentials))
-  const row = {
-    applicationId,
-    providerId,
-    settings: JSON.stringify(settings),
-    credentials: isKept ? before.credentials : sealed,
-  }
-  await storeOidcProvider(db, row, new Date(platform.now()))
+  const text = JSON.stringify(settings)
+  const shown = isKept ? openCredentials(parts, before) : (credentials ?? '')
+  const sealed = recordKeys.seal(places.oidcCredentials(applicationId, providerId, text), utf8(shown))
+  await storeOidcProvider(db, { applicationId, providerId, settings: text, credentials: sealed }, new Date(platform.now()))
 }
 
 /** Throws ADMINISTRATION_REFUSED when there is none. */
@@ -157,3 +165,5 @@ function findCredentialProblems(settings: OidcSettings, credentials: string | un
 
 /** Of an application. */
 const PROVIDERS_MAX = 16
+/** Opens nowhere. */
+const NOT_SEALED = new Uint8Array(0)

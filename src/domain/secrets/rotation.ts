@@ -105,7 +105,7 @@ function sealAnew(
       return recordKeys.seal(place, recordKeys.open(place, value))
     } catch (error) {
       if (!(error instanceof SealedRecordError)) throw error
-      if (unopened.size < UNOPENED_MAX) unopened.add(`${table.table}.${column} of ${name}`)
+      if (unopened.size < UNOPENED_MAX) unopened.add(`${table.table}.${column} of ${place.row}`)
       return value
     }
   })
@@ -113,7 +113,12 @@ function sealAnew(
 }
 
 const ownPlaceOf = (column: string, { key, owner }: SealedRow): Place | undefined =>
-  owner === null ? undefined : OWN_PLACES[column]?.(owner, String(key[0]))
+  owner === null ? PLACES_OF_KEYS[column]?.(key) : OWN_PLACES[column]?.(owner, String(key[0]))
+
+const PLACES_OF_KEYS: Readonly<Record<string, (key: readonly string[]) => Place>> = {
+  'oidc_provider.credentials': ([applicationId = '', providerId = '', settings = '']) =>
+    places.oidcCredentials(applicationId, providerId, settings),
+}
 
 const OWN_PLACES: Readonly<Record<string, (owner: RowOwner, key: string) => Place>> = {
   'activation.activation_qr_code': places.activationQrCode,

@@ -1,6 +1,7 @@
 // Every secret column by its place: how it is sealed when written and opened when read.
 import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
+import { sha256 } from '../../crypto/hash.ts'
 import { hmac } from '../../crypto/hmac.ts'
 import { asBuffer, fromUtf8, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
@@ -80,8 +81,12 @@ export const places = {
   webhookSecret: place('webhook', 'secret'),
   webhookPreviousSecret: place('webhook', 'previous_secret'),
   webhookBasicCredentials: place('webhook', 'basic_credentials'),
-  oidcCredentials: (applicationId: string, providerId: string) =>
-    place('oidc_provider', 'credentials')(JSON.stringify([applicationId, providerId])),
+  /** For these settings alone: they say whose logins bind a phone, and where the credentials are shown. */
+  oidcCredentials: (applicationId: string, providerId: string, settings: string) =>
+    place(
+      'oidc_provider',
+      'credentials',
+    )(JSON.stringify([applicationId, providerId, asBuffer(sha256(utf8(settings))).toString('hex')])),
   pushToken: owned('push_registration', 'push_token'),
   userClaims: (applicationId: string, userId: string) => place('user_claims', 'claims')(JSON.stringify([applicationId, userId])),
 } as const

@@ -6,7 +6,7 @@ import { KEY_ID_BYTES } from '../../lib/sealed-value.ts'
 /** A table with sealed columns. */
 export interface SealedTable {
   readonly table: string
-  /** The primary key. */
+  /** The primary key, and what else names the place of the values. */
   readonly key: readonly [string, ...string[]]
   readonly columns: readonly [string, ...string[]]
   /** The table whose columns the values are sealed for, where it is another one. */
@@ -35,7 +35,7 @@ export const SEALED_TABLES: readonly SealedTable[] = [
   { table: 'master_key_pair', key: ['master_key_pair_id'], columns: ['private_key'] },
   { table: 'pinning_key_pair', key: ['application_id'], columns: ['private_key'] },
   { table: 'webhook', key: ['webhook_id'], columns: ['secret', 'previous_secret', 'basic_credentials'] },
-  { table: 'oidc_provider', key: ['application_id', 'provider_id'], columns: ['credentials'] },
+  { table: 'oidc_provider', key: ['application_id', 'provider_id', 'settings'], columns: ['credentials'] },
   {
     table: 'activation',
     key: ['activation_id'],
@@ -70,7 +70,7 @@ export const OWNED_TABLES = SEALED_TABLES.filter(
   (table): table is SealedTable & Required<Pick<SealedTable, 'boundColumns'>> => table.boundColumns !== undefined,
 )
 
-/** One row: its primary key, and its sealed values in the order of the columns. */
+/** One row: its key as its table has it, and its sealed values in the order of the columns. */
 export interface SealedRow {
   readonly key: readonly string[]
   /** Null where no value is bound. */

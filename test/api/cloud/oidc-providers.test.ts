@@ -2,6 +2,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { member } from '../../../phone/http.ts'
+import { places } from '../../../src/domain/secrets/secrets.ts'
 import type { TestServer } from '../../helpers/app.ts'
 import { expectError } from '../../helpers/expectations.ts'
 import { expectOk, startServerWithWorld, type World } from '../../helpers/world.ts'
@@ -30,6 +31,12 @@ const stored = async (providerId: string) =>
     .select(['settings', 'credentials'])
     .where('provider_id', '=', providerId)
     .executeTakeFirstOrThrow()
+/** The secret that a provider has now. */
+async function openStored(providerId: string): Promise<string> {
+  const { settings, credentials } = await stored(providerId)
+  const place = places.oidcCredentials(world.applicationId, providerId, settings)
+  return Buffer.from(server.context.recordKeys.open(place, credentials ?? Buffer.alloc(0))).toString()
+}
 
 test('a provider is stored, read, listed, replaced and removed; its secret is sealed and never told', async () => {
   const answer = {
@@ -53,8 +60,9 @@ test('a provider is stored, read, listed, replaced and removed; its secret is se
   const { settings, credentials } = await stored('web-bank')
   expect(settings + Buffer.from(credentials ?? []).toString('latin1')).not.toContain(SECRET)
   // Without a secret the one that is there stays, and is the same for another claim.
+  expect(await openStored('web-bank')).toBe(SECRET)
   expectOk(await put('web-bank', { ...OPEN_SETTINGS, userIdClaim: 'customer', flags: ['BY_LOGIN'] }))
-  expect((await stored('web-bank')).credentials).toEqual(credentials)
+  expect(await openStored('web-bank')).toBe(SECRET)
   const audit = expectOk(await world.bank.call('GET', '/admin/audit'))
   expect(audit.text).toContain('OpenID provider web-bank of')
   for (const text of [made.text, audit.text, server.log()]) expect(text).not.toContain(SECRET)

@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import {
   CLIENT_AUTHENTICATIONS,
+  hasCredentials,
   ID_TOKEN_ALGORITHMS,
   type OidcProvider,
   readOidcProvider,
@@ -12,7 +13,7 @@ import {
 } from '../../../domain/oidc/provider.ts'
 import { named, Ok, withExample } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
-import type { Db } from '../../../storage/database/database.ts'
+import type { KeyParts } from '../../../domain/secrets/secrets.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Flags, Identifier, OfId } from '../fields.ts'
@@ -85,7 +86,7 @@ const NewProvider = withExample(
 )
 
 /** Members without a value are left out. */
-const toAnswer = ({ providerId, settings, credentials }: OidcProvider): Static<typeof Provider> => {
+const toAnswer = ({ providerId, settings }: OidcProvider): Static<typeof Provider> => {
   const { keyId, authorizationEndpoint, tokenEndpoint, jwksUri, ...others } = settings
   return {
     providerId,
@@ -98,7 +99,7 @@ const toAnswer = ({ providerId, settings, credentials }: OidcProvider): Static<t
     algorithms: [...settings.algorithms],
     flags: [...settings.flags],
     pkceEnabled: true,
-    hasCredentials: credentials !== null,
+    hasCredentials: hasCredentials({ settings }),
   }
 }
 
@@ -139,8 +140,8 @@ function credentialsOf({
 }
 
 /** Throws ADMINISTRATION_REFUSED when there is none. */
-async function requireProvider(db: Db, id: string, providerId: string) {
-  const provider = await readOidcProvider(db, id, providerId)
+async function requireProvider(parts: Pick<KeyParts, 'db' | 'recordKeys'>, id: string, providerId: string) {
+  const provider = await readOidcProvider(parts, id, providerId)
   if (provider === undefined) throw notFound(`provider ${providerId} of ${id}`)
   return toAnswer(provider)
 }
@@ -148,8 +149,8 @@ async function requireProvider(db: Db, id: string, providerId: string) {
 /** How changes of a provider are recorded: as it is answered, without secrets. */
 const auditedProvider: Audited<Static<typeof OfProvider>> = {
   target: ({ params: { id, providerId } }) => `OpenID provider ${providerId} of ${id}`,
-  view: async ({ params: { id, providerId }, tx }) => {
-    const provider = await readOidcProvider(tx, id, providerId)
+  view: async ({ params: { id, providerId }, tx, parts }) => {
+    const provider = await readOidcProvider({ ...parts, db: tx }, id, providerId)
     return provider && toAnswer(provider)
   },
 }
@@ -166,7 +167,7 @@ export const oidcProvidersList = cloudEndpoint({
   response: Type.Object({ providers: Type.Array(Provider) }),
   async handle({ params: { id }, parts }) {
     await requireApplication(parts.db, id)
-    return { providers: (await readOidcProviders(parts.db, id)).map(toAnswer) }
+    return { providers: (await readOidcProviders(parts, id)).map(toAnswer) }
   },
 })
 
@@ -180,7 +181,7 @@ export const oidcProviderRead = cloudEndpoint({
   roles: ['admin', 'read-only'],
   params: OfProvider,
   response: Provider,
-  handle: ({ params: { id, providerId }, parts }) => requireProvider(parts.db, id, providerId),
+  handle: ({ params: { id, providerId }, parts }) => requireProvider(parts, id, providerId),
 })
 
 /** PUT /admin/applications/{id}/oidc-providers/{providerId}: stores one (cloud §10.1). */
@@ -199,7 +200,7 @@ export const oidcProviderStore = auditedEndpoint({
   async handle({ params: { id, providerId }, body, tx, parts }) {
     const provider = { applicationId: id, providerId, settings: toSettings(body) }
     await writeOidcProvider({ ...parts, db: tx }, provider, credentialsOf(body))
-    return requireProvider(tx, id, providerId)
+    return requireProvider({ ...parts, db: tx }, id, providerId)
   },
   audited: auditedProvider,
 })

@@ -18,13 +18,13 @@ export interface Login {
  * REQUEST_INVALID for what no login can be.
  */
 export async function readLogin(
-  { db }: Pick<DeviceParts, 'db'>,
+  parts: Pick<DeviceParts, 'db' | 'recordKeys'>,
   applicationId: string,
   attributes: Readonly<Record<string, string>>,
 ): Promise<Login | undefined> {
   const { method, providerId, code, nonce, codeVerifier } = attributes
   if (method !== 'oidc' || providerId === undefined || !isIdentifier(providerId)) return undefined
-  const provider = await readOidcProvider(db, applicationId, providerId)
+  const provider = await readOidcProvider(parts, applicationId, providerId)
   if (provider === undefined) return undefined
   const violations: Violation[] = []
   const demand = (name: string, value: string | undefined, pattern: RegExp, hint: string): string => {

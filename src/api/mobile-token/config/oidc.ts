@@ -27,7 +27,7 @@ export const configOidc = openedByApplicationEndpoint({
   ),
   async handle({ request: { providerId }, applicationKey }, parts: MobileTokenParts) {
     const application = await findApplicationOfVersion(parts.db, applicationKey)
-    const provider = application && (await readOidcProvider(parts.db, application.applicationId, providerId))
+    const provider = application && (await readOidcProvider(parts, application.applicationId, providerId))
     if (provider === undefined) throw new PawlError('CONFIGURATION_FAILED', { detail: 'the application has no such provider' })
     const { applicationId, settings } = provider
     const authorizeUri = await parts.oidcLogins.findAuthorizationEndpoint(provider).catch((cause: unknown) => {
