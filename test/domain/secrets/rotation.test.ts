@@ -69,6 +69,9 @@ test('while values are sealed anew no call fails, and then the old key is not ne
   const hook = { application: 'test-app', name: 'hook', kind: 'OPERATION', url: 'https://example.com/hook', attributes: [] }
   const made = expectOk(await first.bank.call('POST', '/admin/webhooks', hook))
   const webhookId = String(member(made.json, 'id') ?? member(made.json, 'webhook', 'id'))
+  const provider = '/admin/applications/test-app/oidc-providers/web'
+  const login = { issuer: 'https://login.bank.example', clientId: 'app', redirectUri: 'app:/oidc', clientSecret: 'of the client' }
+  expectOk(await first.bank.call('PUT', provider, login))
   const ids = await insertActivations(database.db, before, FILLERS)
 
   const second = await openWorldOn(await start([newer, older]))
@@ -116,6 +119,7 @@ test('while values are sealed anew no call fails, and then the old key is not ne
   await one.exchange(one.prepareValidation({ body: 'pay' }), last.url)
   await four.exchange(four.prepareValidation({ body: 'pay' }), last.url)
   expectOk(await last.bank.call('POST', `/admin/webhooks/${webhookId}/secret`, {}))
+  expectOk(await last.bank.call('GET', provider))
 })
 
 test('what opens under none of the keys is named and left alone', async () => {
