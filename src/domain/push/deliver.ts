@@ -51,6 +51,8 @@ async function attempt(
   if (target === undefined) return { dropped: 'no_device' }
   // Its end has a push of its own.
   if (parsed.event === 'created' && target.status !== 'PENDING') return { dropped: 'over' }
+  // Read in the app, or taken out of the inbox.
+  if (parsed.event === 'message' && target.isRead !== false) return { dropped: 'over' }
   const until = Math.min(parsed.until, at + KEPT_MS_MAX)
   const message = { deliveryId, collapseId: objectId, until, data: composeData(objectId, parsed) }
   const outcome = await send(parts, { provider, activationId, target }, (address) => wait(sender.send(message, address)))

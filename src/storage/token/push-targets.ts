@@ -14,6 +14,8 @@ export interface PushTarget {
   readonly registeredAt: Date
   /** Of the operation that the push tells of; null where there is none. */
   readonly status: OperationStatus | null
+  /** Of the message that it tells of; null where there is none. */
+  readonly isRead: boolean | null
 }
 
 export interface PushQuestion {
@@ -31,7 +33,8 @@ export async function findPushTarget(
 ): Promise<PushTarget | undefined> {
   const { rows } = await sql<PushTarget>`
     select a.application_id as "applicationId", a.user_id as "userId", p.environment, p.push_token as "pushToken",
-      p.updated_at as "registeredAt", (select o.status from operation o where o.operation_id = ${objectId}) as status
+      p.updated_at as "registeredAt", (select o.status from operation o where o.operation_id = ${objectId}) as status,
+      (select m.is_read from inbox_message m where m.message_id = ${objectId}) as "isRead"
     from push_registration p join activation a on a.activation_id = p.activation_id
     where p.activation_id = ${activationId} and p.platform = ${platform} and ${isActiveAt(at)}`.execute(db)
   return rows[0]

@@ -273,6 +273,24 @@ test('a message of the inbox is told with its id alone', async () => {
   expect(await waiting()).toBe(1)
 })
 
+test.each([
+  ['was read in the app', 'inboxRead'],
+  ['was read with all others', 'inboxReadAll'],
+  ['was taken out of the inbox', undefined],
+] as const)('a message that %s is not told any more', async (_, call) => {
+  const holder = await pushHolder('apns')
+  const message = { userId: holder.userId, subject: 'a subject', summary: 'a summary', body: 'a body' }
+  const { messageId } = expectOk(await world.bank.call('POST', '/inbox/messages', message)).json as { messageId: string }
+  const { phone, token } = holder
+  if (call === undefined) expectOk(await world.bank.call('DELETE', `/inbox/messages/${messageId}`))
+  else expectOk(await phone.send(await phone.prepareTokenCall(call, token, call === 'inboxRead' ? { id: messageId } : {})))
+  const before = await metric('pawl_push_dropped_total{provider="apns",reason="over"}')
+  await deliver()
+  expect(apns.take()).toEqual([])
+  expect(await waiting()).toBe(0)
+  expect(await metric('pawl_push_dropped_total{provider="apns",reason="over"}')).toBe(before + 1)
+})
+
 describe('a token that its provider does not know', () => {
   test.each([
     ['apns', { status: 410, json: { reason: 'Unregistered', timestamp: 4_000_000_000_000 } }],
