@@ -1,11 +1,11 @@
 // The embedded database as a file, out of the server that has it or out of its directory, and back.
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { StartError } from '../../src/lib/errors.ts'
 import { openEmbedded, restoreEmbedded } from '../../src/storage/database/embedded.ts'
 import { fetchBackup } from '../../src/storage/database/embedded-backup.ts'
 import type { Answer, Terminal } from '../command.ts'
-import { explainFault, Fault, usageFault } from '../fault.ts'
+import { explainFault, Fault, type FaultKind, usageFault } from '../fault.ts'
 import { withProgress } from '../progress.ts'
 import { readSettings } from './database.ts'
 
@@ -13,9 +13,10 @@ import { readSettings } from './database.ts'
 export async function backUpLocal(terminal: Terminal, file = ''): Promise<Answer> {
   const dataDir = readDataDir(terminal)
   if (!existsSync(join(dataDir, 'database'))) throw new Fault('unreachable', `there is no database in ${dataDir}`)
+  requireNewFile(file)
   const copy = async (): Promise<Uint8Array> => (await fetchBackup(dataDir)) ?? copyStopped(dataDir)
-  const bytes = await explained(() => withProgress(terminal.note, `at work on ${dataDir}`, copy))
-  await explained(async () => writeNew(file, bytes))
+  const bytes = await explained('unreachable', () => withProgress(terminal.note, `at work on ${dataDir}`, copy))
+  await explained('unreachable', async () => writeNew(file, bytes))
   const text = `${file}: ${bytes.length} bytes\nthe master key is not in it: keep ${join(dataDir, 'master.key')} elsewhere\n`
   return { json: { file, bytes: bytes.length }, text }
 }
@@ -23,8 +24,9 @@ export async function backUpLocal(terminal: Terminal, file = ''): Promise<Answer
 /** Makes the database of `file`. */
 export async function restoreLocal(terminal: Terminal, file = ''): Promise<Answer> {
   const dataDir = readDataDir(terminal)
-  const bytes = readFileSync(file)
-  await explained(() => withProgress(terminal.note, `at work on ${dataDir}`, () => restoreEmbedded(dataDir, bytes)))
+  const bytes = readBackup(file)
+  // No database is to be reached: whatever is wrong with the directory is wrong with the setting.
+  await explained('usage', () => withProgress(terminal.note, `at work on ${dataDir}`, () => restoreEmbedded(dataDir, bytes)))
   const hasKey = existsSync(join(dataDir, 'master.key'))
   const advice = hasKey ? '' : `put its master key into ${join(dataDir, 'master.key')} before a server starts\n`
   return { json: { dataDir, hasKey }, text: `${dataDir} holds the database of ${file}\n${advice}` }
@@ -46,11 +48,30 @@ async function copyStopped(dataDir: string): Promise<Uint8Array> {
   }
 }
 
-async function explained<T>(work: () => Promise<T>): Promise<T> {
+/** `kind`: of what is said of the data directory. */
+async function explained<T>(kind: FaultKind, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw error instanceof StartError ? new Fault('unreachable', error.message) : new Fault('refused', explainFault(error))
+    throw error instanceof StartError ? new Fault(kind, error.message) : new Fault('refused', explainFault(error))
+  }
+}
+
+/** Looks before the copy is made, which may take long. */
+function requireNewFile(path: string): void {
+  if (existsSync(path)) throw new Fault('usage', `there is ${path} already, and nothing is written over: give another name`)
+  try {
+    accessSync(dirname(path), constants.W_OK)
+  } catch (error) {
+    throw new Fault('usage', `${path} cannot be written (${explainFault(error)}): give another name`)
+  }
+}
+
+function readBackup(path: string): Uint8Array {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    throw new Fault('usage', `the backup cannot be read (${explainFault(error)}): give the file that pawl backup wrote`)
   }
 }
 

@@ -1,7 +1,7 @@
 // pawl backup and pawl restore: the embedded database out of a server under load, or out of its directory, and into another one.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
 import type { HttpRequest } from '../../phone/http.ts'
@@ -103,8 +103,23 @@ test('of a stopped server: phones go on, with the master key and with no other',
 test('nothing is written over, and what is no backup leaves nothing behind', async () => {
   const { env, file, dataDir, restored } = await openPlace()
   expect(await runCli(['backup', file], env)).toMatchObject({ code: 0 })
-  expect((await runCli(['backup', file], env)).stderr).toContain('EEXIST')
-  expect((await runCli(['restore', file], env)).stderr).toContain('there is a database')
+  // Told before the copy is made: a database that no process has opened stays as it is.
+  mkdirSync(join(dataDir, 'database'), { recursive: true, mode: 0o700 })
+  expect(await runCli(['backup', file], restored)).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: `there is ${file} already, and nothing is written over: give another name\n`,
+  })
+  expect(await runCli(['backup', join(dataDir, 'none', 'file')], restored)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^\S+file cannot be written \(ENOENT: [^\n]+\): give another name\n$/) as unknown,
+  })
+  expect(readdirSync(dataDir, { recursive: true })).toEqual(['database'])
+  rmSync(dataDir, { recursive: true })
+  expect(await runCli(['restore', file], env)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^there is a database in [^\n]+ already; choose another PAWL_DATA_DIR\n$/) as unknown,
+  })
   const half = `${file}.half`
   copyFileSync(file, half)
   truncateSync(half, Math.floor(statSync(file).size / 2))
@@ -115,7 +130,10 @@ test('nothing is written over, and what is no backup leaves nothing behind', asy
     ) as unknown,
   })
   expect(await runCli(['restore', file], restored)).toMatchObject({ code: 0 })
-  expect((await runCli(['restore', join(dataDir, 'none')], restored)).stderr).toContain('ENOENT')
+  expect(await runCli(['restore', join(dataDir, 'none')], restored)).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^the backup cannot be read \(ENOENT: [^\n]+\): give the file [^\n]+\n$/) as unknown,
+  })
 })
 
 test('a disk that has no room for all of it is told, and no half backup stays', async () => {
