@@ -138,6 +138,10 @@ function dataDir(name: string, change: (path: string) => void): Environment {
   return { PAWL_DATA_DIR: path }
 }
 
+function removeFrom(path: string, files: readonly string[]): void {
+  for (const file of files) rmSync(join(path, 'database', file), { recursive: true })
+}
+
 const certificate = createCertificate(['IP:127.0.0.1'])
 const other = createCertificate(['IP:127.0.0.1'])
 function tls(name: string, files: { readonly certificate?: string; readonly key?: string; readonly ca?: string }): Environment {
@@ -331,15 +335,29 @@ describe.skipIf(serverUrl() !== undefined)('the embedded database', () => {
       cause: /cannot be opened \(.+\)/,
       remedy: /put back a backup/,
     },
-    'a file where the embedded database makes a folder': {
-      env: () =>
-        dataDir('inside', (path) => {
-          rmSync(join(path, 'database'), { recursive: true })
-          mkdirSync(join(path, 'database'))
-          writeFileSync(join(path, 'database', 'base'), '')
-        }),
+    'files without the one that says what they are': {
+      env: () => dataDir('nameless', (path) => removeFrom(path, ['PG_VERSION', 'global'])),
+      start: async (env) => {
+        const files = () => readdirSync(join(env['PAWL_DATA_DIR'] ?? '', 'database'), { recursive: true }).length
+        const before = files()
+        const ended = await refusePawl(env)
+        expect(files(), 'what is left of it stays').toBe(before)
+        return ended
+      },
       setting: /PAWL_DATA_DIR: /,
-      cause: /cannot be opened \(ENOTDIR\)/,
+      cause: /cannot be opened \(PG_VERSION is missing\)/,
+      remedy: /put back a backup/,
+    },
+    'a disk that gets full while the database is made': {
+      env: () => ({ PAWL_DATA_DIR: join(folder, 'full') }),
+      // The kernel takes the first 500 kB of a file.
+      start: async (env) => {
+        const ended = await runUnder(['sh', '-c', 'ulimit -f 1000; exec "$0" "$@"'], { NODE_DISABLE_COMPILE_CACHE: '1', ...env })
+        expect(readdirSync(join(folder, 'full')), 'no half of a database').not.toContain('database')
+        return ended
+      },
+      setting: /PAWL_DATA_DIR: /,
+      cause: /cannot be opened \(EFBIG\)/,
       remedy: /the room on the disk/,
     },
     'a key file that holds no key': {
@@ -989,10 +1007,13 @@ async function isShuttingDown(url: string): Promise<boolean> {
 }
 
 /** As a user that is not root, who may not listen below 1024. */
-async function runWithoutCapabilities(env: Environment): Promise<Ended> {
+const runWithoutCapabilities = (env: Environment): Promise<Ended> =>
+  runUnder(process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--'] : [], env)
+
+/** A start as what another program, with these words, ends in. */
+async function runUnder(program: readonly string[], env: Environment): Promise<Ended> {
   const { PATH = '', HOME = '' } = process.env
-  const dropped = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--'] : []
-  const [command, ...args] = [...dropped, process.execPath, join(root, 'bin/pawl.mjs')] as const
+  const [command = '', ...args] = [...program, process.execPath, join(root, 'bin/pawl.mjs')]
   const options = { env: { PATH, HOME, ...env }, timeout: PATIENCE_MS, killSignal: 'SIGKILL' } as const
   return new Promise((resolve) =>
     execFile(command, args, options, (error, stdout, stderr) => {

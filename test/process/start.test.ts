@@ -1,14 +1,15 @@
 // The process from outside: what a start prints and refuses, and how signals end it.
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { chmodSync, cpSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { testTemplate } from '../helpers/app.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 // Creating a database costs seconds of processor time, and other test files run at the same time.
 
@@ -104,6 +105,15 @@ describe('start', () => {
       body: '{"id":"my-app"}',
     })
     expect(reply.status).toBe(200)
+  })
+
+  test('a first start that is killed while it makes the database is begun anew', async () => {
+    const { child } = start()
+    const files = () => readdirSync(dataDir, { recursive: true }).length
+    await vi.waitFor(() => expect(files()).toBeGreaterThan(100), { timeout: PATIENCE_MS, interval: 2 })
+    await end(child)
+    expect(existsSync(join(dataDir, 'database')), 'no half of a database').toBe(false)
+    await start().printed(READY)
   })
 
   test('the password of a first start that could not listen is shown by the start that serves', async () => {

@@ -44,6 +44,8 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
 /** What PGlite says of files that are damaged, incomplete, of another version or of another user is its stack. */
 async function openFiles(path: string): Promise<PGlite> {
   try {
+    if (existsSync(path)) requireFiles(path)
+    else await makeFiles(path)
     const pglite = await PGlite.create(path, embeddedOptions)
     await pglite.exec(composeSet(SESSION_SETTINGS))
     closeFiles(path)
@@ -53,6 +55,27 @@ async function openFiles(path: string): Promise<PGlite> {
       `PAWL_DATA_DIR: the database in ${path} cannot be opened (${describe(error)}); look at its files, their owner and the room on the disk, or put back a backup`,
       { cause: error },
     )
+  }
+}
+
+/** Without this file PGlite takes the folder for an empty one, and makes a new database over what is left of the old one. */
+function requireFiles(path: string): void {
+  const files = readdirSync(path)
+  if (files.length > 0 && !files.includes('PG_VERSION')) throw new Error('PG_VERSION is missing')
+}
+
+/** An empty database, or the one of an archive. Made beside `path`, so that a process that is killed meanwhile leaves none there. */
+async function makeFiles(path: string, loadDataDir?: Blob): Promise<void> {
+  const unfinished = `${path}.unpacked`
+  rmSync(unfinished, { recursive: true, force: true })
+  try {
+    const pglite = await PGlite.create(unfinished, { ...embeddedOptions, ...(loadDataDir && { loadDataDir }) })
+    await pglite.close()
+    closeFiles(unfinished)
+    renameSync(unfinished, path)
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true })
+    throw error
   }
 }
 
@@ -90,8 +113,7 @@ export async function restoreEmbedded(dataDir: string, backup: Uint8Array): Prom
   const path = join(dataDir, FOLDER)
   try {
     if (existsSync(path)) throw new StartError(`there is a database in ${dataDir} already; choose another PAWL_DATA_DIR`)
-    await unpack(join(dataDir, UNPACKED), backup)
-    renameSync(join(dataDir, UNPACKED), path)
+    await unpack(path, backup)
   } finally {
     await release()
   }
@@ -99,13 +121,8 @@ export async function restoreEmbedded(dataDir: string, backup: Uint8Array): Prom
 
 async function unpack(path: string, backup: Uint8Array): Promise<void> {
   try {
-    rmSync(path, { recursive: true, force: true })
-    const loadDataDir = new Blob([new Uint8Array(await gunzip(backup))], { type: 'application/x-tar' })
-    const pglite = await PGlite.create(path, { ...embeddedOptions, loadDataDir })
-    await pglite.close()
-    closeFiles(path)
+    await makeFiles(path, new Blob([new Uint8Array(await gunzip(backup))], { type: 'application/x-tar' }))
   } catch (error) {
-    rmSync(path, { recursive: true, force: true })
     throw new Error(
       `no database can be made of the backup (${describe(error)}); look at whether the file is whole, and at the room on the disk`,
       { cause: error },
@@ -219,7 +236,5 @@ function yieldBefore(pglite: PGlite): PGliteForKysely {
 }
 
 const FOLDER = 'database'
-// Where a backup is unpacked: no server opens half of a database.
-const UNPACKED = 'database.unpacked'
 const gzip = promisify<Uint8Array, Uint8Array>(gzipWithCallback)
 const gunzip = promisify<Uint8Array, Uint8Array>(gunzipWithCallback)
