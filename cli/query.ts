@@ -13,7 +13,7 @@ export const toPath = (parts: TemplateStringsArray, ...values: readonly (string 
 
 /** Of . and .. every URL makes the path above, also when they are encoded: the request would go elsewhere than meant. */
 function toSegment(value: string): string {
-  if (value === '.' || value === '..') throw usageFault(`${value} is no name`)
+  if (value === '.' || value === '..') throw usageFault(`${value} is no name that a path can have`)
   return encodeURIComponent(value)
 }
 

@@ -5,7 +5,7 @@ import { createPinningKeyPair } from '../../src/domain/pinning/pinning.ts'
 import { places } from '../../src/domain/secrets/secrets.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import { equalPublic, utf8 } from '../../src/lib/bytes.ts'
-import { isIdentifier } from '../../src/lib/identifier.ts'
+import { isForPaths, isIdentifier } from '../../src/lib/identifier.ts'
 import {
   findApplication,
   findMasterKeyPairs,
@@ -56,6 +56,7 @@ async function takeApplication(
 ): Promise<string | undefined> {
   const { db, record } = parts
   if (!isSourceId(applicationId)) return BAD_NAME
+  if (!isForPaths(applicationId)) return 'no path can have its id'
   if (pair === undefined) return 'it has no master key pair that can be read'
   if ((await findApplication(db, applicationId)) !== undefined) {
     const [own] = await findMasterKeyPairs(db, applicationId, ['EC_P256'])
@@ -141,7 +142,7 @@ async function takeVersion(
     return undefined
   }
   // Names have to differ here; the number of the row makes them so.
-  const wanted = name !== null && isSourceId(name) ? name : 'unnamed'
+  const wanted = name !== null && isSourceId(name) && isForPaths(name) ? name : 'unnamed'
   const free = [wanted, `${wanted.slice(0, 240)} (${number})`, application_key].find((one) => !names.has(one)) ?? application_key
   try {
     if (!parts.isDryRun) {

@@ -1,20 +1,25 @@
 // A new password for the administrator, on the database itself.
 import { resetAdmin } from '../../src/domain/credential/administrator.ts'
 import { createCredentials } from '../../src/domain/credential/credential.ts'
+import { forPaths, USERNAME } from '../../src/lib/identifier.ts'
 import { createEvents } from '../../src/log/events.ts'
 import { createLog } from '../../src/log/log.ts'
 import type { Platform } from '../../src/lib/platform.ts'
 import type { Database } from '../../src/storage/database/database.ts'
 import { migrateDatabase } from '../../src/storage/database/migrate.ts'
+import { Fault } from '../fault.ts'
 import { openInstallationKeys, type Settings } from './database.ts'
 
-/** Makes whoever has that name an administrator with a new password, which is returned. */
+const NAME = forPaths(USERNAME)
+
+/** Makes whoever has that name an administrator with a new password, which is returned. Throws a Fault for a name that nobody can log in by. */
 export async function resetAdministrator(
   database: Database,
   settings: Settings,
   platform: Platform,
   user: string,
 ): Promise<string> {
+  if (!new RegExp(NAME.pattern).test(user)) throw new Fault('usage', `--user ${NAME.description}`)
   await migrateDatabase(database)
   const { db } = database
   const { config } = settings

@@ -2,16 +2,26 @@
 //
 // A description is what is said of a value that leaves its schema. A member that is left out stays on the server as it is.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { forPaths } from '../../src/lib/identifier.ts'
 
 /** The format that this pawl reads and writes. */
 export const API_VERSION = 'pawl/1'
 
 const closed = (description: string) => ({ additionalProperties: false, description })
 
-const Name = Type.String({
+const NAME = {
   pattern: '^(?=[^]*\\S)[^\\u0000-\\u001F\\u007F]{1,255}$',
   description: 'must be a text of 1 to 255 characters, not blank, without control characters',
-})
+}
+const Name = Type.String(NAME)
+
+/** Of what calls name in their path. */
+const NameInPath = Type.String(forPaths(NAME))
+
+/** The same of few characters. */
+const WordInPath = Type.String(
+  forPaths({ pattern: '^[A-Za-z0-9_.-]{1,64}$', description: 'must be a text of 1 to 64 letters, digits, `_`, `.` or `-`' }),
+)
 
 /** Text whose rules `domain/template` knows. */
 const Text = Type.String({ description: 'must be a text' })
@@ -49,16 +59,13 @@ const listOf = <S extends TSchema>(schema: S, of: string, minItems = 0) =>
 const AnyObject = Type.Record(Type.String({ pattern: '^[\\s\\S]*$' }), Type.Unknown(), { description: 'must be an object' })
 
 const Version = Type.Object(
-  { name: Name, isSupported: Type.Optional(Flag) },
+  { name: NameInPath, isSupported: Type.Optional(Flag) },
   closed('must be a version: name, and isSupported where it is off'),
 )
 
 const Item = Type.Object(
   {
-    key: Type.String({
-      pattern: '^[A-Za-z0-9_.-]{1,64}$',
-      description: 'must be a text of 1 to 64 letters, digits, `_`, `.` or `-`',
-    }),
+    key: WordInPath,
     scope: Type.Optional(oneOf(['APPLICATION', 'ACTIVATION'])),
     value: Type.Unknown({ description: 'must be a value, or null' }),
   },
@@ -143,10 +150,7 @@ const Word = Type.String({
 
 const OidcProvider = Type.Object(
   {
-    providerId: Type.String({
-      pattern: '^[A-Za-z0-9_.-]{1,64}$',
-      description: 'must be a text of 1 to 64 letters, digits, `_`, `.` or `-`',
-    }),
+    providerId: WordInPath,
     issuer: Address,
     clientId: Word,
     clientAuthentication: Type.Optional(oneOf(['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'])),
@@ -168,7 +172,7 @@ const OidcProvider = Type.Object(
 
 const Application = Type.Object(
   {
-    id: Name,
+    id: NameInPath,
     name: Type.Optional(Name),
     isDefault: Type.Optional(
       Type.Literal(true, { description: 'must be true: another application becomes the default one where it is true there' }),
@@ -201,7 +205,7 @@ const Application = Type.Object(
 
 const Message = Type.Object(
   {
-    messageKey: Name,
+    messageKey: NameInPath,
     language: Type.String({ pattern: '^[a-z]{2}$', description: 'must be a text of two small letters' }),
     text: Type.String({
       pattern: '^(?=[^]*\\S)[^\\u0000]{1,4096}$',
@@ -236,7 +240,7 @@ const TemplateTexts = Type.Object(
 /** As docs/TEMPLATES.md describes it. */
 const Template = Type.Object(
   {
-    templateName: Name,
+    templateName: NameInPath,
     operationType: Text,
     dataTemplate: Text,
     signatureType: setOf(oneOf(['possession', 'possession_knowledge', 'possession_biometry']), 'factors', 1),
@@ -255,10 +259,12 @@ const Template = Type.Object(
 
 const User = Type.Object(
   {
-    username: Type.String({
-      pattern: '^[^\\u0000-\\u001F\\u007F:]{1,255}$',
-      description: 'must be a text of 1 to 255 characters without colon and control characters',
-    }),
+    username: Type.String(
+      forPaths({
+        pattern: '^[^\\u0000-\\u001F\\u007F:]{1,255}$',
+        description: 'must be a text of 1 to 255 characters without colon and control characters',
+      }),
+    ),
     role: oneOf(['admin', 'integration', 'internal', 'read-only', 'verification']),
     application: Type.Optional(Name),
     expiresAt: Type.Optional(

@@ -170,6 +170,8 @@ describe('values', () => {
     ['PAWL_CERTIFICATE_FETCH_PORTS', '0'],
     ['PAWL_CERTIFICATE_FETCH_PORTS', '65536'],
     ['PAWL_ADMIN_USER', 'a:b'],
+    ['PAWL_ADMIN_USER', '..'],
+    ['PAWL_FIRST_APPLICATION', '.'],
     ['PAWL_HOST', 'a b'],
     ['PAWL_STATUS_NAME', 'a\nb'],
   ])('%s=%s is refused in one line that names the setting', (name, value) => {

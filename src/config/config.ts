@@ -148,13 +148,13 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
   },
   adminUser: {
     name: 'PAWL_ADMIN_USER',
-    kind: matching('text', /^[\w.@-]{1,64}$/, 'made of 1 to 64 letters, digits and _ . @ -'),
+    kind: matching('text', /^(?!\.{1,2}$)[\w.@-]{1,64}$/, 'made of 1 to 64 letters, digits and _ . @ -, other than . and ..'),
     default: 'admin',
     description: 'Name of the administrator that the first start creates.',
   },
   firstApplication: {
     name: 'PAWL_FIRST_APPLICATION',
-    kind: matching('text', /^[\w.-]{1,64}$/, 'made of 1 to 64 letters, digits and _ . -'),
+    kind: matching('text', /^(?!\.{1,2}$)[\w.-]{1,64}$/, 'made of 1 to 64 letters, digits and _ . -, other than . and ..'),
     description: 'Application that a start creates when there is none; it is then the default one. By default none is created.',
   },
   adminActsOnDefaultApplication: {

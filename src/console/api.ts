@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../domain/credential/credential.ts'
 import { TICKET_HEADER, type Tickets } from '../domain/credential/tickets.ts'
 import type { Violation } from '../lib/errors.ts'
+import { isForPaths } from '../lib/identifier.ts'
 
 export type Query = Readonly<Record<string, string | number | undefined>>
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -26,9 +27,14 @@ export class Refusal extends Error {
   }
 }
 
-/** A path whose parameters are encoded. */
+/** A path whose parameters are encoded. Throws Refusal for a name with which it would be another path. */
 export const at = (literals: TemplateStringsArray, ...names: readonly string[]): string =>
-  literals.map((literal, i) => (i === 0 ? literal : encodeURIComponent(names[i - 1] ?? '') + literal)).join('')
+  literals.map((literal, i) => (i === 0 ? literal : toSegment(names[i - 1] ?? '') + literal)).join('')
+
+function toSegment(name: string): string {
+  if (!isForPaths(name)) throw new Refusal(400, `${name} is no name that a path can have`, [])
+  return encodeURIComponent(name)
+}
 
 /** `path?name=value`, without what has no value. */
 export function withQuery(path: string, query: Query): string {

@@ -146,6 +146,7 @@ async function fill(): Promise<void> {
   await reference.insert('pa_application', { id: 8, name: 'roles-app', roles: String.raw`["GOOD","BAD\u0000","A,B"]` })
   await reference.insert('pa_application', { id: 9, name: ' ', roles: null })
   await reference.insert('pa_application', { id: 10, name: 'keyless-app', roles: null })
+  await reference.insert('pa_application', { id: 11, name: '..', roles: null })
   const { rows } = await sql<Row>`select * from pa_master_keypair where id = 1`.execute(origin.database.db)
   await reference.insert('pa_master_keypair', { ...rows[0], id: 3, application_id: 8, timestamp_created: 'infinity' })
   await reference.insert('pa_master_keypair', { ...rows[0], id: 4, application_id: 10, master_key_private_base64: 'AA' })
@@ -161,6 +162,7 @@ async function fillVersions(): Promise<void> {
     { id: 74, name: null, application_key: null },
     { id: 75, name: 'lost', application_key: b64(random(16)), application_id: 4711 },
     { id: 76, name: null, application_key: b64(random(16)), supported: null },
+    { id: 77, name: '.', application_key: b64(random(16)) },
   ]
   for (const row of versions) await reference.insert('pa_application_version', { ...version, ...row })
 }
@@ -239,6 +241,7 @@ test('versions: one key twice, odd names, and no application', () => {
   }
   expect(first.mendsOf('bank-app/default')).toEqual(['taken under another name: default (72)'])
   expect(first.mendsOf('bank-app/76')).toEqual(['taken under another name: unnamed'])
+  expect(first.mendsOf('bank-app/.')).toEqual(['taken under another name: unnamed (77)'])
 })
 
 test('tokens are all counted, and named where they are left out', () => {
@@ -257,6 +260,7 @@ test('tokens are all counted, and named where they are left out', () => {
 
 test('applications, callbacks and history', async () => {
   expect(first.reasonOf(' ')).toBe('its id is blank, too long, or has control characters')
+  expect(first.reasonOf('..')).toBe('no path can have its id')
   expect(first.reasonOf('keyless-app')).toBe('it has no master key pair that can be read')
   expect(first.mendsOf('roles-app')).toEqual([
     'taken without those of its roles that are no names',

@@ -129,6 +129,7 @@ describe('the example of the documentation', () => {
   })
 })
 
+const NAME = 'must be a text of 1 to 255 characters, not blank, without control characters, other than . and ..'
 const LINE = (place: string, remedy: string): string => `stdin: ${place}: ${remedy}\n`
 describe('a file with a fault', () => {
   test.each([
@@ -142,7 +143,7 @@ describe('a file with a fault', () => {
       application('    versions:\n      - name: 1.0\n'),
       LINE(
         'applications[0].versions[0].name, line 5',
-        "must be a text of 1 to 255 characters, not blank, without control characters, and 1.0 is a number: write '1.0'",
+        `${NAME}, and 1.0 is a number: write '1.0'`,
       ),
     ],
     [
@@ -168,14 +169,30 @@ describe('a file with a fault', () => {
       'apiVersion: pawl/1\nusers:\n  - username:\n    role: admin\n',
       LINE(
         'users[0].username, line 3',
-        'has no value: must be a text of 1 to 255 characters without colon and control characters',
+        'has no value: must be a text of 1 to 255 characters without colon and control characters, other than . and ..',
       ),
     ],
     [
       'what is missing',
       'apiVersion: pawl/1\nusers:\n  - role: admin\n',
-      LINE('users[0].username, line 3', 'is missing: must be a text of 1 to 255 characters without colon and control characters'),
+      LINE(
+        'users[0].username, line 3',
+        'is missing: must be a text of 1 to 255 characters without colon and control characters, other than . and ..',
+      ),
     ],
+    ['an application of dots', 'apiVersion: pawl/1\napplications:\n  - id: ..\n', LINE('applications[0].id, line 3', NAME)],
+    ['a version of a dot', application('    versions: [{ name: . }]\n'), LINE('applications[0].versions[0].name, line 4', NAME)],
+    [
+      'an item of dots',
+      application('    config: [{ key: .., value: 1 }]\n'),
+      LINE('applications[0].config[0].key, line 4', 'must be a text of 1 to 64 letters, digits, `_`, `.` or `-`, other than . and ..'),
+    ],
+    [
+      'a text of a dot',
+      'apiVersion: pawl/1\ntexts:\n  - { messageKey: ., language: en, text: x }\n',
+      LINE('texts[0].messageKey, line 3', NAME),
+    ],
+    ['a template of dots', EXAMPLE.replace('templateName: transfer', 'templateName: ..'), expect.stringContaining(NAME) as string],
     [
       'a user twice',
       'apiVersion: pawl/1\nusers:\n  - { username: a, role: admin }\n  - { username: a, role: internal }\n',

@@ -270,7 +270,7 @@ export const consolePages = ({
   ['application', '/applications/my-app'],
   ['templates', '/templates'],
   ['template', '/templates/transfer'],
-  ['template-new', '/templates/new'],
+  ['template-new', '/new-template'],
   ['webhooks', '/webhooks'],
   ['webhook', `/webhooks/${webhookId}`],
   ['webhook-delivery', `/webhooks/${webhookId}/deliveries/${deliveryId}`],

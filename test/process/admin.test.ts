@@ -1,6 +1,7 @@
 // pawl admin reset: the command line that gives the administrator a new password.
 import { afterAll, expect, test } from 'vitest'
 import { createBank } from '../helpers/bank.ts'
+import { runCli } from '../helpers/cli.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import { expectOk } from '../helpers/world.ts'
 
@@ -23,6 +24,13 @@ test('admin reset makes a new password, the old one is dead, and the audit log h
   expect(text).toContain('"action":"admin reset"')
   expect(text).not.toContain(password)
   await second.end('SIGTERM')
+})
+
+test.each(['a:b', '.', '..', ''])('admin reset makes no administrator %j, by whose name nobody can log in or be changed', async (user) => {
+  const { env } = await createInstallation(DATABASE_KIND)
+  const { code, stdout, stderr } = await runCli(['admin', 'reset', '--user', user], env)
+  expect([code, stdout]).toEqual([2, ''])
+  expect(stderr).toMatch(/^--user must be 1 to 255 characters without colon and control characters, other than \. and \.\.\n$/)
 })
 
 test.each([[[]], [['reset', 'now']], [['reset', '--unknown']], [['other']]])(

@@ -82,7 +82,7 @@ describe('signing in', () => {
     expect(shown.text).toContain('name="next" value="/console/"')
   })
 
-  test.each(['/console/registrations/a%20b?app=x', '/console/../console/audit?username=%22', '/console/templates/new'])(
+  test.each(['/console/registrations/a%20b?app=x', '/console/../console/audit?username=%22', '/console/new-template'])(
     'leads to a page with what it is asked: %s',
     async (next) => {
       const form = { username: server.admin.user, password: server.admin.password, next }
@@ -348,7 +348,7 @@ describe('what changes something', () => {
   })
 
   test('is asked for before its form: without a session no form is read, whatever is in it', async () => {
-    for (const path of ['/registrations/new', '/templates/check', '/sign-out', '/audit']) {
+    for (const path of ['/registrations/new', '/check-template', '/sign-out', '/audit']) {
       for (const type of ['application/x-www-form-urlencoded', 'application/json', 'multipart/form-data; boundary=x']) {
         const headers = { 'Content-Type': type, Cookie: `pawl_console_1=${'a'.repeat(43)}` }
         const reply = await send(server.url, {

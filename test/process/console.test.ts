@@ -307,7 +307,7 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
   })
 
   test('templates are checked while they are typed, created, changed and removed', async () => {
-    await open('/templates/new')
+    await open('/new-template')
     await page.getByLabel('Name', { exact: true }).fill('from-the-console')
     await page.getByLabel('Signed data').fill('Z9')
     await page.locator('#preview').getByText('dataTemplate').waitFor()
@@ -349,7 +349,7 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
   })
 
   test('the rows of a template are added, moved, given another kind and removed; languages and screens too', async () => {
-    await open('/templates/new')
+    await open('/new-template')
     const labels = (): Promise<string[]> => page.locator('.rows-editor > li').locator('[id$=".text"]').evaluateAll(valuesOf)
     await page.getByLabel('Name', { exact: true }).fill('shaped')
     await page.getByRole('button', { name: 'Add a row' }).click()

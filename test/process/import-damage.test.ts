@@ -452,7 +452,7 @@ describe('afterwards', () => {
         '/audit/devices',
         '/credentials',
         '/operations/new',
-        '/templates/new',
+        '/new-template',
         ...registrations
           .filter((_, index) => index % 10 === 0)
           .map(({ activationId }) => `/registrations/${encode(activationId)}`),

@@ -1,11 +1,14 @@
 // Members that several endpoints share, with the limits of cloud §1.3.
 import { Type } from '@sinclair/typebox'
 import { withExample } from '../../http/types.ts'
-import { IDENTIFIER } from '../../lib/identifier.ts'
+import { forPaths, IDENTIFIER, USERNAME } from '../../lib/identifier.ts'
 import type { ActivationState } from '../../storage/database/schema.ts'
 
 /** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters, compared as they are. */
 export const Identifier = Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] })
+
+/** The identifier of what is made, where paths name it. */
+export const NewIdentifier = Type.String({ minLength: 1, ...forPaths(IDENTIFIER), examples: ['my-app'] })
 
 /** The parameter of a path with an id: `/admin/webhooks/{id}`. */
 export const OfId = Type.Object({ id: Identifier })
@@ -31,12 +34,13 @@ export const OptionalText = Type.Optional(
   Type.Union([Type.String({ pattern: '^[^\\u0000]{0,255}$', description: 'must be at most 255 characters' }), Type.Null()]),
 )
 
-/** User names of credentials contain no colon: HTTP Basic ends them there. */
-export const Username = Type.String({
-  pattern: '^[^\\u0000-\\u001F\\u007F:]{1,255}$',
-  description: 'must be 1 to 255 characters without colon and control characters',
-  examples: ['bank'],
-})
+/** The user name of a credential. */
+export const Username = Type.String({ ...USERNAME, examples: ['bank'] })
+
+/** A name that stands in paths alone: the key of a configuration item, the id of an OpenID provider. */
+export const WordOfPath = Type.String(
+  forPaths({ pattern: '^[A-Za-z0-9_.-]{1,64}$', description: 'must be 1 to 64 letters, digits, `_`, `.` or `-`' }),
+)
 
 /** A mark of a registration, which templates and doors may demand. */
 export const Flag = Type.String({

@@ -29,7 +29,7 @@ export const template: Page = {
 }
 
 export const templateNew: Page = {
-  path: '/templates/new',
+  path: '/new-template',
   section: 'templates',
   render: (call) => renderEditor(call, undefined),
   actions: {
@@ -44,7 +44,7 @@ export const templateNew: Page = {
 const check = (call: PageCall): Promise<View> => renderEditor(call, call.query['template'])
 
 /** The editor with what was typed, checked and drawn; nothing is stored. */
-export const templateCheck: Page = { path: '/templates/check', section: 'templates', render: check, actions: { save: check } }
+export const templateCheck: Page = { path: '/check-template', section: 'templates', render: check, actions: { save: check } }
 
 /** Throws Refusal for JSON that is none; everything else is for the API to judge. */
 function readWhole(form: Form, name: string | undefined): TemplateJson {
@@ -57,7 +57,7 @@ function readWhole(form: Form, name: string | undefined): TemplateJson {
 async function renderEditor(call: PageCall, name: string | undefined): Promise<View> {
   const stored = name === undefined ? NEW : await call.api.get<StoredTemplate>(at`/admin/templates/${name}`)
   const title = name ?? 'New template'
-  const target = { ...call, here: link(call, name === undefined ? '/templates/new' : `/templates/${encodeURIComponent(name)}`) }
+  const target = { ...call, here: link(call, name === undefined ? '/new-template' : `/templates/${encodeURIComponent(name)}`) }
   const back = backTo(link(call, '/templates'), 'Templates')
   const lead = html`${SOURCES[stored.source]}. ${stored.source === 'file' && badge('wait', 'The next start writes the file over a change')} Operations that exist keep the texts they were made with.`
   const draft = call.form.isEmpty ? { template: stored, faults: [], isJson: false } : draftOf(call.form, name)
@@ -71,7 +71,7 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
     call: { ...target, refusal },
     draft,
     isNew: name === undefined,
-    check: link(call, '/templates/check', { template: name }),
+    check: link(call, '/check-template', { template: name }),
   })
   const remove =
     call.isAdmin &&

@@ -19,7 +19,7 @@ export const templates: Page = {
   section: 'templates',
   async render(call) {
     const { templates: found } = await call.api.get<{ templates: readonly StoredTemplate[] }>('/admin/templates')
-    const create = call.isAdmin && html`<a class="button is-primary" href="${link(call, '/templates/new')}">New template</a>`
+    const create = call.isAdmin && html`<a class="button is-primary" href="${link(call, '/new-template')}">New template</a>`
     const rows = found.map((one) => [
       html`<a href="${link(call, `/templates/${encodeURIComponent(one.templateName)}`)}">${one.templateName}</a><br><small>${one.operationType}</small>`,
       html`${(one.texts['en'] ?? Object.values(one.texts)[0])?.title}<br><small>${Object.keys(one.texts).join(', ')}</small>`,

@@ -1,6 +1,6 @@
 // The JSON of a template as people write it (cloud §4). A description is what is said of a value that leaves its schema.
 import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
-import { isIdentifier } from '../../lib/identifier.ts'
+import { isForPaths, isIdentifier } from '../../lib/identifier.ts'
 import { ATTRIBUTE_SLOTS } from './attributes.ts'
 import { isOperationDataTemplate } from './operation-data.ts'
 import { hasDirectionChange, hasSoundPlaceholders, type SignatureType } from './template.ts'
@@ -23,6 +23,11 @@ function text(format: string, isGood: (text: string) => boolean, description: st
 
 const isFilled = (value: string): boolean => value.trim() !== '' && isMessage(value)
 const Identifier = text('name', isName, 'must be 1 to 255 characters, not blank, without control and direction characters')
+const TemplateName = text(
+  'template name',
+  (name) => isName(name) && isForPaths(name),
+  'must be 1 to 255 characters, not blank, without control and direction characters, other than . and ..',
+)
 const Title = text('title', isFilled, 'must be 1 to 255 characters, not blank, with sound placeholders', 255)
 const Message = text('message', isFilled, 'must be 1 to 4096 characters, not blank, with sound placeholders', 4096)
 const Count = Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: 'must be an integer from 1 to 2147483647' })
@@ -62,7 +67,7 @@ const Texts = Type.Object(
 )
 
 export const TemplateSchema = Type.Object({
-  templateName: Identifier,
+  templateName: TemplateName,
   operationType: Identifier,
   dataTemplate: text(
     'operation data',

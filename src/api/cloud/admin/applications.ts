@@ -19,7 +19,7 @@ import {
 import type { Db } from '../../../storage/database/database.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Flags, Identifier, OfId } from '../fields.ts'
+import { Flags, Identifier, NewIdentifier, OfId } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
 
 /** Every version of the protocol, oldest first. */
@@ -164,7 +164,7 @@ export const applicationCreate = auditedEndpoint({
   summary: 'Creates an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  body: Type.Object({ id: Identifier }),
+  body: Type.Object({ id: NewIdentifier }),
   response: ApplicationConfiguration,
   invalidAs: 'ADMINISTRATION_REFUSED',
   async handle({ body: { id }, tx, parts, origin }) {

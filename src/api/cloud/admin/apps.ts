@@ -10,7 +10,7 @@ import { type ApplicationRow, findApplication, listApplications } from '../../..
 import { listPinnedDomains, type PinnedCertificateRow, type PinnedDomainRow } from '../../../storage/pinning/pinning.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfName, Seconds, toSeconds } from '../fields.ts'
+import { Identifier, NewIdentifier, OfName, Seconds, toSeconds } from '../fields.ts'
 import { PinnedCertificate, toCertificate } from './certificates.ts'
 import type { KeyParts } from '../../../domain/secrets/secrets.ts'
 
@@ -94,7 +94,7 @@ export const appCreate = auditedEndpoint({
   summary: 'Creates an application and its pinning key',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  body: Type.Object({ name: Identifier, displayName: Type.Optional(Identifier) }),
+  body: Type.Object({ name: NewIdentifier, displayName: Type.Optional(Identifier) }),
   response: AppDetail,
   async handle({ body: { name, displayName }, tx, parts }) {
     await createApplication({ ...parts, db: tx }, name, displayName)

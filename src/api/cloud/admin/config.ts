@@ -10,14 +10,10 @@ import type { Db } from '../../../storage/database/database.ts'
 import type { ConfigScope } from '../../../storage/database/schema.ts'
 import { type AuditedCall, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfId } from '../fields.ts'
+import { Identifier, OfId, WordOfPath } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
 
-const Key = Type.String({
-  pattern: '^[A-Za-z0-9_.-]{1,64}$',
-  description: 'must be 1 to 64 letters, digits, `_`, `.` or `-`',
-  examples: ['payments.limit'],
-})
+const Key = withExample(WordOfPath, 'payments.limit')
 
 /** For which apps of the application an item is. */
 const Scope = Type.Unsafe<ConfigScope>(Type.String({ enum: ['APPLICATION', 'ACTIVATION'] }))

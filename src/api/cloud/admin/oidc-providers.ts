@@ -16,13 +16,9 @@ import { notFound, PawlError } from '../../../lib/errors.ts'
 import type { KeyParts } from '../../../domain/secrets/secrets.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Flags, Identifier, OfId } from '../fields.ts'
+import { Flags, Identifier, OfId, WordOfPath } from '../fields.ts'
 
-const ProviderId = Type.String({
-  pattern: '^[A-Za-z0-9_.-]{1,64}$',
-  description: 'must be 1 to 64 letters, digits, `_`, `.` or `-`',
-  examples: ['web-bank'],
-})
+const ProviderId = withExample(WordOfPath, 'web-bank')
 
 /** The parameters of the path of one provider. */
 const OfProvider = Type.Object({ id: Identifier, providerId: ProviderId })

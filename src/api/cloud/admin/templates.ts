@@ -16,7 +16,7 @@ import {
 } from '../../../storage/template/templates.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfName } from '../fields.ts'
+import { Identifier, NewIdentifier, OfName } from '../fields.ts'
 
 /** One set of factors that may approve. */
 const signatureType = Type.Unsafe<SignatureType>(
@@ -191,7 +191,7 @@ export const templateCreate = auditedEndpoint({
   summary: 'Creates a template',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  body: Type.Object({ templateName: Identifier, ...templateMembers, ...optionalTemplateMembers }),
+  body: Type.Object({ templateName: NewIdentifier, ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
   async handle({ body, caller, tx, parts, afterCommit }) {
     const template = readTemplate(body)

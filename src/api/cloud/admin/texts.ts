@@ -5,7 +5,7 @@ import { notFound } from '../../../lib/errors.ts'
 import { deleteVersionText, findVersionText, listVersionTexts, storeVersionText } from '../../../storage/pinning/version-rules.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier } from '../fields.ts'
+import { Identifier, NewIdentifier } from '../fields.ts'
 
 /** The parameters of the path. */
 const OfText = Type.Object({
@@ -39,7 +39,7 @@ export const textStore = auditedEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   body: Type.Object({
-    messageKey: Identifier,
+    messageKey: NewIdentifier,
     language: OfText.properties.language,
     text: Type.String({ pattern: '^(?=[^]*\\S)[^\\u0000]{1,4096}$', description: 'must be 1 to 4096 characters, not blank' }),
   }),

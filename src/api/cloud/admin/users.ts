@@ -4,6 +4,7 @@ import { requireApplication } from '../../../domain/application/application.ts'
 import { named, Ok } from '../../../http/types.ts'
 import { isAddressOrRange } from '../../../lib/address.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
+import { forPaths, USERNAME } from '../../../lib/identifier.ts'
 import { deleteCredential, findCredential, listCredentials } from '../../../storage/credential/credentials.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import type { Right, Role } from '../../../storage/database/schema.ts'
@@ -112,7 +113,7 @@ export const userCreate = auditedEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   body: Type.Object({
-    username: Username,
+    username: Type.String({ ...forPaths(USERNAME), examples: ['bank'] }),
     role: RoleName,
     /** Without one an integration user has no access. */
     application: Type.Optional(Identifier),

@@ -5,7 +5,7 @@ import { ok } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { setVersionSupported } from '../../../storage/application/applications.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
-import { Identifier, OfId } from '../fields.ts'
+import { Identifier, NewIdentifier, OfId } from '../fields.ts'
 import { ApplicationDetail, auditedApplication, readApplicationDetail } from './applications.ts'
 
 /** POST /admin/applications/{id}/versions: adds a version, with keys of its own (cloud §10). */
@@ -17,7 +17,7 @@ export const versionCreate = auditedEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfId,
-  body: Type.Object({ name: Identifier }),
+  body: Type.Object({ name: NewIdentifier }),
   response: ApplicationDetail,
   invalidAs: 'ADMINISTRATION_REFUSED',
   async handle({ params: { id }, body: { name }, tx, parts }) {
