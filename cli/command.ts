@@ -43,6 +43,8 @@ export interface Terminal {
   readonly askSecret: (question: string) => Promise<string | undefined>
   /** All of stdin. */
   readonly readInput: () => Promise<string>
+  /** From now on a signal to end aborts what is returned, with a Fault as the reason; one that comes a second later ends the process. */
+  readonly interruption: () => AbortSignal
 }
 
 export interface Given<O extends Options = Options> {

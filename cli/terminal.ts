@@ -17,8 +17,25 @@ export function openTerminal(): Terminal {
     note: (line) => void process.stderr.write(`${line}\n`),
     askSecret,
     readInput: () => text(process.stdin),
+    interruption,
   }
 }
+
+function interruption(): AbortSignal {
+  const controller = new AbortController()
+  const names = ['SIGINT', 'SIGTERM'] as const
+  const interrupt = (name: NodeJS.Signals): void => {
+    controller.abort(new Fault('refused', `${name} came`))
+    // Where a wrapper hands on what a terminal has sent to both, it comes twice.
+    setTimeout(() => {
+      for (const one of names) process.off(one, interrupt)
+    }, TWICE_MS).unref()
+  }
+  for (const name of names) process.on(name, interrupt)
+  return controller.signal
+}
+
+const TWICE_MS = 1_000
 
 function openOutput(stream: NodeJS.WriteStream & { readonly fd: 1 }): Pick<Terminal, 'write' | 'print'> {
   let failure: NodeJS.ErrnoException | undefined

@@ -14,7 +14,7 @@ export const apply = command({
   more:
     'What is there already stays, what differs is changed, and what the file does not name is left alone and listed, but with --prune. ' +
     'The passwords of new users and the secrets of new webhooks are shown this once. ' +
-    'After a fault the next apply goes on. docs/SETUP-FILE.md describes the file.',
+    'After a fault, or a signal to end it, the next apply goes on. docs/SETUP-FILE.md describes the file.',
   options: {
     ...BANK_OPTIONS,
     file: text('FILE', 'the set-up file, YAML or JSON; - is stdin', 'f'),

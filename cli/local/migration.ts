@@ -1,6 +1,7 @@
 // The schema of the configured database, brought up to date.
 import { DELAYS, migrateDatabase, type MigrateOptions } from '../../src/storage/database/migrate.ts'
 import type { Answer, Terminal } from '../command.ts'
+import { explainFault, Fault } from '../fault.ts'
 import { withDatabase } from './database.ts'
 
 /** A line for what a migration waits for. */
@@ -8,10 +9,14 @@ const tellDelays = ({ note }: Pick<Terminal, 'note'>): MigrateOptions => ({
   onDelay: ({ kind, ...of }) => note(`${DELAYS[kind]}: ${'holder' in of ? of.holder : of.migration}`),
 })
 
-/** An embedded database that is not there is created. */
+/** An embedded database that is not there is created. What runs in PostgreSQL would go on when the process is gone, so it is ended by hand. */
 export const migrateLocal = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: false }, async (database) => {
-    const migrations = await migrateDatabase(database, tellDelays(terminal))
+    const signal = terminal.interruption()
+    const migrations = await migrateDatabase(database, { ...tellDelays(terminal), signal }).catch((error: unknown) => {
+      if (error !== signal.reason) throw error
+      throw new Fault('refused', `${explainFault(error)}: what ran was rolled back, and what was done before stays; pawl migrate goes on`)
+    })
     const done = migrations.length === 0 ? 'up to date' : `migrated, ${migrations.join(', ')}`
     return { json: { database: database.location, migrations }, text: `${database.location}: ${done}\n` }
   })

@@ -18,7 +18,7 @@ interface Options {
   /** The removal was agreed to. */
   readonly isConfirmed: boolean
   readonly isJson: boolean
-  readonly terminal: Pick<Terminal, 'print' | 'note'>
+  readonly terminal: Pick<Terminal, 'print' | 'note' | 'interruption'>
 }
 
 /**
@@ -34,6 +34,8 @@ export async function applySetup(bank: Bank, read: ReadSetup, options: Options):
   const say = (text: string): Promise<boolean> => (options.isJson ? Promise.resolve(true) : options.terminal.print(text))
   const toJson = (): object => describe(plan, options.isDryRun, progress, secrets)
   for (const note of plan.notes) options.terminal.note(note)
+  // A step that has begun is ended: the secret that it makes is shown this once.
+  const interruption = options.terminal.interruption()
   for (const step of plan.steps) {
     await say(renderStep(step))
     if (options.isDryRun) continue
@@ -46,6 +48,7 @@ export async function applySetup(bank: Bank, read: ReadSetup, options: Options):
       )
     }
     try {
+      interruption.throwIfAborted()
       progress.set(step, await carryOut(bank, draw, read, step, tell))
     } catch (error) {
       if (options.isJson) await options.terminal.print(toText(toJson()))

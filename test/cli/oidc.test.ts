@@ -79,6 +79,7 @@ test.each([
       return isOfAnother ? ended.replace(/state=[\w-]/, 'state=other') : ended
     },
     readInput: async () => '',
+    interruption: () => new AbortController().signal,
   }
   const store = ['--store', join(home, `${userId}.json`), '--insecure-store']
   const line = ['phone', 'bind', '--oidc', 'web', '--app', world.applicationId, ...protocol, ...store]

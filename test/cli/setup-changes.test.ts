@@ -270,6 +270,7 @@ describe('a fault in the middle', () => {
       note: (line) => void notes.push(line),
       askSecret: () => Promise.resolve(undefined),
       readInput: () => Promise.resolve(users(`{ username: ${name}, role: read-only }`)),
+      interruption: () => new AbortController().signal,
     }
     expect(await runProgram(ENTRIES, ['apply', '-f', '-', ...(isJson ? ['--json'] : [])], terminal)).toBe(6)
     expect([notes.length, printed]).toEqual([1, []])

@@ -41,6 +41,7 @@ export async function runCli(
     },
     askSecret: () => Promise.resolve(left.shift()),
     readInput: () => Promise.resolve(input),
+    interruption: () => new AbortController().signal,
   }
   const code = await runProgram(ENTRIES, args, terminal)
   return { code, ...printed }

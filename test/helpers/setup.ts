@@ -61,7 +61,7 @@ interface Hooks {
 }
 
 /** Stands between a command and the server. */
-export async function startProxy({ url: target }: SetupServer, { before, isCut = () => false }: Hooks) {
+export async function startProxy({ url: target }: Pick<SetupServer, 'url'>, { before, isCut = () => false }: Hooks) {
   const proxy = createServer((incoming, outgoing) => {
     const chunks: Buffer[] = []
     const forward = async (): Promise<void> => {

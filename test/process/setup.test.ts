@@ -9,9 +9,10 @@ import {
   endEverything,
   type Environment,
   runNode,
+  startNode,
   startPawl,
 } from '../helpers/process.ts'
-import { EXAMPLE } from '../helpers/setup.ts'
+import { EXAMPLE, startProxy } from '../helpers/setup.ts'
 
 afterAll(endEverything)
 
@@ -21,6 +22,7 @@ async function start() {
   const server = await startPawl(installation.env, { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD })
   const env: Environment = { PAWL_URL: server.url, PAWL_ADMIN: `admin:${ADMIN_PASSWORD}` }
   return {
+    url: server.url,
     place: (name: string) => join(installation.directory, name),
     pawl: (...line: string[]) => runNode(['bin/pawl.mjs', ...line], env),
   }
@@ -44,4 +46,34 @@ test('two apply a file to a new server at the same time; its export makes anothe
   expect(await second.pawl('export', '-o', again)).toMatchObject({ code: 0, stdout: '', stderr: '' })
   expect(readFileSync(again, 'utf8')).toBe(readFileSync(exported, 'utf8'))
   expect((await second.pawl('apply', '-f', again)).stdout).toBe('nothing to change\n')
+})
+
+test.each([
+  ['SIGINT', []],
+  ['SIGTERM', ['--json']],
+] as const)('%s ends an apply behind the step that has begun, whose secret is shown, and the next one goes on', async (signal, more) => {
+  const { place, url, pawl } = await start()
+  const file = place('pawl.yaml')
+  const names = ['first', 'second', 'third']
+  writeFileSync(file, `apiVersion: pawl/1\nusers:\n${names.map((name) => `  - { username: ${name}, role: read-only }\n`).join('')}`)
+  let made = 0
+  const proxy = await startProxy({ url }, {
+    before: async (method) => {
+      if (method === 'POST' && ++made === 2) applying.send(signal)
+    },
+  })
+  const env: Environment = { PAWL_URL: proxy.url, PAWL_ADMIN: `admin:${ADMIN_PASSWORD}` }
+  const applying = startNode(['bin/pawl.mjs', 'apply', '-f', file, ...more], env)
+  const { code, stdout, stderr } = await applying.ended
+  await proxy.close()
+  expect(code).toBe(1)
+  expect(stderr).toContain(`user third: ${signal} came; done: 2 of 3, not done: user third; the next pawl apply goes on`)
+  const shown = more.length > 0 ? /"value": "([^"]+)"/g : /password: (\S+) \(shown only now\)/g
+  const passwords = [...stdout.matchAll(shown)].map(([, password = '']) => password)
+  expect(passwords).toHaveLength(2)
+  for (const [i, password] of passwords.entries()) {
+    const own = `${names[i]}:${password}`
+    expect(await runNode(['bin/pawl.mjs', 'app', 'list', '--admin', own], { PAWL_URL: url })).toMatchObject({ code: 0 })
+  }
+  expect((await pawl('apply', '-f', file)).stdout).toMatch(/^\+ user third\n/)
 })

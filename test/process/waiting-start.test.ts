@@ -189,6 +189,30 @@ describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATAB
     expect(await migrating.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('migrated') as unknown })
   })
 
+  test('a command whose migration takes long ends when it is told to, and nothing of it goes on', async () => {
+    const installation = await createInstallation('postgresql', { isEmpty: true })
+    await makeOld(installation)
+    await hold(
+      installation,
+      `create function dally() returns event_trigger language plpgsql as $$ begin perform pg_sleep(60); end $$`,
+      `create event trigger dally on ddl_command_start when tag in ('ALTER TABLE', 'CREATE TABLE', 'CREATE INDEX') execute function dally()`,
+    )
+    const migrating = startNode(['bin/pawl.mjs', 'migrate'], installation.env)
+    await vi.waitFor(() => expect(migrating.output()).toContain('the start waits for a migration that runs'), {
+      timeout: PATIENCE_MS,
+    })
+    const since = performance.now()
+    expect(await migrating.end('SIGTERM')).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/\nSIGTERM came: what ran was rolled back, .*; pawl migrate goes on\n$/) as unknown,
+    })
+    expect(performance.now() - since).toBeLessThan(3_000)
+    await expectNobody(installation)
+    await hold(installation, 'drop event trigger dally')
+    expect(await startNode(['bin/pawl.mjs', 'migrate'], installation.env).ended).toMatchObject({ code: 0 })
+  })
+
   test('when the process goes, what others waited for is theirs', async () => {
     const installation = await createInstallation('postgresql', { isEmpty: true })
     const stopped = new AbortController()
