@@ -5,7 +5,7 @@ export const EXIT_CODES = {
   done: [0, 'done'],
   refused: [1, 'the server refused, or what was checked is not in order'],
   usage: [2, 'the command line cannot be carried out as it is given, or a setting is wrong'],
-  unreachable: [3, 'the server or the database does not answer, or is not there'],
+  unreachable: [3, 'the server or the database does not answer, is not there, or cannot be used'],
   missing: [4, 'what was named does not exist'],
   credential: [5, 'the credential is missing, wrong, or not allowed to do this'],
   output: [6, 'what was to be said could not be written; what the command does may be done'],
