@@ -17,7 +17,7 @@ import {
 } from '../../src/storage/application/applications.ts'
 import { inTransaction } from '../../src/storage/database/database.ts'
 import { insertPinningKeyPair } from '../../src/storage/pinning/pinning.ts'
-import { explainRefusal, type ImportParts, isSourceId, parseTexts, SECOND_ROW } from './parts.ts'
+import { explainRefusal, type ImportParts, isSourceId, NOT_FOR_PATHS, parseTexts, SECOND_ROW } from './parts.ts'
 import { type OpenedKeyPair, openKeyPair } from './records.ts'
 import type { SourceApplication, SourceVersion } from './source.ts'
 
@@ -56,7 +56,7 @@ async function takeApplication(
 ): Promise<string | undefined> {
   const { db, record } = parts
   if (!isSourceId(applicationId)) return BAD_NAME
-  if (!isForPaths(applicationId)) return 'no path can have its id'
+  if (!isForPaths(applicationId)) return NOT_FOR_PATHS
   if (pair === undefined) return 'it has no master key pair that can be read'
   if ((await findApplication(db, applicationId)) !== undefined) {
     const [own] = await findMasterKeyPairs(db, applicationId, ['EC_P256'])

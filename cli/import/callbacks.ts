@@ -2,9 +2,10 @@
 import { PawlError } from '../../src/lib/errors.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { fromUtf8, utf8 } from '../../src/lib/bytes.ts'
+import { isForPaths } from '../../src/lib/identifier.ts'
 import { type BasicCredentials, checkWebhook, createWebhook } from '../../src/domain/webhook/webhook.ts'
 import { findWebhook } from '../../src/storage/webhook/webhooks.ts'
-import { explainRefusal, type ImportParts, isSourceId, parseJson, parseTexts, SECOND_ROW } from './parts.ts'
+import { explainRefusal, type ImportParts, isSourceId, NOT_FOR_PATHS, parseJson, parseTexts, SECOND_ROW } from './parts.ts'
 import type { SourceCallback } from './source.ts'
 
 /** Takes the callbacks of the applications that were taken. */
@@ -35,6 +36,7 @@ async function judge(
 ): Promise<string | undefined> {
   const { callbackId, applicationId } = callback
   if (!isSourceId(callbackId)) return 'its id is blank, or has control characters'
+  if (!isForPaths(callbackId)) return NOT_FOR_PATHS
   if (applicationId === null) return 'its application is missing'
   return applications.has(applicationId) ? take(parts, applicationId, callback) : 'its application is left out'
 }

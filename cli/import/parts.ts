@@ -63,6 +63,8 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** Why a row is left out that calls would have to name in their path. */
+export const NOT_FOR_PATHS = 'no path can have its id'
 /** Why a row is left out whose id another one has. */
 export const SECOND_ROW = 'another row has its id'
 /** Why a row is left out that has a time of which `source.ts` gives none. */

@@ -139,6 +139,7 @@ async function fill(): Promise<void> {
   const callback = { application_id: 7, name: 'x', callback_url: 'https://bank.example/hook', attributes: '["userId"]' }
   await reference.insert('pa_application_callback', { ...callback, id: 'callback-good' })
   await reference.insert('pa_application_callback', { ...callback, id: '' })
+  await reference.insert('pa_application_callback', { ...callback, id: '.' })
   await reference.insert('pa_application_callback', { ...callback, id: 'callback-lost', application_id: 4711 })
   await reference.insert('pa_application_callback', { ...callback, id: 'callback-type', type: 'constructor' })
   await reference.insert('pa_application_callback', { ...callback, id: 'callback-nul', attributes: String.raw`["user\u0000Id"]` })
@@ -260,7 +261,7 @@ test('tokens are all counted, and named where they are left out', () => {
 
 test('applications, callbacks and history', async () => {
   expect(first.reasonOf(' ')).toBe('its id is blank, too long, or has control characters')
-  expect(first.reasonOf('..')).toBe('no path can have its id')
+  for (const id of ['.', '..']) expect(first.reasonOf(id)).toBe('no path can have its id')
   expect(first.reasonOf('keyless-app')).toBe('it has no master key pair that can be read')
   expect(first.mendsOf('roles-app')).toEqual([
     'taken without those of its roles that are no names',
