@@ -9,13 +9,13 @@ const tellDelays = ({ note }: Pick<Terminal, 'note'>): MigrateOptions => ({
   onDelay: ({ kind, ...of }) => note(`${DELAYS[kind]}: ${'holder' in of ? of.holder : of.migration}`),
 })
 
-/** An embedded database that is not there is created. What runs in PostgreSQL would go on when the process is gone, so it is ended by hand. */
+/** An embedded database that is not there is created. What runs in PostgreSQL would go on without this process: a signal ends both. */
 export const migrateLocal = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: false }, async (database) => {
     const signal = terminal.interruption()
     const migrations = await migrateDatabase(database, { ...tellDelays(terminal), signal }).catch((error: unknown) => {
       if (error !== signal.reason) throw error
-      throw new Fault('refused', `${explainFault(error)}: what ran was rolled back, and what was done before stays; pawl migrate goes on`)
+      throw new Fault('refused', `${explainFault(error)}: migrations that were done stay, and pawl migrate runs the others`)
     })
     const done = migrations.length === 0 ? 'up to date' : `migrated, ${migrations.join(', ')}`
     return { json: { database: database.location, migrations }, text: `${database.location}: ${done}\n` }
