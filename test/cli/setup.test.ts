@@ -141,10 +141,7 @@ describe('a file with a fault', () => {
     [
       'a number for a text',
       application('    versions:\n      - name: 1.0\n'),
-      LINE(
-        'applications[0].versions[0].name, line 5',
-        `${NAME}, and 1.0 is a number: write '1.0'`,
-      ),
+      LINE('applications[0].versions[0].name, line 5', `${NAME}, and 1.0 is a number: write '1.0'`),
     ],
     [
       'a number for a version',
@@ -185,14 +182,21 @@ describe('a file with a fault', () => {
     [
       'an item of dots',
       application('    config: [{ key: .., value: 1 }]\n'),
-      LINE('applications[0].config[0].key, line 4', 'must be a text of 1 to 64 letters, digits, `_`, `.` or `-`, other than . and ..'),
+      LINE(
+        'applications[0].config[0].key, line 4',
+        'must be a text of 1 to 64 letters, digits, `_`, `.` or `-`, other than . and ..',
+      ),
     ],
     [
       'a text of a dot',
       'apiVersion: pawl/1\ntexts:\n  - { messageKey: ., language: en, text: x }\n',
       LINE('texts[0].messageKey, line 3', NAME),
     ],
-    ['a template of dots', EXAMPLE.replace('templateName: transfer', 'templateName: ..'), expect.stringContaining(NAME) as string],
+    [
+      'a template of dots',
+      EXAMPLE.replace('templateName: transfer', 'templateName: ..'),
+      expect.stringContaining(NAME) as string,
+    ],
     [
       'a user twice',
       'apiVersion: pawl/1\nusers:\n  - { username: a, role: admin }\n  - { username: a, role: internal }\n',

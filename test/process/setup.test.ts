@@ -51,17 +51,23 @@ test('two apply a file to a new server at the same time; its export makes anothe
 test.each([
   ['SIGINT', []],
   ['SIGTERM', ['--json']],
-] as const)('%s ends an apply behind the step that has begun, whose secret is shown, and the next one goes on', async (signal, more) => {
+] as const)('%s ends an apply once the secret of its step is shown, and the next one goes on', async (signal, more) => {
   const { place, url, pawl } = await start()
   const file = place('pawl.yaml')
   const names = ['first', 'second', 'third']
-  writeFileSync(file, `apiVersion: pawl/1\nusers:\n${names.map((name) => `  - { username: ${name}, role: read-only }\n`).join('')}`)
+  writeFileSync(
+    file,
+    `apiVersion: pawl/1\nusers:\n${names.map((name) => `  - { username: ${name}, role: read-only }\n`).join('')}`,
+  )
   let made = 0
-  const proxy = await startProxy({ url }, {
-    before: async (method) => {
-      if (method === 'POST' && ++made === 2) applying.send(signal)
+  const proxy = await startProxy(
+    { url },
+    {
+      before: async (method) => {
+        if (method === 'POST' && ++made === 2) applying.send(signal)
+      },
     },
-  })
+  )
   const env: Environment = { PAWL_URL: proxy.url, PAWL_ADMIN: `admin:${ADMIN_PASSWORD}` }
   const applying = startNode(['bin/pawl.mjs', 'apply', '-f', file, ...more], env)
   const { code, stdout, stderr } = await applying.ended

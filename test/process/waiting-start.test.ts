@@ -205,7 +205,9 @@ describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATAB
     expect(await migrating.end('SIGTERM')).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: expect.stringMatching(/\nSIGTERM came: migrations that were done stay, and pawl migrate runs the others\n$/) as unknown,
+      stderr: expect.stringMatching(
+        /\nSIGTERM came: migrations that were done stay, and pawl migrate runs the others\n$/,
+      ) as unknown,
     })
     expect(performance.now() - since).toBeLessThan(3_000)
     await expectNobody(installation)
