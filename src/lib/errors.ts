@@ -93,12 +93,17 @@ export class PawlError extends Error {
   }
 }
 
-/** What an administrator named is not there. */
-export const notFound = (what: string): PawlError =>
-  new PawlError('ADMINISTRATION_REFUSED', {
-    detail: `no ${what}`,
-    violations: [{ fieldName: what.split(' ', 1).join(''), hint: `there is no ${what}` }],
-  })
+/** What an administrator may not do. `hint` says why, in the log and to the caller. */
+export const administrationRefused = (fieldName: string, hint: string): PawlError =>
+  new PawlError('ADMINISTRATION_REFUSED', { detail: hint, violations: [{ fieldName, hint }] })
+
+/** What an administrator named is not there. `what`: its kind, then its name. */
+export const notFound = (what: string): PawlError => administrationRefused(kindOf(what), `there is no ${what}`)
+
+/** What an administrator wants to make is there. `what`: its kind, then its name. */
+export const existsAlready = (what: string): PawlError => administrationRefused(kindOf(what), `${what} exists already`)
+
+const kindOf = (what: string): string => what.split(' ', 1).join('')
 
 /** Others were first each time: nothing was decided and nothing counted, so the caller may come again. */
 export const lostTooManyRaces = (of: string): PawlError =>

@@ -193,6 +193,8 @@ test.each([
   ['registration remove nope', 'nope'],
   ['template show nope', 'nope'],
   ['operation create nobody login', 'pawl registration create'],
+  ['audit log nope', 'registration of nope'],
+  ['app sdk-config --app my-app --version 9.9', 'version 9.9 of my-app'],
   ['operation show 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
   ['operation cancel 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
 ])('pawl %s: 4, and the line names it', async (line, named) => {

@@ -46,6 +46,9 @@ export function expectError(reply: HttpReply, status: number, code: string): voi
     code,
   })
   expect(typeof message === 'string' && message.length > 0, reply.text).toBe(true)
+  // Codes that many mistakes share say which it was.
+  if (['ERROR_REQUEST', 'ERROR_ADMIN', 'ERROR_AUDIT'].includes(code))
+    expect(member(reply.json, 'responseObject', 'violations', '0', 'hint'), reply.text).toEqual(expect.any(String))
   expect(reply.headers['content-type']).toMatch(/^application\/json/)
 }
 

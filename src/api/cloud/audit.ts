@@ -1,7 +1,6 @@
 // GET /audit/log: what happened to the devices of a user. Spec: cloud §7.
 import { Type } from '@sinclair/typebox'
-import { readAuditLog } from '../../domain/audit/audit.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { auditRefused, readAuditLog } from '../../domain/audit/audit.ts'
 import { findApplicationOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { Identifier } from './fields.ts'
@@ -37,10 +36,10 @@ export const auditLog = cloudEndpoint({
   async handle(call) {
     const { userId, timestampFrom, timestampTo, before, limit = ITEMS_MAX } = call.query
     const now = call.parts.platform.now()
-    const from = parseTime(timestampFrom) ?? new Date(now - RANGE_MS)
-    const to = parseTime(timestampTo) ?? new Date(now)
-    if (from > to) throw new PawlError('AUDIT_REFUSED', { detail: 'timestampFrom is after timestampTo' })
-    const range = { from, to, before: parseTime(before) ?? null, limit }
+    const from = parseTime('timestampFrom', timestampFrom) ?? new Date(now - RANGE_MS)
+    const to = parseTime('timestampTo', timestampTo) ?? new Date(now)
+    if (from > to) throw auditRefused('timestampFrom', 'must not be after timestampTo')
+    const range = { from, to, before: parseTime('before', before) ?? null, limit }
     const applicationId = await findApplicationOf(call)
     // A credential without application knows no user.
     if (!applicationId) throw await refuseWithoutApplication(call, 'AUDIT_REFUSED')
@@ -53,10 +52,10 @@ export const auditLog = cloudEndpoint({
 })
 
 /** A time as the contract has it, milliseconds since 1970; what lies beyond the calendar is its end. Throws AUDIT_REFUSED. */
-function parseTime(value: unknown): Date | undefined {
+function parseTime(name: string, value: unknown): Date | undefined {
   if (value === undefined) return undefined
   if (typeof value !== 'string' || !/^\d{1,19}$/.test(value))
-    throw new PawlError('AUDIT_REFUSED', { detail: 'a time is no number' })
+    throw auditRefused(name, 'must be milliseconds since 1970-01-01 UTC')
   return new Date(Math.min(Number(value), TIME_MAX))
 }
 

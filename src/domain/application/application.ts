@@ -1,7 +1,7 @@
 // Applications, their versions and master keys, and what a mobile app needs of them (cloud §10).
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import { notFound, PawlError } from '../../lib/errors.ts'
+import { existsAlready, notFound, PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../log/events.ts'
 import {
   type ApplicationVersionRow,
@@ -53,8 +53,7 @@ export async function createApplication(
 ): Promise<void> {
   const at = new Date(parts.platform.now())
   const masterKeys = await createMasterKeys()
-  if (!(await insertApplication(parts.db, applicationId, displayName, at)))
-    throw new PawlError('ADMINISTRATION_REFUSED', { detail: `application ${applicationId} exists` })
+  if (!(await insertApplication(parts.db, applicationId, displayName, at))) throw existsAlready(`application ${applicationId}`)
   await insertMasterKeys(parts, applicationId, masterKeys)
   await insertPinningKeyPair(parts.db, createPinningKeyPair(parts, applicationId))
   await addVersion(parts, applicationId, DEFAULT_VERSION)
@@ -90,7 +89,7 @@ export async function addVersion({ db, platform, recordKeys }: KeyParts, applica
     application_secret: recordKeys.seal(places.applicationSecret(applicationKey), utf8(toBase64(platform.randomBytes(16)))),
     created_at: new Date(platform.now()),
   })
-  if (!isInserted) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `version ${name} exists` })
+  if (!isInserted) throw existsAlready(`version ${name} of ${applicationId}`)
 }
 
 /**
@@ -103,9 +102,9 @@ export async function readMobileConfiguration(
   versionName?: string,
 ): Promise<MobileConfiguration> {
   const application = await findApplication(parts.db, applicationId)
+  if (application === undefined) throw notFound(`application ${applicationId}`)
   const version = chooseVersion(await listApplicationVersions(parts.db, applicationId), versionName)
-  if (application === undefined || version === undefined)
-    throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'unknown application or version' })
+  if (version === undefined) throw notFound(`version ${versionName ?? DEFAULT_VERSION} of ${applicationId}`)
   const publicKeys = await readMasterPublicKeys(parts, applicationId)
   const isP256 = qrSignatureCurveOf(application) === 'P-256'
   return {

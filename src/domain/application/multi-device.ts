@@ -1,5 +1,5 @@
 // Whether a user may have several phones in an application (cloud §17.1).
-import { PawlError } from '../../lib/errors.ts'
+import { administrationRefused, type PawlError } from '../../lib/errors.ts'
 import { removeExpiredActivations } from '../../storage/activation/expiry.ts'
 import { emptySlots, findUserOfSeveral, lockMultiDevice, setMultiDevice } from '../../storage/activation/device-slot.ts'
 import { isUniqueViolation, type Tx } from '../../storage/database/database.ts'
@@ -27,9 +27,7 @@ export async function switchMultiDevice(tx: Tx, applicationId: string, isMultiDe
   }
 }
 
-function refusal(why: string): PawlError {
-  const hint = `must stay true while a user has several live registrations: ${why}`
-  return new PawlError('ADMINISTRATION_REFUSED', { detail: hint, violations: [{ fieldName: 'isMultiDevice', hint }] })
-}
+const refusal = (why: string): PawlError =>
+  administrationRefused('isMultiDevice', `must stay true while a user has several live registrations: ${why}`)
 
 const ROWS = 5_000

@@ -1,5 +1,5 @@
 // To which applications the phones of an application may hand over (mobile-token §9).
-import { notFound, PawlError } from '../../lib/errors.ts'
+import { administrationRefused, notFound, type PawlError } from '../../lib/errors.ts'
 import { listApplications, type Transfer } from '../../storage/application/applications.ts'
 import type { Db } from '../../storage/database/database.ts'
 
@@ -18,5 +18,4 @@ export async function requireTransfers(db: Db, applicationId: string, transfers:
 export const findTransfer = (transfers: readonly Transfer[], target: string): Transfer | undefined =>
   transfers.find(({ targets }) => targets.includes(target))
 
-const refuse = (hint: string): PawlError =>
-  new PawlError('ADMINISTRATION_REFUSED', { detail: `transfers: ${hint}`, violations: [{ fieldName: 'transfers', hint }] })
+const refuse = (hint: string): PawlError => administrationRefused('transfers', hint)

@@ -16,11 +16,15 @@ export interface AuditPage {
 export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuery): Promise<AuditPage> {
   const items = await listAuditItems(db, query)
   if (items.length === 0 && !(await hasActivation(db, query.applicationId, query.userId)))
-    throw new PawlError('AUDIT_REFUSED', { detail: 'unknown user' })
+    throw auditRefused('userId', `there is no registration of ${query.userId}, and never was one`)
   const last = items.length < query.limit ? undefined : items.at(-1)?.occurredAt
   const isLast = last === undefined || (await listAuditItems(db, { ...query, before: last, limit: 1 })).length === 0
   return { items, next: isLast ? undefined : last }
 }
+
+/** What is wrong with what was asked of the audit log. */
+export const auditRefused = (fieldName: string, hint: string): PawlError =>
+  new PawlError('AUDIT_REFUSED', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
 
 /** An audit row; `fields` become its data as compact JSON, those that are null are left out. */
 export const createAuditEvent = (

@@ -1,6 +1,6 @@
 // Changes of credentials, each in a transaction of the caller and followed by a new MAC over the row.
 import type { KeyObject } from 'node:crypto'
-import { notFound, PawlError } from '../../lib/errors.ts'
+import { administrationRefused, existsAlready, notFound, PawlError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
 import {
   findCredential,
@@ -61,7 +61,7 @@ export function createCredentialChanges(macKey: KeyObject, platform: Pick<Platfo
   return {
     create: async (tx, user, { row }) => {
       if (!(await insertCredential(tx, { ...user, salt: row.salt, createdAt: row.createdAt })))
-        throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${user.username} exists` })
+        throw existsAlready(`user ${user.username}`)
       await replacePassword(tx, user.username, row, null)
       await sealCredential(tx, macKey, user.username)
     },
@@ -84,10 +84,7 @@ export function createCredentialChanges(macKey: KeyObject, platform: Pick<Platfo
 }
 
 const altered = (username: string): PawlError =>
-  new PawlError('ADMINISTRATION_REFUSED', {
-    detail: `user ${username} was altered in the database`,
-    violations: [{ fieldName: 'name', hint: 'was altered in the database, remove it and create it anew' }],
-  })
+  administrationRefused('name', `user ${username} was altered in the database, remove it and create it anew`)
 
 const certificateTaken = (fingerprint: string, holder: string): PawlError =>
   new PawlError('ADMINISTRATION_REFUSED', {

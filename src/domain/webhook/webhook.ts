@@ -1,6 +1,6 @@
 // Webhooks as administrators make them: where they go, what they carry, how they are signed (cloud §9).
 import { equalConstantTime, fromUtf8, utf8 } from '../../lib/bytes.ts'
-import { notFound, PawlError, type Violation } from '../../lib/errors.ts'
+import { administrationRefused, notFound, PawlError, type Violation } from '../../lib/errors.ts'
 import { findTargetProblem, type TargetRules } from '../../lib/outbound.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { findApplication } from '../../storage/application/applications.ts'
@@ -108,7 +108,7 @@ export async function rotateWebhookSecret(parts: KeyParts, webhookId: string, ke
     const { secret: from } = round === 0 ? first : await readWebhook(parts, webhookId)
     // Of two rotations at once one is refused: its secret was never used. A new master key only seals the same secret anew.
     if (!equalConstantTime(recordKeys.open(place, from), previous))
-      throw refuse(`the secret of webhook ${webhookId} was replaced at the same time`)
+      throw administrationRefused('webhook', `the secret of webhook ${webhookId} was replaced at the same time`)
     const isReplaced = await replaceWebhookSecret(db, webhookId, {
       from,
       to: recordKeys.seal(place, next),
@@ -189,8 +189,6 @@ export function checkWebhook(
     violations.push({ fieldName: 'attributes', invalidValue: wrong, hint: `must be of ${known.join(', ')}` })
   if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not a webhook', violations })
 }
-
-const refuse = (detail: string): PawlError => new PawlError('ADMINISTRATION_REFUSED', { detail })
 
 const SECRET_BYTES = 32
 const BATCH_ROWS = 1_000

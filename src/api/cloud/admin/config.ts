@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { writeConfigItem } from '../../../domain/application/config-items.ts'
 import { Ok, withExample } from '../../../http/types.ts'
-import { notFound, PawlError } from '../../../lib/errors.ts'
+import { administrationRefused, notFound } from '../../../lib/errors.ts'
 import { findActivation } from '../../../storage/activation/find.ts'
 import { type ConfigOwner, deleteConfigItem, listConfigItems } from '../../../storage/application/config-items.ts'
 import type { Db } from '../../../storage/database/database.ts'
@@ -157,7 +157,7 @@ export const activationConfigStore = auditedEndpoint({
   response: Ok,
   async handle({ params: { id, key }, body: { value }, tx, parts }) {
     const { isRemoved, ...owner } = await requireActivation({ ...parts, db: tx }, id)
-    if (isRemoved) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `activation ${id} is removed` })
+    if (isRemoved) throw administrationRefused('activation', `activation ${id} is removed`)
     await writeConfigItem({ ...parts, db: tx }, owner, { key, value, scope: 'ACTIVATION' })
     return { status: 'OK' as const }
   },

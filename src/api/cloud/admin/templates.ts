@@ -5,7 +5,7 @@ import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../../domain/template/parser.ts'
 import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
 import { named, Ok, OptionalOrNull } from '../../../http/types.ts'
-import { notFound, PawlError } from '../../../lib/errors.ts'
+import { existsAlready, notFound, PawlError } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import {
   deleteTemplate,
@@ -149,8 +149,6 @@ async function viewTemplate(db: Db, templateName: string) {
   return row && { ...renderTemplate(toTemplate(row)), source: row.source }
 }
 
-const refuseTemplate = (detail: string) => new PawlError('ADMINISTRATION_REFUSED', { detail })
-
 /** GET /admin/templates: lists all templates (cloud §4). */
 export const templatesList = cloudEndpoint({
   method: 'GET',
@@ -197,7 +195,7 @@ export const templateCreate = auditedEndpoint({
     const template = readTemplate(body)
     const { templateName } = template
     const outcome = await writeTemplate(tx, parts.platform, template, 'administration', 'absent')
-    if (outcome === 'refused') throw refuseTemplate(`template ${templateName} exists`)
+    if (outcome === 'refused') throw existsAlready(`template ${templateName}`)
     afterCommit(() => {
       parts.templates.forget()
       parts.events.templateChanged({ templateName, change: 'created', by: caller.username })

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { named, Ok } from '../../../http/types.ts'
 import { isAddressOrRange } from '../../../lib/address.ts'
-import { notFound, PawlError } from '../../../lib/errors.ts'
+import { administrationRefused, notFound, PawlError } from '../../../lib/errors.ts'
 import { forPaths, USERNAME } from '../../../lib/identifier.ts'
 import { deleteCredential, findCredential, listCredentials } from '../../../storage/credential/credentials.ts'
 import type { Db } from '../../../storage/database/database.ts'
@@ -154,7 +154,8 @@ export const userRemove = auditedEndpoint({
   params: OfUser,
   response: Ok,
   async handle({ params: { name }, caller, tx, parts, afterCommit }) {
-    if (name === caller.username) throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'nobody removes their own credential' })
+    if (name === caller.username)
+      throw administrationRefused('name', 'must not be that of the caller: nobody removes their own credential')
     if (!(await deleteCredential(tx, name))) throw notFound(`user ${name}`)
     afterCommit(parts.credentials.forget)
     return { status: 'OK' as const }
