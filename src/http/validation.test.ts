@@ -66,3 +66,12 @@ describe('a member that may be null', () => {
     expect(violationsOf({ parameters: null, list: [null, { a: '', b: null }], basic: null, text: null })).toEqual([])
   })
 })
+
+test('a secret is never repeated, whatever it is sent as', () => {
+  const names = ['basic', 'clientSecret', 'otp', 'password', 'pem', 'privateKey', 'secret']
+  const parseSecrets = compileParser(Type.Object(Object.fromEntries(names.map((name) => [name, Type.Object({})]))))
+  const given = Object.fromEntries(names.map((name) => [name, 'a text that nobody else may see']))
+  expect(() => parseSecrets(given)).toThrow(
+    expect.objectContaining({ violations: names.map((fieldName) => ({ fieldName, hint: 'must be object' })) }),
+  )
+})

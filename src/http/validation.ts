@@ -101,6 +101,6 @@ const options = {
 } as const
 const bodies = new Ajv({ ...options, coerceTypes: false, allErrors: true })
 const texts = new Ajv({ ...options, coerceTypes: true, allErrors: true })
-// A PEM text may hold a private key beside the certificate.
-const SECRET_FIELDS = /(^|\.)(password|otp|secret|pem)$/i
+// A PEM text may hold a private key beside the certificate, and `basic` may be sent as text.
+const SECRET_FIELDS = /(^|\.)(basic|otp|password|pem|privateKey|\w*secret)$/i
 const VALUE_CHARACTERS_MAX = 128
