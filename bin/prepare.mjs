@@ -49,7 +49,7 @@ function readPackages(path) {
 }
 
 function install() {
-  console.error('Installing dependencies (about 20 seconds, only this time) ...')
+  console.error('Installing dependencies (a minute or two, only this time) ...')
   // The npm that runs this script, when there is one. `npm ci` runs none of our scripts, so nothing recurses.
   const npm = process.env.npm_execpath?.endsWith('npm-cli.js') ? [process.execPath, process.env.npm_execpath] : ['npm']
   const [command, ...first] = npm

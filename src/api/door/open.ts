@@ -108,7 +108,7 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   if (scope === 'APPLICATION') requireRight(call, 'envelopes:application')
   if (scope === 'APPLICATION' && code !== undefined) throw refuse('code', 'is of envelopes in activation scope')
   if ((encryption === undefined) === (authorization === undefined))
-    throw refuse('encryption', 'must be there, or `authorization` in its place')
+    throw refuse('encryption', 'must be there, or `authorization` in its place, and not both')
   if (code !== undefined && authorization === undefined) throw refuse('authorization', 'must be there with `code`')
   refuseLongText(code?.auditText)
   const { method = 'POST', resourceId = '' } = code ?? {}

@@ -186,7 +186,7 @@ export function checkWebhook(
   const known = attributesOf(kind)
   const wrong = attributes.find((name) => !known.includes(name))
   if (wrong !== undefined)
-    violations.push({ fieldName: 'attributes', invalidValue: wrong, hint: `must be of ${known.join(', ')}` })
+    violations.push({ fieldName: 'attributes', invalidValue: wrong, hint: `must be one of ${known.join(', ')}` })
   if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not a webhook', violations })
 }
 

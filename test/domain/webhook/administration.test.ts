@@ -201,7 +201,7 @@ describe('a webhook', () => {
   test('may have every attribute that is documented', async () => {
     const reply = await create({ attributes: ['nothing'] })
     const hint = String(member(member(reply.json, 'responseObject', 'violations'), '0', 'hint'))
-    const attributes = hint.replace('must be of ', '').split(', ')
+    const attributes = hint.replace('must be one of ', '').split(', ')
     expect(attributes).toContain('timestampFinalized')
     expectOk(await create({ attributes }))
   })

@@ -97,7 +97,7 @@ function placeOf({ cursor, beforeTimestamp, beforeOperationId }: PlaceQuery): Op
   }
   if (cursor === undefined && beforeTimestamp !== undefined && beforeOperationId !== undefined)
     return { createdAt: new Date(beforeTimestamp), operationId: beforeOperationId.toLowerCase() }
-  const hint = 'must stand alone; beforeTimestamp and beforeOperationId stand together'
+  const hint = cursor === undefined ? 'must stand together with beforeOperationId' : 'must stand alone'
   throw new PawlError('REQUEST_INVALID', {
     detail: 'no place in the list',
     violations: [{ fieldName: cursor === undefined ? 'beforeTimestamp' : 'cursor', hint }],
