@@ -15,10 +15,12 @@ const QR = { withoutQr: flag('draws no QR code') } as const
 
 /** A user name says which registration is meant as long as the user has one. */
 const WHICH = { id: text('ID', 'the registration, where the user has several: the id that list shows') } as const
-const NAMED = { '[user]': 'the user; not needed with --id' } as const
+const NAMED = { '[user]': 'the user; not with --id' } as const
 
 /** Where a registration is: by its id, or by its user, and what is said of the user then. */
 function locate(userId: string | undefined, id: string | undefined) {
+  if (id !== undefined && userId !== undefined)
+    throw usageFault('a user and --id exclude each other: --id names the registration')
   if (id !== undefined) return { path: toPath`/v2/registrations/${id}`, owner: {} }
   if (userId === undefined) throw usageFault('give a user, or --id')
   return { path: '/registration', owner: { userId } }
@@ -33,8 +35,8 @@ const create = command({
     app: text('ID', 'the application; by default that of the credential'),
     otp: text('OTP', 'a one-time password that the user has to know'),
     ...OTP_FILE,
-    otpPhase: text('PHASE', 'when it is asked for: ON_COMMIT or ON_KEY_EXCHANGE'),
-    commitPhase: text('PHASE', 'when the registration becomes active: ON_COMMIT or ON_KEY_EXCHANGE'),
+    otpPhase: text('PHASE', 'when it is asked for, ON_COMMIT or ON_KEY_EXCHANGE; without --commit-phase'),
+    commitPhase: text('PHASE', 'when the registration becomes active: ON_COMMIT, which is the default, or ON_KEY_EXCHANGE'),
     further: flag('also beside live ones of the user, where the application lets a user have several phones'),
     ...QR,
   },
@@ -85,19 +87,30 @@ const commit = command({
   },
 })
 
-const changing = (name: 'block' | 'unblock', summary: string) =>
-  command({
-    name,
-    summary,
-    words: NAMED,
-    options: { ...BANK_OPTIONS, ...WHICH, reason: text('TEXT', 'why, for the phone and the audit log') },
-    examples: [`registration ${name} alice${name === 'block' ? ' --reason LOST' : ''}`],
-    run: async ({ words: [userId], values: { id, reason, ...values }, terminal }) => {
-      const { path, owner } = locate(userId, id)
-      const body = compact({ ...owner, change: name.toUpperCase(), blockReason: reason })
-      return { json: await openBank(values, terminal).call('PUT', path, body) }
-    },
-  })
+const block = command({
+  name: 'block',
+  summary: 'Blocks the phone of a user',
+  words: NAMED,
+  options: { ...BANK_OPTIONS, ...WHICH, reason: text('TEXT', 'why, for the phone and the audit log') },
+  examples: ['registration block alice --reason LOST'],
+  run: async ({ words: [userId], values: { id, reason, ...values }, terminal }) => {
+    const { path, owner } = locate(userId, id)
+    const body = compact({ ...owner, change: 'BLOCK', blockReason: reason })
+    return { json: await openBank(values, terminal).call('PUT', path, body) }
+  },
+})
+
+const unblock = command({
+  name: 'unblock',
+  summary: 'Lifts a block',
+  words: NAMED,
+  options: { ...BANK_OPTIONS, ...WHICH },
+  examples: ['registration unblock alice'],
+  run: async ({ words: [userId], values: { id, ...values }, terminal }) => {
+    const { path, owner } = locate(userId, id)
+    return { json: await openBank(values, terminal).call('PUT', path, { ...owner, change: 'UNBLOCK' }) }
+  },
+})
 
 const remove = command({
   name: 'remove',
@@ -213,17 +226,5 @@ const fence = command({
 export const registration: Noun = {
   name: 'registration',
   summary: 'Registrations: which phone is bound to which user',
-  commands: [
-    create,
-    show,
-    commit,
-    changing('block', 'Blocks the phone of a user'),
-    changing('unblock', 'Lifts a block'),
-    remove,
-    list,
-    history,
-    flags,
-    claims,
-    fence,
-  ],
+  commands: [create, show, commit, block, unblock, remove, list, history, flags, claims, fence],
 }

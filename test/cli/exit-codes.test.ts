@@ -163,6 +163,8 @@ test.each([
 test.each([
   ['user remove ..', '.. is no name'],
   ['app show .', '. is no name'],
+  ['registration remove alice --id 0190b5a4-0000-4000-8000-000000000000', 'a user and --id'],
+  ['registration unblock alice --reason FOUND', '--reason'],
   ['operation create alice login --idempotency-key klíč-č', '--idempotency-key'],
   ['operation create alice login --idempotency-key \u001b[31m', '--idempotency-key'],
 ])('pawl %s: 2, before anything is asked of the server', async (line, named) => {
@@ -191,10 +193,10 @@ test.each([
   ['template show nope', 'nope'],
   ['template remove nope', 'nope'],
   ['registration remove nope', 'nope'],
-  ['template show nope', 'nope'],
-  ['operation create nobody login', 'pawl registration create'],
   ['audit log nope', 'registration of nope'],
   ['app sdk-config --app my-app --version 9.9', 'version 9.9 of my-app'],
+  ['template show nope', 'nope'],
+  ['operation create nobody login', 'pawl registration create'],
   ['operation show 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
   ['operation cancel 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
 ])('pawl %s: 4, and the line names it', async (line, named) => {
