@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildApp, type Surface } from '../src/app.ts'
 import { attributesOf, WEBHOOK_EVENTS } from '../src/domain/webhook/message.ts'
 import { describeApis } from '../src/description.ts'
+import { REFERENCE_TAG } from '../src/api/reference/index.ts'
 import { startTestServer, type TestServer } from './helpers/app.ts'
 import { compileSchema, resolve } from './helpers/documented.ts'
 import { member, sendJson } from '../phone/http.ts'
@@ -122,6 +123,28 @@ describe('the document', () => {
     expect(odd).toEqual([])
   })
 
+  test('says of every number of the bank what it counts, or its unit', () => {
+    const silent = operationsOf(document)
+      .filter(({ operation }) => member(operation, 'security', '0', 'basic') && member(operation, 'tags', '0') !== REFERENCE_TAG)
+      .flatMap(({ name, operation }) => silentNumbersIn(operation, name))
+    expect(silent).toEqual([])
+  })
+
+  test('demands nothing that has a default', () => {
+    const demanded: string[] = []
+    JSON.stringify(document, (_key, value: unknown) => {
+      const { properties = {}, required = [] } = (value ?? {}) as { properties?: object; required?: unknown }
+      for (const [name, schema] of Object.entries(properties))
+        if (Array.isArray(required) && required.includes(name) && member(schema, 'default') !== undefined) demanded.push(name)
+      return value
+    })
+    expect(demanded).toEqual([])
+  })
+
+  test('shows an operation for one device beside the others', () => {
+    expect(member(document, 'paths', '/v2/operations', 'post', 'tags')).toEqual(['Operations'])
+  })
+
   test('begins with the bank, has a text for each group, and shows what is wrong with a request', () => {
     const tags = member(document, 'tags') as { name: string; description?: string }[]
     expect(tags[0]?.name).toBe('Registration')
@@ -230,6 +253,15 @@ function listRoutes(app: FastifyInstance): string[] {
     for (const method of methods.split(', ').filter((name) => name !== '' && name !== 'HEAD')) names.push(`${method} ${full}`)
   }
   return names
+}
+
+/** Where the numbers are below a part of the document that have no description. */
+function silentNumbersIn(part: unknown, path: string): string[] {
+  const value = resolve(document, part)
+  if (typeof value !== 'object' || value === null) return []
+  const isSilent = [member(value, 'type')].flat().includes('integer') && member(value, 'description') === undefined
+  const below = Object.entries(value).flatMap(([name, inside]) => silentNumbersIn(inside, `${path} ${name}`))
+  return isSilent ? [path, ...below] : below
 }
 
 interface Exemplified {

@@ -3,11 +3,8 @@ import { Type } from '@sinclair/typebox'
 import { auditRefused, readAuditLog } from '../../domain/audit/audit.ts'
 import { findApplicationOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { Identifier } from './fields.ts'
+import { Identifier, Time } from './fields.ts'
 import { PageLimit } from './paging.ts'
-
-/** Without paging parameters as many items as there may be. */
-const ITEMS_MAX = 1_000
 
 const AnyTime = Type.Unknown({ description: 'milliseconds since 1970-01-01 UTC', examples: ['1767225600000'] })
 
@@ -16,6 +13,9 @@ export const auditLog = cloudEndpoint({
   path: '/audit/log',
   operationId: 'readAuditLog',
   summary: 'What happened to the device of a user',
+  description:
+    'The newest first, of the last 30 days where no `timestampFrom` is given. There may be more than `limit`: all that share the millisecond of ' +
+    'the last one.',
   errors: ['AUDIT_REFUSED'],
   roles: ['admin', 'integration', 'read-only'],
   query: Type.Object({
@@ -24,17 +24,16 @@ export const auditLog = cloudEndpoint({
     timestampFrom: Type.Optional(AnyTime),
     timestampTo: Type.Optional(AnyTime),
     before: Type.Optional(AnyTime),
-    limit: PageLimit(ITEMS_MAX),
+    limit: PageLimit(1_000, 1_000),
   }),
   response: Type.Object({
     items: Type.Array(
-      Type.Object({ activationId: Type.String(), eventType: Type.String(), eventData: Type.String(), timestamp: Type.Integer() }),
+      Type.Object({ activationId: Type.String(), eventType: Type.String(), eventData: Type.String(), timestamp: Time }),
     ),
-    /** `before` of the next page; absent on the last one. */
-    next: Type.Optional(Type.Integer()),
+    next: Type.Optional(Type.Integer({ description: '`before` of the next page; absent on the last one' })),
   }),
   async handle(call) {
-    const { userId, timestampFrom, timestampTo, before, limit = ITEMS_MAX } = call.query
+    const { userId, timestampFrom, timestampTo, before, limit } = call.query
     const now = call.parts.platform.now()
     const from = parseTime('timestampFrom', timestampFrom) ?? new Date(now - RANGE_MS)
     const to = parseTime('timestampTo', timestampTo) ?? new Date(now)

@@ -32,7 +32,7 @@ function describeEndpoint(endpoint: AnyCloudDeclaration, errors: ErrorDescriptio
 /** A group for each first word of a path; administration has many, and they are told apart by the second. */
 function nameTag(path: string): string {
   const [first = '', second = ''] = path.slice(1).split('/')
-  if (first === 'v2') return 'Registration'
+  if (first === 'v2') return second === 'operations' ? 'Operations' : 'Registration'
   if (first !== 'admin') return first.slice(0, 1).toUpperCase() + first.slice(1)
   return `Administration: ${second === 'application' ? 'applications' : second}`
 }

@@ -99,4 +99,6 @@ export const OptionalTime = Type.Optional(
 )
 
 /** How long a password or secret stays valid beside the new one: at most 30 days. */
-export const KeepPreviousSeconds = Type.Optional(Type.Integer({ minimum: 0, maximum: 2_592_000 }))
+export const KeepPreviousSeconds = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: 2_592_000, description: 'how long the previous one stays good beside it; 0 without it' }),
+)

@@ -12,7 +12,7 @@ import {
 } from '../../storage/user/inbox-messages.ts'
 import { applicationOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { OfId, UserId } from './fields.ts'
+import { OfId, Time, UserId } from './fields.ts'
 import { PageLimit } from './paging.ts'
 
 const Line = (max: number) => Type.String({ pattern: `^[^\\u0000]{1,${max}}$`, description: `must be 1 to ${max} characters` })
@@ -58,7 +58,7 @@ const Message = Type.Object({
   subject: Type.String(),
   summary: Type.String(),
   isRead: Type.Boolean(),
-  timestampCreated: Type.Integer(),
+  timestampCreated: Time,
 })
 
 export const inboxMessagesList = cloudEndpoint({
@@ -71,13 +71,13 @@ export const inboxMessagesList = cloudEndpoint({
   roles: ['admin', 'integration', 'read-only'],
   query: Type.Object({
     userId: UserId,
-    onlyUnread: Type.Optional(Type.Boolean()),
-    limit: PageLimit(100),
-    page: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, description: 'from 0' })),
+    onlyUnread: Type.Optional(Type.Boolean({ description: 'leaves out what its user has read' })),
+    limit: PageLimit(100, 100),
+    page: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, description: 'from 0, which it is without it' })),
   }),
   response: Type.Object({ messages: Type.Array(named('InboxMessage', Message)) }),
   async handle(call) {
-    const { userId, onlyUnread = false, limit: size = 100, page = 0 } = call.query
+    const { userId, onlyUnread = false, limit: size, page = 0 } = call.query
     const rows = await listInboxMessages(call.parts.db, await ownerOf(call, userId), { page, size, onlyUnread })
     return { messages: rows.map(toMessage) }
   },

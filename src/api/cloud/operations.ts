@@ -24,8 +24,8 @@ export const OPERATION_MEMBERS = {
   operationType: Type.String(),
   // The default pattern of names ends at a line break.
   parameters: Type.Record(Type.String({ pattern: '^[^]*$' }), Type.String()),
-  failureCount: Type.Integer(),
-  maxFailureCount: Type.Integer(),
+  failureCount: Type.Integer({ description: 'failed approvals until now' }),
+  maxFailureCount: Type.Integer({ description: 'failed approvals that end the operation' }),
   timestampCreated: Time,
   timestampExpires: Time,
   proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),

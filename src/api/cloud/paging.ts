@@ -1,8 +1,9 @@
 // Lists in pages: how many rows a page has, and where the next one begins.
 import { Type } from '@sinclair/typebox'
 
-/** In a query: how many items a page has at the most. */
-export const PageLimit = (max: number) => Type.Optional(Type.Integer({ minimum: 1, maximum: max }))
+/** In a query: how many items a page has at the most; `usual` where the query does not say. */
+export const PageLimit = (max: number, usual: number) =>
+  Type.Integer({ minimum: 1, maximum: max, default: usual, description: 'how many there are at the most' })
 
 /**
  * One page of rows of which one more than `limit` was asked for. `last` is the last row of the page when there is another page: the next
@@ -32,8 +33,8 @@ export const Cursor = Type.Optional(
   }),
 )
 
-/** In an answer: leads to the next page; absent on the last one. */
-export const NextCursor = Type.Optional(Type.String())
+/** In an answer. */
+export const NextCursor = Type.Optional(Type.String({ description: 'leads to the next page; absent on the last one' }))
 
 /** Reads a text that has the form of a cursor. */
 export function parseCursor(cursor: string): { readonly createdAt: Date; readonly id: string } {

@@ -8,12 +8,21 @@ import { Identifier, Time, UserId } from './fields.ts'
 
 export const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
 
+export const FailedAttempts = Type.Integer({ description: 'wrong codes in a row until now' })
+export const MaxFailedAttempts = Type.Integer({ description: 'wrong codes in a row that block the phone' })
+export const Expires = Type.Optional(
+  Type.Integer({ description: 'milliseconds since 1970-01-01 UTC, in the states CREATED and PENDING_COMMIT' }),
+)
+
 /** What is said of a new one. */
 export const NEW_REGISTRATION = {
   userId: UserId,
   otp: Type.Optional(Identifier),
-  otpPhase: Type.Optional(Phase),
-  commitPhase: Type.Optional(Phase),
+  otpPhase: Type.Optional({ ...Phase, description: 'when `otp` is asked for; excludes `commitPhase`' }),
+  commitPhase: Type.Optional({
+    ...Phase,
+    description: 'when the registration becomes ACTIVE, and an `otp` is asked for; ON_COMMIT without either phase',
+  }),
 }
 
 /**
@@ -68,8 +77,7 @@ export const BeforeEntry = Type.Optional(
 )
 
 export const HistoryEntry = Type.Object({
-  /** Absent in the entry of the creation. */
-  from: Type.Optional(Type.String()),
+  from: Type.Optional(Type.String({ description: 'absent in the entry of the creation' })),
   to: Type.String(),
   reason: Type.Optional(Type.String()),
   externalUserId: Type.Optional(Type.String()),

@@ -14,7 +14,10 @@ import { Cursor, cutPage, NextCursor, nextCursorAt, PageLimit, parseCursor } fro
 import {
   BeforeEntry,
   detailMembers,
+  Expires,
+  FailedAttempts,
   HistoryEntry,
+  MaxFailedAttempts,
   NEW_REGISTRATION,
   Phase,
   toCommitRules,
@@ -37,13 +40,13 @@ const REGISTRATION = {
   flags: Type.Array(Type.String()),
   blockReason: Type.Optional(Type.String()),
   timestampBlockExpire: Type.Optional(Time),
-  failedAttempts: Type.Integer(),
-  maxFailedAttempts: Type.Integer(),
+  failedAttempts: FailedAttempts,
+  maxFailedAttempts: MaxFailedAttempts,
   commitPhase: Phase,
   isOtpDemanded: Type.Boolean({ description: 'whether an OTP is still to be given' }),
   timestampCreated: Time,
   timestampLastUsed: Type.Optional(Time),
-  timestampExpires: Type.Optional(Type.Integer({ description: 'in the states CREATED and PENDING_COMMIT' })),
+  timestampExpires: Expires,
 }
 
 const toRegistration = (row: RegistrationDetailRow) => ({ registrationId: row.activationId, ...detailMembers(row) })
@@ -51,7 +54,13 @@ const toRegistration = (row: RegistrationDetailRow) => ({ registrationId: row.ac
 const FurtherRegistration = Type.Object({
   ...NEW_REGISTRATION,
   flags: Type.Optional(Flags),
-  maxFailedAttempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 64 })),
+  maxFailedAttempts: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 64,
+      description: 'wrong codes in a row that block the phone; `PAWL_MAX_FAILED_ATTEMPTS` without it',
+    }),
+  ),
   expiresAt: OptionalTime,
 })
 
@@ -63,7 +72,7 @@ export const furtherCreate = cloudEndpoint({
   summary: 'Creates a registration, beside others where a user may have several',
   description:
     'The whole `activationQrCodeData` is the content of the QR code; its part before `#` is the activation code for typing. `expiresAt` is the ' +
-    'end of what key exchange and commit may wait for.',
+    'end of what key exchange and commit may wait for; without it `PAWL_ACTIVATION_VALIDITY_SECONDS` from now.',
   errors: ['REGISTRATION_EXISTS', 'REGISTRATION_NOT_FOUND', 'REGISTRATION_NOT_ALLOWED'],
   roles: ['admin', 'integration'],
   query: Type.Object({
@@ -120,7 +129,7 @@ export const furtherList = cloudEndpoint({
     state: Type.Optional(State),
     flag: Type.Optional(Flag),
     lastUsedBefore: OptionalTime,
-    limit: PageLimit(100),
+    limit: PageLimit(100, 50),
     cursor: Cursor,
   }),
   response: Type.Object({
@@ -128,7 +137,7 @@ export const furtherList = cloudEndpoint({
     nextCursor: NextCursor,
   }),
   async handle(call) {
-    const { userId, state, flag, lastUsedBefore, limit = PAGE_ROWS, cursor } = call.query
+    const { userId, state, flag, lastUsedBefore, limit, cursor } = call.query
     const { db, platform } = call.parts
     const place = cursor === undefined ? undefined : parseCursor(cursor)
     const rows = await searchRegistrationDetails(db, {
@@ -202,7 +211,7 @@ export const furtherHistory = cloudEndpoint({
   roles: READERS,
   params: OfId,
   query: Type.Object({
-    limit: PageLimit(1_000),
+    limit: PageLimit(1_000, 50),
     before: BeforeEntry,
   }),
   response: Type.Object({
@@ -210,12 +219,10 @@ export const furtherHistory = cloudEndpoint({
     next: Type.Optional(Type.String({ description: 'leads to older entries; absent when there are none' })),
   }),
   async handle(call) {
-    const { limit = PAGE_ROWS, before = null } = call.query
+    const { limit, before = null } = call.query
     const { parts, params } = call
     await findOwn({ parts, applicationId: await applicationOf(call) }, params.id)
     const { page, last } = cutPage(await listActivationHistory(parts.db, params.id, { limit: limit + 1, before }), limit)
     return { history: page.map(toHistoryEntry), ...(last && { next: last.sequence }) }
   },
 })
-
-const PAGE_ROWS = 50

@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { WEBHOOK_EVENTS } from '../../domain/webhook/message.ts'
 import type { Message } from '../../http/openapi.ts'
+import { OPERATION_MEMBERS } from './operations.ts'
 
 const Text = Type.Optional(Type.String())
 const Time = Type.Optional(Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }))
@@ -26,8 +27,8 @@ const OperationMessage = Type.Object(
     activationFlag: Text,
     status: Type.Optional(Type.String({ enum: ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED'] })),
     data: Text,
-    failureCount: Type.Optional(Type.Integer()),
-    maxFailureCount: Type.Optional(Type.Integer()),
+    failureCount: Type.Optional(OPERATION_MEMBERS.failureCount),
+    maxFailureCount: Type.Optional(OPERATION_MEMBERS.maxFailureCount),
     signatureType: Type.Optional(Type.Array(Type.String())),
     externalId: Text,
     timestampCreated: Time,

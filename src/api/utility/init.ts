@@ -20,14 +20,15 @@ export const OfApplication = Type.Object({
 })
 const parseApplication = compileParser(OfApplication)
 
+const Seconds = Type.Integer({ description: 'seconds since 1970-01-01 UTC' })
+
 export const InitAnswer = Type.Object({
-  /** Seconds since 1970-01-01 UTC, as `expires`. */
-  timestamp: Type.Integer(),
+  timestamp: Seconds,
   fingerprints: Type.Array(
     Type.Object({
       name: Type.String({ examples: ['api.bank.example'] }),
       fingerprint: Type.String({ description: 'Base64 of SHA-256 of the certificate' }),
-      expires: Type.Integer(),
+      expires: Seconds,
     }),
   ),
   verifyVersionResult: Type.Optional(

@@ -257,13 +257,18 @@ export const applicationChange = auditedEndpoint({
   path: '/admin/applications/:id',
   operationId: 'changeApplication',
   summary: 'Changes the settings of an application',
+  description:
+    'What is left out stays. `customObject` goes into the answers of activation/status, for anybody to read; null removes it. ' +
+    '`minimumProtocolVersion`: null takes every version; with 4.0, phones of protocol 3 cannot start their upgrade any more, because its start ' +
+    'has a code of theirs. `transfers` stand in place of all there were; a target stands in one entry.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfId,
   body: Type.Object({
-    isDefault: Type.Optional(Type.Literal(true)),
+    isDefault: Type.Optional(
+      Type.Literal(true, { description: 'makes it the default application, in place of the one that is' }),
+    ),
     vaultFactors: Type.Optional(Type.Array(named('VaultFactors', Type.String({ enum: VAULT_FACTORS })), { uniqueItems: true })),
-    /** Goes into the answers of activation/status, for anybody to read; null removes it. */
     customObject: Type.Optional(Type.Union([CustomObject, Type.Null()])),
     algorithms: Type.Optional(
       Type.Array(named('Algorithm', Type.String({ enum: [...V4_ALGORITHMS] })), {
@@ -271,15 +276,17 @@ export const applicationChange = auditedEndpoint({
         description: 'none: all of protocol 4.0',
       }),
     ),
-    /** False: no phone of protocol 3 is bound any more, and QR codes of registrations are signed for phones of 4.0. */
-    isProtocol3Admitted: Type.Optional(Type.Boolean()),
+    isProtocol3Admitted: Type.Optional(
+      Type.Boolean({
+        description:
+          'false: no phone of protocol 3 is bound any more, and QR codes of registrations are signed for phones of 4.0',
+      }),
+    ),
     roles: Type.Optional(Type.Array(ApplicationRole, { uniqueItems: true, maxItems: 32 })),
-    /** Null: any. With 4.0, phones of protocol 3 cannot start their upgrade any more: its start has a code of theirs. */
     minimumProtocolVersion: Type.Optional(Type.Union([Type.String({ enum: PROTOCOL_VERSIONS }), Type.Null()])),
     isMultiDevice: Type.Optional(
       Type.Boolean({ description: 'whether a user may have several phones; not taken back while a user has several' }),
     ),
-    /** In place of all; a target stands in one entry. */
     transfers: Type.Optional(Transfers),
   }),
   response: ApplicationDetail,

@@ -19,10 +19,9 @@ const App = named('App', Type.Object({ name: Type.String(), displayName: Type.St
 /** What the daily check saw at the domain last. */
 const Live = Type.Object({
   checkedAt: Seconds,
-  /** Missing when no certificate was seen: then there is a problem. */
-  fingerprint: Type.Optional(Type.String()),
+  fingerprint: Type.Optional(Type.String({ description: 'absent when no certificate was seen: then there is a problem' })),
   expires: Type.Optional(Seconds),
-  daysToExpiry: Type.Optional(Type.Integer()),
+  daysToExpiry: Type.Optional(Type.Integer({ description: 'negative when it is over' })),
   isChainTrusted: Type.Optional(Type.Boolean()),
   isPinned: Type.Boolean(),
   problem: Type.Optional(Type.String()),
@@ -37,7 +36,7 @@ const AppDetail = named(
       domains: Type.Array(
         Type.Object({
           name: Type.String(),
-          port: Type.Integer(),
+          port: Type.Integer({ description: 'where its certificate is looked at' }),
           certificates: Type.Array(PinnedCertificate),
           live: Type.Optional(Live),
         }),

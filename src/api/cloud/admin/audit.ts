@@ -4,11 +4,8 @@ import { requireApplication } from '../../../domain/application/application.ts'
 import { readAuditLog } from '../../../domain/audit/audit.ts'
 import { listAdminEvents } from '../../../storage/credential/admin-events.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfId, OptionalTime, UserId } from '../fields.ts'
+import { Identifier, OfId, OptionalTime, Time, UserId } from '../fields.ts'
 import { cutPage, PageLimit } from '../paging.ts'
-
-/** Without a limit as many items as there may be. */
-const ITEMS_MAX = 1_000
 
 /** GET /admin/audit: what administrators changed (cloud §7, §10). */
 export const adminAudit = cloudEndpoint({
@@ -16,6 +13,7 @@ export const adminAudit = cloudEndpoint({
   path: '/admin/audit',
   operationId: 'listAdminEvents',
   summary: 'What administrators changed',
+  description: 'The newest first.',
   errors: [],
   roles: ['admin', 'read-only'],
   query: Type.Object({
@@ -23,16 +21,16 @@ export const adminAudit = cloudEndpoint({
     action: Type.Optional(Identifier),
     timestampFrom: OptionalTime,
     timestampTo: OptionalTime,
-    /** The `next` of the page before. */
-    before: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
-    limit: PageLimit(ITEMS_MAX),
+    before: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: '`next` of the page before' }),
+    ),
+    limit: PageLimit(1_000, 1_000),
   }),
-  // Newest first.
   response: Type.Object({
     items: Type.Array(
       Type.Object({
-        id: Type.Integer(),
-        timestamp: Type.Integer(),
+        id: Type.Integer({ description: 'counts up' }),
+        timestamp: Time,
         username: Type.String(),
         action: Type.String(),
         target: Type.String(),
@@ -40,10 +38,9 @@ export const adminAudit = cloudEndpoint({
         after: Type.Optional(Type.Unknown()),
       }),
     ),
-    /** Leads to the next page; absent on the last one. */
-    next: Type.Optional(Type.Integer()),
+    next: Type.Optional(Type.Integer({ description: 'leads to the next page; absent on the last one' })),
   }),
-  async handle({ query: { username, action, timestampFrom, timestampTo, before, limit = ITEMS_MAX }, parts }) {
+  async handle({ query: { username, action, timestampFrom, timestampTo, before, limit }, parts }) {
     const from = timestampFrom === undefined ? undefined : new Date(timestampFrom)
     const to = timestampTo === undefined ? undefined : new Date(timestampTo)
     const events = await listAdminEvents(parts.db, { username, action, from, to, beforeSequence: before, limit: limit + 1 })
@@ -70,7 +67,9 @@ export const applicationAudit = cloudEndpoint({
   operationId: 'listDeviceEvents',
   summary: 'What the phones of a user did, and which back end had it checked',
   description:
-    'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called `/verification`, or removed a token.',
+    'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called `/verification`, or removed a token. The ' +
+    'newest first, from the beginning on where no `timestampFrom` is given. There may be more than `limit`: all that share the millisecond ' +
+    'of the last one.',
   errors: ['ADMINISTRATION_REFUSED', 'AUDIT_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfId,
@@ -78,15 +77,13 @@ export const applicationAudit = cloudEndpoint({
     userId: UserId,
     /** Only what happened to this one of the user's activations. */
     activationId: Type.Optional(Identifier),
-    /** Only what a back end had verified: the rows with `verifiedBy`. */
-    onlyVerified: Type.Optional(Type.Boolean()),
+    onlyVerified: Type.Optional(Type.Boolean({ description: 'only what a back end had verified: the rows with `verifiedBy`' })),
     timestampFrom: OptionalTime,
     timestampTo: OptionalTime,
     /** The `next` of the page before. */
     before: OptionalTime,
-    limit: PageLimit(ITEMS_MAX),
+    limit: PageLimit(1_000, 1_000),
   }),
-  // Newest first.
   response: Type.Object({
     items: Type.Array(
       Type.Object({
@@ -94,15 +91,14 @@ export const applicationAudit = cloudEndpoint({
         eventType: Type.String(),
         eventData: Type.String(),
         verifiedBy: Type.Optional(Type.String()),
-        timestamp: Type.Integer(),
+        timestamp: Time,
       }),
     ),
-    /** Leads to the next page; absent on the last one. */
-    next: Type.Optional(Type.Integer()),
+    next: Type.Optional(Type.Integer({ description: 'leads to the next page; absent on the last one' })),
   }),
   async handle({ params: { id }, query, parts }) {
     await requireApplication(parts.db, id)
-    const { userId, activationId, onlyVerified, timestampFrom, timestampTo, before, limit = ITEMS_MAX } = query
+    const { userId, activationId, onlyVerified, timestampFrom, timestampTo, before, limit } = query
     const toDate = (time: number | undefined, without: number): Date => new Date(time ?? without)
     const { items, next } = await readAuditLog(parts, {
       applicationId: id,
@@ -141,16 +137,19 @@ export const auditVerification = cloudEndpoint({
       Type.Object({
         chain: Type.String(),
         isIntact: Type.Boolean(),
-        sealed: Type.Integer(),
-        unsealed: Type.Integer(),
-        startPosition: Type.Integer(),
-        headPosition: Type.Integer(),
-        headSeal: Type.String(),
+        sealed: Type.Integer({ description: 'rows whose seal is right; up to the fault where there is one' }),
+        unsealed: Type.Integer({ description: 'rows that wait for their seal' }),
+        startPosition: Type.Integer({ description: 'how many rows retention has removed' }),
+        headPosition: Type.Integer({ description: 'of the last row that is sealed, counted from the first one ever' }),
+        headSeal: Type.String({
+          description:
+            'of that row, in hexadecimal; noted elsewhere, position and seal tell later whether the log was cut or written anew',
+        }),
         fault: Type.Optional(
           Type.Object({
             problem: Type.String(),
-            position: Type.Optional(Type.Integer()),
-            sequence: Type.Optional(Type.Integer()),
+            position: Type.Optional(Type.Integer({ description: 'in the chain' })),
+            sequence: Type.Optional(Type.Integer({ description: 'of the row, in its table' })),
           }),
         ),
       }),

@@ -21,14 +21,12 @@ const Force = Type.Optional(Type.Boolean({ description: 'pins a certificate for 
 
 /** The members of a pinned certificate. */
 const certificateMembers = {
-  /** Base64 of SHA-256 over the DER bytes. */
-  fingerprint: Type.String(),
+  fingerprint: Type.String({ description: 'Base64 of SHA-256 over the DER bytes' }),
   expires: Seconds,
   isExpired: Type.Boolean(),
   source: Type.String({ enum: ['pem', 'fetch', 'fingerprint'] }),
   created: Seconds,
-  /** Missing where only the fingerprint is known. */
-  pem: Type.Optional(Type.String()),
+  pem: Type.Optional(Type.String({ description: 'absent where only the fingerprint is known' })),
   warning: Type.Optional(Type.String({ description: 'why apps do not find the pin under its name' })),
 }
 
@@ -63,7 +61,7 @@ const auditedCertificates: Audited<{ readonly name: string }> = {
     })),
 }
 
-const Port = Type.Integer({ minimum: 1, maximum: 65_535, default: 443, description: 'must be a port' })
+const Port = Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, default: 443, description: 'where it shows it' }))
 
 /** POST /admin/apps/{name}/certificates/auto: pins the certificate that a server shows (utility §4). */
 export const certificateAuto = auditedEndpoint({
@@ -79,11 +77,10 @@ export const certificateAuto = auditedEndpoint({
     name: Type.String(),
     ...certificateMembers,
     isChainTrusted: Type.Boolean(),
-    /** Why the chain or the name does not verify with the public roots. */
-    chainProblem: Type.Optional(Type.String()),
+    chainProblem: Type.Optional(Type.String({ description: 'why the chain or the name does not verify with the public roots' })),
   }),
   // A connection to somewhere else has no place in a transaction.
-  async prepare({ params, body: { domain, port, force = false }, parts }) {
+  async prepare({ params, body: { domain, port = 443, force = false }, parts }) {
     await requireApplication(parts.db, params.name)
     return readLive(parts, domain, port, force)
   },
@@ -200,7 +197,7 @@ export const expiredRemove = auditedEndpoint({
   summary: 'Removes certificates that have ended',
   errors: [],
   roles: ['admin'],
-  response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer() }),
+  response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer({ description: 'pins that were removed' }) }),
   async handle({ tx, parts, afterCommit }) {
     const removed = await deleteExpiredCertificates(tx, new Date(parts.platform.now()))
     afterCommit(() => parts.pinning.forget())

@@ -7,8 +7,9 @@ import type { Db } from '../../../storage/database/database.ts'
 import { type OperationSearch, searchOperations, searchOperationsWith } from '../../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../../storage/database/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { OfId, OperationId, UserId, UserIdPart, UserIdPrefix } from '../fields.ts'
-import { Cursor, cutPage, NextCursor, nextCursorAt, parseCursor } from '../paging.ts'
+import { OfId, OperationId, OptionalTime, Time, UserId, UserIdPart, UserIdPrefix } from '../fields.ts'
+import { OPERATION_MEMBERS } from '../operations.ts'
+import { Cursor, cutPage, NextCursor, nextCursorAt, PageLimit, parseCursor } from '../paging.ts'
 
 const STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED']
 
@@ -19,6 +20,8 @@ export const operationsSearch = cloudEndpoint({
   path: '/admin/applications/:id/operations',
   operationId: 'searchOperations',
   summary: 'Searches operations of an application',
+  description:
+    'The newest first. A search by `userIdPart` looks at 50,000 records. Where `nextCursor` is there it goes on behind them, also after an empty page.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfId,
@@ -28,10 +31,10 @@ export const operationsSearch = cloudEndpoint({
     userIdPrefix: UserIdPrefix,
     userIdPart: UserIdPart,
     status: Type.Optional(Status),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 })),
+    limit: PageLimit(1_000, 100),
     cursor: Cursor,
     /** Both are of the last operation of the page before. Callers that know no cursor send them. */
-    beforeTimestamp: Type.Optional(Type.Integer({ minimum: 0, maximum: 253_402_300_799_999 })),
+    beforeTimestamp: OptionalTime,
     beforeOperationId: Type.Optional(OperationId),
   }),
   response: Type.Object({
@@ -45,17 +48,17 @@ export const operationsSearch = cloudEndpoint({
         statusReason: Type.Optional(Type.String()),
         template: Type.String(),
         operationType: Type.String(),
-        failureCount: Type.Integer(),
-        maxFailureCount: Type.Integer(),
-        timestampCreated: Type.Integer(),
-        timestampExpires: Type.Integer(),
+        failureCount: OPERATION_MEMBERS.failureCount,
+        maxFailureCount: OPERATION_MEMBERS.maxFailureCount,
+        timestampCreated: Time,
+        timestampExpires: Time,
       }),
     ),
     nextCursor: NextCursor,
   }),
   async handle({ params: { id }, query, parts }) {
     await requireApplication(parts.db, id)
-    const { userId, userIdPrefix, userIdPart, status, limit = 100 } = query
+    const { userId, userIdPrefix, userIdPart, status, limit } = query
     const search = { userId, userIdPrefix, status, after: placeOf(query) }
     const { rows, next } =
       userIdPart === undefined

@@ -8,20 +8,15 @@ const PushProvider = named(
   'PushProvider',
   Type.Object({
     provider: Type.String({ enum: ['apns', 'fcm'] }),
-    /** The newest start had credentials for it. */
-    isEnabled: Type.Boolean(),
-    /** Pushes that wait for their first or next attempt. */
-    waiting: Type.Integer(),
-    /** Pushes that it took, since the first start with it. */
-    delivered: Type.Integer(),
-    /** Pushes that were given up, of those that are kept. */
-    dead: Type.Integer(),
-    /** Attempts without a success between them. */
-    failuresInRow: Type.Integer(),
-    /** Age of the oldest push that waits. */
-    lagSeconds: Type.Integer(),
-    /** Of the newest push that waits after an attempt, or else of the newest that was given up. */
-    lastError: Type.Optional(Type.String()),
+    isEnabled: Type.Boolean({ description: 'whether the newest start had credentials for it' }),
+    waiting: Type.Integer({ description: 'pushes that wait for their first or next attempt' }),
+    delivered: Type.Integer({ description: 'pushes that it took, since the first start with it' }),
+    dead: Type.Integer({ description: 'pushes that were given up, of those that are kept' }),
+    failuresInRow: Type.Integer({ description: 'attempts without a success between them' }),
+    lagSeconds: Type.Integer({ description: 'age of the oldest push that waits' }),
+    lastError: Type.Optional(
+      Type.String({ description: 'of the newest push that waits after an attempt, or else of the newest that was given up' }),
+    ),
   }),
 )
 

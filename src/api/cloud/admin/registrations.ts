@@ -18,8 +18,11 @@ import { cloudEndpoint } from '../endpoint.ts'
 import {
   BeforeEntry,
   detailMembers,
+  Expires,
+  FailedAttempts,
   HistoryEntry,
   listedMembers,
+  MaxFailedAttempts,
   NEW_REGISTRATION,
   Phase,
   toCommitRules,
@@ -38,12 +41,11 @@ const ListedRegistration = named(
     name: Type.Optional(Type.String()),
     platform: Type.Optional(Type.String()),
     deviceInfo: Type.Optional(Type.String()),
-    /** Generation, from the key exchange on: 3 or 4. */
-    protocolVersion: Type.Optional(Type.Integer()),
-    /** The highest version that the phone has spoken, 3.3 for instance. */
-    highestProtocolVersion: Type.Optional(Type.String()),
-    /** The algorithm of the key agreement, in protocol 4. */
-    algorithm: Type.Optional(Type.String()),
+    protocolVersion: Type.Optional(Type.Integer({ description: 'generation, from the key exchange on: 3 or 4' })),
+    highestProtocolVersion: Type.Optional(
+      Type.String({ description: 'the highest version that the phone has spoken', examples: ['3.3'] }),
+    ),
+    algorithm: Type.Optional(Type.String({ description: 'of the key agreement, in protocol 4', examples: ['EC_P384'] })),
     timestampCreated: Time,
     timestampLastUsed: Type.Optional(Time),
   }),
@@ -119,6 +121,8 @@ export const registrationsList = cloudEndpoint({
   path: '/admin/applications/:id/registrations',
   operationId: 'listRegistrations',
   summary: 'Searches registrations of an application',
+  description:
+    'The newest first. A search by `userIdPart` looks at 50,000 records. Where `nextCursor` is there it goes on behind them, also after an empty page.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfId,
@@ -127,8 +131,8 @@ export const registrationsList = cloudEndpoint({
     userIdPrefix: UserIdPrefix,
     userIdPart: UserIdPart,
     state: Type.Optional(State),
-    protocolVersion: Type.Optional(Type.Integer({ minimum: 3, maximum: 4 })),
-    limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
+    protocolVersion: Type.Optional(Type.Integer({ minimum: 3, maximum: 4, description: 'generation: 3 or 4' })),
+    limit: PageLimit(100, 50),
     cursor: Cursor,
   }),
   response: Type.Object({ registrations: Type.Array(ListedRegistration), nextCursor: NextCursor }),
@@ -161,30 +165,28 @@ const RegistrationDetail = named(
     ListedRegistration,
     Type.Object({
       blockReason: Type.Optional(Type.String()),
-      /** The end of a temporary block. */
-      timestampBlockExpire: Type.Optional(Time),
+      timestampBlockExpire: Type.Optional(
+        Type.Integer({ description: 'milliseconds since 1970-01-01 UTC, the end of a temporary block' }),
+      ),
       flags: Type.Array(Type.String()),
-      /** In protocol 4: the phone has not confirmed its activation yet. */
-      isConfirmationPending: Type.Optional(Type.Boolean()),
+      isConfirmationPending: Type.Optional(
+        Type.Boolean({ description: 'in protocol 4: the phone has not confirmed its activation yet' }),
+      ),
       isBiometryEnabled: Type.Optional(Type.Boolean()),
-      /** In protocol 3: the phone has begun to move to protocol 4. */
-      isUpgradePending: Type.Optional(Type.Boolean()),
+      isUpgradePending: Type.Optional(Type.Boolean({ description: 'in protocol 3: the phone has begun to move to protocol 4' })),
       activationFingerprint: Type.Optional(Type.String()),
-      failedAttempts: Type.Integer(),
-      maxFailedAttempts: Type.Integer(),
+      failedAttempts: FailedAttempts,
+      maxFailedAttempts: MaxFailedAttempts,
       commitPhase: Phase,
-      /** Whether an OTP is still to be given. */
-      isOtpDemanded: Type.Boolean(),
-      /** The activation, of another application, that asked for the code of this one. */
-      parentActivationId: Type.Optional(Type.String()),
+      isOtpDemanded: Type.Boolean({ description: 'whether an OTP is still to be given' }),
+      parentActivationId: Type.Optional(
+        Type.String({ description: 'the activation, of another application, that asked for the code of this one' }),
+      ),
       extras: Type.Optional(Type.String()),
       externalId: Type.Optional(Type.String()),
-      /** Only in the states CREATED and PENDING_COMMIT. */
-      timestampExpires: Type.Optional(Time),
-      /** Newest first. */
-      history: Type.Array(HistoryEntry),
-      /** Leads to older entries; absent when there are none. */
-      next: Type.Optional(Type.String()),
+      timestampExpires: Expires,
+      history: Type.Array(HistoryEntry, { description: 'the newest first' }),
+      next: Type.Optional(Type.String({ description: 'leads to older entries; absent when there are none' })),
     }),
   ]),
 )
@@ -199,13 +201,13 @@ export const registrationDetail = cloudEndpoint({
   roles: ['admin', 'read-only'],
   params: Type.Object({ id: Identifier, activationId: Identifier }),
   query: Type.Object({
-    /** How many entries of the history there are at the most. */
-    limit: PageLimit(1_000),
+    /** Of the history. */
+    limit: PageLimit(1_000, 100),
     /** `next` of another answer. */
     before: BeforeEntry,
   }),
   response: RegistrationDetail,
-  async handle({ params: { id, activationId }, query: { limit = HISTORY_ROWS, before = null }, parts }) {
+  async handle({ params: { id, activationId }, query: { limit, before = null }, parts }) {
     const row = await findRegistrationDetail(parts.db, id, activationId, new Date(parts.platform.now()))
     if (row === undefined) throw notFound(`activation ${activationId} in ${id}`)
     const { page, last } = cutPage(await listActivationHistory(parts.db, activationId, { limit: limit + 1, before }), limit)
@@ -225,5 +227,3 @@ const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): S
   ...(row.externalId !== null && { externalId: row.externalId }),
   history: history.map(toHistoryEntry),
 })
-
-const HISTORY_ROWS = 100

@@ -57,8 +57,8 @@ const TemplateAnswer = named(
     operationType: Type.String(),
     dataTemplate: Type.String(),
     signatureType: Type.Array(signatureType),
-    maxFailureCount: Type.Integer(),
-    expiration: Type.Integer(),
+    maxFailureCount: Type.Integer({ description: 'failed approvals that end an operation' }),
+    expiration: Type.Integer({ description: 'seconds until an operation expires' }),
     riskFlags: Type.String(),
     proximityCheckEnabled: Type.Boolean(),
     activationFlag: Type.Optional(Type.String()),
@@ -103,9 +103,9 @@ const LocalizedTexts = Type.Object({
   ),
   resultTexts: OptionalOrNull(
     Type.Object({
-      success: OptionalOrNull(Type.String()),
-      failure: OptionalOrNull(Type.String()),
-      reject: OptionalOrNull(Type.String()),
+      success: OptionalOrNull(Type.String({ description: 'what the app says at the end: it was approved' })),
+      failure: OptionalOrNull(Type.String({ description: 'it failed' })),
+      reject: OptionalOrNull(Type.String({ description: 'it was rejected' })),
     }),
   ),
   summary: OptionalOrNull(Type.String({ description: 'for a push message' })),
@@ -126,7 +126,9 @@ const optionalTemplateMembers = {
   riskFlags: OptionalOrNull(
     Type.String({ description: 'X flips the buttons, F warns of fraud, C refuses approval during a call' }),
   ),
-  proximityCheckEnabled: OptionalOrNull(Type.Boolean()),
+  proximityCheckEnabled: OptionalOrNull(
+    Type.Boolean({ description: 'whether the phone must scan a code from the screen; false without it' }),
+  ),
   activationFlag: OptionalOrNull(Identifier),
 }
 

@@ -109,13 +109,14 @@ export const userCreate = auditedEndpoint({
   path: '/admin/users',
   operationId: 'createUser',
   summary: 'Creates a credential',
-  description: 'The password is shown this once.',
+  description:
+    'The password is shown this once; without `password` one is generated. A credential of the role integration or verification that has no ' +
+    '`application` has no access. Without `expiresAt` it does not end.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   body: Type.Object({
     username: Type.String({ ...forPaths(USERNAME), examples: ['bank'] }),
     role: RoleName,
-    /** Without one an integration user has no access. */
     application: Type.Optional(Identifier),
     password: Type.Optional(ChosenPassword),
     expiresAt: OptionalTime,

@@ -19,7 +19,7 @@ import { Identifier, OfName } from '../fields.ts'
 const INT4_MAX = 2_147_483_647
 
 /** The parameters of the path of one rule. */
-const OfRule = Type.Object({ name: Identifier, id: Type.Integer({ minimum: 1, maximum: INT4_MAX }) })
+const OfRule = Type.Object({ name: Identifier, id: Type.Integer({ minimum: 1, maximum: INT4_MAX, description: 'of the rule' }) })
 
 const Version = Type.String({
   pattern: '^\\d{1,9}\\.\\d{1,9}\\.\\d{1,9}([-+][0-9A-Za-z.+-]{1,200})?$',
@@ -30,8 +30,13 @@ const Version = Type.String({
 /** What an administrator sets. */
 const ruleMembers = {
   platform: Type.Unsafe<MobilePlatform>(Type.String({ enum: ['ANDROID', 'IOS'] })),
-  /** Without one the rule holds where no other does. */
-  majorOsVersion: OptionalOrNull(Type.Integer({ minimum: 0, maximum: 999_999_999 })),
+  majorOsVersion: OptionalOrNull(
+    Type.Integer({
+      minimum: 0,
+      maximum: 999_999_999,
+      description: 'of the system of the phone; a rule without it holds where no other does',
+    }),
+  ),
   /** Older apps are told to update. */
   suggestedVersion: OptionalOrNull(Version),
   /** Older apps must update. */
@@ -40,7 +45,7 @@ const ruleMembers = {
 }
 
 /** The answer. */
-const Rule = named('VersionRule', Type.Object({ id: Type.Integer(), ...ruleMembers }))
+const Rule = named('VersionRule', Type.Object({ id: Type.Integer({ description: 'counts up' }), ...ruleMembers }))
 
 /** How changes of the rules of an app are recorded. */
 const auditedVersionRules: Audited<{ readonly name: string }> = {
@@ -80,6 +85,7 @@ export const ruleCreate = auditedEndpoint({
   path: '/admin/apps/:name/versions',
   operationId: 'createVersionRule',
   summary: 'Adds a version rule',
+  description: 'Users of apps older than `suggestedVersion` are told to update; those of apps older than `requiredVersion` must.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfName,

@@ -10,29 +10,28 @@ import { type DeliveryRow, findDelivery, listDeliveries } from '../../../storage
 import { listWebhooks } from '../../../storage/webhook/webhooks.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfId } from '../fields.ts'
-import { cutPage, PageLimit } from '../paging.ts'
+import { Identifier, OfId, Time } from '../fields.ts'
+import { cutPage, NextCursor, PageLimit } from '../paging.ts'
 
 const DeliveryStatusName = Type.Unsafe<DeliveryStatus>(Type.String({ enum: ['WAITING', 'DELIVERED', 'DEAD'] }))
 
 const Delivery = named(
   'WebhookDelivery',
   Type.Object({
-    /** The webhook-id of all its messages. */
-    id: Type.String(),
-    /** The id of the operation or activation. */
-    objectId: Type.String(),
-    /** The status that the message reports. */
-    objectStatus: Type.String(),
+    id: Type.String({ description: '`webhook-id` of all its messages' }),
+    objectId: Type.String({ description: 'id of the operation or activation' }),
+    objectStatus: Type.String({ description: 'the status that the message reports' }),
     status: DeliveryStatusName,
-    attempts: Type.Integer(),
-    /** It waits for the end of an earlier one about the same operation or activation. */
-    isBehindEarlier: Type.Optional(Type.Boolean()),
-    /** When a delivery that waits is tried next; 0 for at once. */
-    nextAttemptAt: Type.Optional(Type.Integer()),
+    attempts: Type.Integer({ description: 'attempts until now' }),
+    isBehindEarlier: Type.Optional(
+      Type.Boolean({ description: 'it waits for the end of an earlier one about the same operation or activation' }),
+    ),
+    nextAttemptAt: Type.Optional(
+      Type.Integer({ description: 'milliseconds since 1970-01-01 UTC, of one that waits; 0 for at once' }),
+    ),
     lastError: Type.Optional(Type.String()),
-    createdAt: Type.Integer(),
-    finishedAt: Type.Optional(Type.Integer()),
+    createdAt: Time,
+    finishedAt: Type.Optional(Time),
   }),
 )
 
@@ -42,22 +41,20 @@ export const webhookDeliveriesList = cloudEndpoint({
   path: '/admin/webhooks/:id/deliveries',
   operationId: 'listWebhookDeliveries',
   summary: 'Lists deliveries of a webhook',
+  description: 'The newest first. `objectId` leaves those about one operation or activation.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfId,
   query: Type.Object({
     status: Type.Optional(DeliveryStatusName),
-    /** Only those about this operation or activation. */
     objectId: Type.Optional(Identifier),
-    limit: PageLimit(1_000),
-    /** `next` of the page before. */
+    limit: PageLimit(1_000, 100),
     before: Type.Optional(
       Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another page', examples: ['100'] }),
     ),
   }),
-  /** `next` leads to the next page; absent on the last one. */
-  response: Type.Object({ deliveries: Type.Array(Delivery), next: Type.Optional(Type.String()) }),
-  async handle({ params: { id }, query: { status = null, objectId = null, limit = 100, before = null }, parts }) {
+  response: Type.Object({ deliveries: Type.Array(Delivery), next: NextCursor }),
+  async handle({ params: { id }, query: { status = null, objectId = null, limit, before = null }, parts }) {
     await readWebhook(parts, id)
     const rows = await listDeliveries(parts.db, id, { status, objectId, before, limit: limit + 1 })
     const { page, last } = cutPage(rows, limit)
@@ -78,8 +75,7 @@ export const webhookDeliveryRead = cloudEndpoint({
   response: Type.Composite([
     Delivery,
     Type.Object({
-      /** As an attempt sends it now; earlier ones had the attributes of their time. */
-      body: Type.String(),
+      body: Type.String({ description: 'as an attempt sends it now; earlier ones had the attributes of their time' }),
     }),
   ]),
   async handle({ params: { id, deliveryId }, parts }) {
@@ -112,12 +108,12 @@ export const webhookDeliveriesReplay = auditedEndpoint({
   path: '/admin/webhooks/:id/deliveries',
   operationId: 'replayWebhookDeliveries',
   summary: 'Sends deliveries again',
+  description: 'Either the one of `deliveryId`, whatever its status, or with `status` up to 10,000 that were given up.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfId,
-  /** One of the two: a delivery in any status, or all that were given up. */
   body: Type.Object({ deliveryId: Type.Optional(Identifier), status: Type.Optional(Type.Literal('DEAD')) }),
-  response: Type.Object({ replayed: Type.Integer() }),
+  response: Type.Object({ replayed: Type.Integer({ description: 'deliveries that are sent again' }) }),
   async handle({ params: { id }, body: { deliveryId, status }, tx, parts }) {
     if ((deliveryId === undefined) === (status === undefined)) {
       const violations = [{ fieldName: 'body', hint: 'must have either deliveryId or status' }]

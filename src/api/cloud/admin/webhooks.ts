@@ -17,7 +17,7 @@ import type { WebhookKind } from '../../../storage/database/schema.ts'
 import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhook/webhooks.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, KeepPreviousSeconds, OfId, Username } from '../fields.ts'
+import { Identifier, KeepPreviousSeconds, OfId, Time, Username } from '../fields.ts'
 
 const Kind = Type.Unsafe<WebhookKind>(Type.String({ enum: ['OPERATION', 'ACTIVATION'] }))
 
@@ -40,8 +40,14 @@ const Basic = Type.Object({
 const webhookMembers = {
   name: Identifier,
   url: Type.String({ pattern: '^[^]{1,1024}$', description: 'must be 1 to 1024 characters' }),
-  attributes: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { uniqueItems: true })),
-  isEnabled: Type.Optional(Type.Boolean()),
+  attributes: Type.Optional(
+    Type.Array(Type.String({ maxLength: 64 }), {
+      uniqueItems: true,
+      description: 'what messages say beside type, id and event; none without it. docs/WEBHOOKS.md lists those of each kind',
+      examples: [['userId', 'status']],
+    }),
+  ),
+  isEnabled: Type.Optional(Type.Boolean({ description: 'true without it' })),
 }
 
 /** The answer. */
@@ -56,25 +62,22 @@ const Webhook = named(
     attributes: Type.Array(Type.String()),
     basicUsername: Type.Optional(Type.String()),
     isEnabled: Type.Boolean(),
-    /** Why pawl disabled it. */
-    disabledReason: Type.Optional(Type.String()),
-    /** Until then messages are also signed with the previous secret. */
-    previousSecretExpiresAt: Type.Optional(Type.Integer()),
-    createdAt: Type.Integer(),
-    /** Deliveries that wait for their first or next attempt. */
-    waiting: Type.Integer(),
-    /** Deliveries since the webhook was created. */
-    delivered: Type.Integer(),
-    dead: Type.Integer(),
-    /** Attempts without a success between them. */
-    failuresInRow: Type.Integer(),
-    /** Age of the oldest waiting delivery. */
-    lagSeconds: Type.Integer(),
+    disabledReason: Type.Optional(Type.String({ description: 'why pawl disabled it' })),
+    previousSecretExpiresAt: Type.Optional(
+      Type.Integer({ description: 'milliseconds since 1970-01-01 UTC: until then messages are signed with both secrets' }),
+    ),
+    createdAt: Time,
+    waiting: Type.Integer({ description: 'deliveries that wait for their first or next attempt' }),
+    delivered: Type.Integer({ description: 'deliveries that the receiver took, since the webhook was created' }),
+    dead: Type.Integer({ description: 'deliveries that were given up' }),
+    failuresInRow: Type.Integer({ description: 'attempts without a success between them' }),
+    lagSeconds: Type.Integer({ description: 'age of the oldest delivery that waits' }),
   }),
 )
 
-/** `whsec_` and Base64 of 32 bytes; shown this once. */
-const Secret = Type.Object({ secret: Type.String() })
+const Secret = Type.Object({
+  secret: Type.String({ description: 'shown this once; `whsec_` and Base64 of the 32 bytes that sign messages' }),
+})
 
 /** A webhook for the audit log: how it is set up, not how it is doing. The query of a URL may hold a secret of the receiver. */
 async function viewWebhook(parts: KeyParts, id: string) {
@@ -191,10 +194,11 @@ export const webhookChange = auditedEndpoint({
   path: '/admin/webhooks/:id',
   operationId: 'changeWebhook',
   summary: 'Replaces a webhook',
+  description:
+    'Without `basic` the credentials stay, which nobody can read back, as long as the server is the same; null removes them.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfId,
-  /** Without `basic` the credentials stay, which nobody can read back, as long as the server is the same; null removes them. */
   body: Type.Object({ ...webhookMembers, basic: Type.Optional(Type.Union([Basic, Type.Null()])) }),
   response: Webhook,
   async handle({ params: { id }, body: { name, url, attributes = [], basic, isEnabled = true }, tx, parts }) {
@@ -231,10 +235,7 @@ export const webhookSecret = auditedEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfId,
-  body: Type.Object({
-    /** How long messages are also signed with the previous secret. */
-    keepPreviousSeconds: KeepPreviousSeconds,
-  }),
+  body: Type.Object({ keepPreviousSeconds: KeepPreviousSeconds }),
   response: Secret,
   async handle({ params: { id }, body: { keepPreviousSeconds = 0 }, tx, parts }) {
     return { secret: await rotateWebhookSecret({ ...parts, db: tx }, id, keepPreviousSeconds) }
@@ -245,16 +246,11 @@ export const webhookSecret = auditedEndpoint({
 const WebhookTest = named(
   'WebhookTest',
   Type.Object({
-    /** The webhook-id of the message. */
-    id: Type.String(),
-    /** The receiver answered with 2xx. */
-    isDelivered: Type.Boolean(),
-    /** What the receiver answered; absent when it did not. */
-    status: Type.Optional(Type.Integer()),
-    /** Why it was not delivered. */
-    error: Type.Optional(Type.String()),
-    /** From the first look at the name to the answer. */
-    durationMs: Type.Integer(),
+    id: Type.String({ description: '`webhook-id` of the message' }),
+    isDelivered: Type.Boolean({ description: 'whether the receiver answered with 2xx' }),
+    status: Type.Optional(Type.Integer({ description: 'HTTP status of the answer; absent when none came' })),
+    error: Type.Optional(Type.String({ description: 'why it was not delivered' })),
+    durationMs: Type.Integer({ description: 'from the first look at the name to the answer' }),
   }),
 )
 
