@@ -42,8 +42,6 @@ export interface ChangedBy {
 export async function renameActivation(db: Db, activationId: string, name: string, at: Date, by?: ChangedBy): Promise<boolean> {
   const audited = sql`, audited as (
       ${insertAuditFrom(sql`renamed`, {
-        applicationId: sql`application_id`,
-        userId: sql`user_id`,
         eventType: sql`'registration_renamed'`,
         eventData: sql`'{}'`,
         occurredAt: sql`${at}::timestamptz`,

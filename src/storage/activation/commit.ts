@@ -5,7 +5,7 @@ import type { Db } from '../database/database.ts'
 import type { ActivationState } from '../database/schema.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
 import { COMMIT_COLUMNS, type Read, selectColumns } from './columns.ts'
-import { fromOwners, type OwnerNames, OWNERS, toAsked } from './find.ts'
+import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
 import type { ChangedBy } from './change.ts'
 import { insertHistoryFrom } from './history.ts'
 
@@ -25,7 +25,7 @@ export interface RegistrationToCommit {
 /** Reads both in one statement, shared with what others ask. Undefined when there is no such application. */
 export const findRegistrationToCommit = defineSharedTrip(
   async (db, owners: readonly OwnerNames[]): Promise<readonly (RegistrationToCommit | undefined)[]> => {
-    const { rows } = await db.executeQuery<CommitColumns>(FIND_TO_COMMIT(owners.map(toAsked)))
+    const { rows } = await db.executeQuery<CommitColumns>(FIND_TO_COMMIT(owners))
     return rows.map(toRegistration)
   },
 )
@@ -99,8 +99,6 @@ export async function setCommitOtp(
       })}
     )
     ${insertAuditFrom(sql`changed`, {
-      applicationId: sql`application_id`,
-      userId: sql`user_id`,
       eventType: sql`'registration_otp_changed'`,
       eventData: sql`'{}'`,
       occurredAt: sql`${at}::timestamptz`,

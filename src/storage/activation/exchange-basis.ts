@@ -2,7 +2,7 @@
 // code came before.
 import { sql } from 'kysely'
 import type { Db } from '../database/database.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineAskedRows } from '../database/bulk-statement.ts'
 import type { CommitPhase } from '../database/schema.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
 import { PARENT_COLUMNS, type Read, selectColumns } from './columns.ts'
@@ -41,7 +41,7 @@ export type ExchangeBasisReader = (names: ExchangeNames) => Promise<ExchangeBasi
 /** A reader of one process: requests of one moment share a statement. */
 export const createExchangeBasisReader = (db: Db): ExchangeBasisReader =>
   createSharedTrip(async (names) => {
-    const { rows } = await db.executeQuery<BasisColumns>(FIND(names.map((name, position) => ({ ...name, position }))))
+    const { rows } = await db.executeQuery<BasisColumns>(FIND(names))
     return rows.map(toBasis)
   })
 
@@ -55,13 +55,12 @@ const toBasis = (row: BasisColumns): ExchangeBasis => ({
   userClaims: row.userClaims,
 })
 
-const FIND = defineGivenRows<ExchangeNames & { readonly position: number }>({
+const FIND = defineAskedRows<ExchangeNames>({
   applicationId: 'text',
   codeHash: 'bytea',
   value: 'bytea',
   secondValue: 'bytea',
   at: 'timestamptz',
-  position: 'int',
 }).define(
   (asked) => sql`
   select exists (select from unique_value u where u.value_hash in (i.value, i."secondValue")) as "isUsed", c.claims as "userClaims",

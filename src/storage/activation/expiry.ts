@@ -26,8 +26,6 @@ export async function removeExpiredActivations(db: Db, at: Date, limit: number):
       })}
     )
     ${insertAuditFrom(sql`removed`, {
-      applicationId: sql`application_id`,
-      userId: sql`user_id`,
       eventType: sql`'registration_expired'`,
       eventData: sql`'{}'`,
       occurredAt: sql`${at}::timestamptz`,
@@ -68,8 +66,6 @@ async function endBlocks(db: Db, due: ReturnType<typeof sql>, at: Date): Promise
       })}
     )
     ${insertAuditFrom(sql`ended`, {
-      applicationId: sql`application_id`,
-      userId: sql`user_id`,
       eventType: sql`'registration_unblocked'`,
       eventData: sql`'{"reason":"BLOCK_EXPIRED"}'`,
       occurredAt: sql`${at}::timestamptz`,

@@ -89,8 +89,6 @@ export async function removeWaiting(db: Db, since: Date, at: Date, limit: number
       })}
     )
     ${insertAuditFrom(sql`removed`, {
-      applicationId: sql`application_id`,
-      userId: sql`user_id`,
       eventType: sql`'registration_fenced'`,
       eventData: sql`'{"removed":true}'`,
       occurredAt: sql`${at}::timestamptz`,
@@ -131,8 +129,6 @@ const FENCE = defineGivenRows<FencedActivation>({
     ${insertHistoryFrom(sql`moved`, { from: sql`from_state`, to: sql`state`, reason: sql`${sql.lit(FENCED)}`, at: sql`at` })}
   ), audited as (
     ${insertAuditFrom(sql`moved`, {
-      applicationId: sql`application_id`,
-      userId: sql`user_id`,
       eventType: sql`'registration_fenced'`,
       eventData: sql`"eventData"`,
       occurredAt: sql`at`,

@@ -2,7 +2,7 @@
 import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { toConstantText } from '../database/constant-text.ts'
 import type { Db } from '../database/database.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineAskedRows } from '../database/bulk-statement.ts'
 import type { ActivationState } from '../database/schema.ts'
 import { type Read, REQUEST_COLUMNS, selectColumns, STATUS_COLUMNS } from './columns.ts'
 import { type BlockColumns, blockExpiresAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
@@ -105,17 +105,4 @@ export const fromOwners = (asked: RawBuilder<unknown>): RawBuilder<unknown> => s
   ) a on true`
 
 /** What fromOwners reads, in the order of `position`. */
-export const OWNERS = defineGivenRows<OwnerNames & { readonly position: number }>({
-  applicationId: 'text',
-  userId: 'text',
-  activationId: 'text',
-  position: 'int',
-})
-
-/** A row of OWNERS. */
-export const toAsked = ({ applicationId, userId, activationId = null }: OwnerNames, position: number) => ({
-  applicationId,
-  userId,
-  activationId,
-  position,
-})
+export const OWNERS = defineAskedRows<OwnerNames>({ applicationId: 'text', userId: 'text', activationId: 'text' })

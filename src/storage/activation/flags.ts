@@ -50,8 +50,6 @@ export async function setActivationFlags(
       })}
     )
     ${insertAuditFrom(sql`changed`, {
-      applicationId: sql`application_id`,
-      userId: sql`user_id`,
       eventType: sql`'registration_flags_changed'`,
       eventData: sql`${eventData}::text`,
       occurredAt: sql`${at}::timestamptz`,

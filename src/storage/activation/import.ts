@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineAskedRows, defineGivenRows } from '../database/bulk-statement.ts'
 import type { ActivationState, CommitPhase } from '../database/schema.ts'
 import { slotOf } from './device-slot.ts'
 import { insertHistoryFrom } from './history.ts'
@@ -109,7 +109,7 @@ export async function insertImportedActivations(tx: Tx, rows: readonly ImportedA
 
 /** Inserts history in the order given. */
 export async function insertImportedHistory(tx: Tx, rows: readonly ImportedHistory[]): Promise<void> {
-  if (rows.length > 0) await tx.executeQuery(INSERT_HISTORY(rows.map((row, position) => ({ ...row, position }))))
+  if (rows.length > 0) await tx.executeQuery(INSERT_HISTORY(rows))
 }
 
 /** Inserts tokens of activations that are there; the ids of those that were inserted. */
@@ -166,8 +166,6 @@ const INSERT_ACTIVATIONS = ACTIVATIONS.define(
     returning activation_id, application_id, user_id
   )
   ${insertAuditFrom(sql`created join ${given} as i on i."activationId" = activation_id`, {
-    applicationId: sql`application_id`,
-    userId: sql`user_id`,
     eventType: sql`i."eventType"`,
     eventData: sql`i."eventData"`,
     occurredAt: sql`i.at`,
@@ -175,14 +173,13 @@ const INSERT_ACTIVATIONS = ACTIVATIONS.define(
   returning activation_id`,
 )
 
-const HISTORY = defineGivenRows<ImportedHistory & { readonly position: number }>({
+const HISTORY = defineAskedRows<ImportedHistory>({
   activationId: 'text',
   fromState: 'text',
   toState: 'text',
   reason: 'text',
   externalUserId: 'text',
   occurredAt: 'timestamptz',
-  position: 'int',
 })
 
 const INSERT_HISTORY = HISTORY.define((given) =>

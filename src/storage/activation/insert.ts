@@ -6,7 +6,7 @@ import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
 import { slotOf } from './device-slot.ts'
-import { fromOwners, type OwnerNames, OWNERS, toAsked } from './find.ts'
+import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 import {
   givenColumns,
@@ -36,7 +36,7 @@ export interface LiveActivation extends Read<typeof LIVE_COLUMNS> {}
 /** Reads it in one statement, shared with what others ask. Undefined when there is no such application. */
 export const findRegistrationBasis = defineSharedTrip(
   async (db, owners: readonly OwnerNames[]): Promise<readonly (RegistrationBasis | undefined)[]> => {
-    const { rows } = await db.executeQuery<BasisRow>(FIND_BASIS(owners.map(toAsked)))
+    const { rows } = await db.executeQuery<BasisRow>(FIND_BASIS(owners))
     return rows.map(toBasis)
   },
 )
@@ -108,8 +108,6 @@ const INSERT = defineGivenRows<NewRow>({
     ${insertHistoryFrom(sql`created`, { to: sql`state`, reason: REASON, at: sql`created_at` })}
   )
   ${insertAuditFrom(sql`created join ${given} as i on i."activationId" = activation_id`, {
-    applicationId: sql`application_id`,
-    userId: sql`user_id`,
     eventType: sql`i."eventType"`,
     eventData: sql`i."eventData"`,
     occurredAt: sql`created_at`,

@@ -239,8 +239,6 @@ const EXCHANGE_OF_CHILD = defineGivenRows<GivenChild>({
     delete from activation_upgrade u using ended where u.activation_id = ended.activation_id
   ), parent_audit as (
     ${insertAuditFrom(sql`ended`, {
-      applicationId: sql`application_id`,
-      userId: sql`user_id`,
       eventType: sql`'registration_removed'`,
       eventData: sql`"parentData"`,
       occurredAt: sql`at`,

@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { APPLICATIONS_STATE } from '../application/applications.ts'
 import type { Db } from '../database/database.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineAskedRows } from '../database/bulk-statement.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
 import { selectStatus, type StatusRow } from './find.ts'
 
@@ -13,13 +13,18 @@ export interface StatusRead {
   readonly applicationsState: string
 }
 
+interface StatusNames {
+  readonly activationId: string
+  readonly at: Date
+}
+
 /** Reads an activation, as it is seen at a time, and the state of the applications. */
-export type StatusReader = (names: { readonly activationId: string; readonly at: Date }) => Promise<StatusRead>
+export type StatusReader = (names: StatusNames) => Promise<StatusRead>
 
 /** A reader of one process. */
 export function createStatusReader(db: Db): StatusReader {
   return createSharedTrip(async (names) => {
-    const { rows } = await db.executeQuery<StatusColumns>(FIND(names.map((name, position) => ({ ...name, position }))))
+    const { rows } = await db.executeQuery<StatusColumns>(FIND(names))
     return rows.map(toStatusRead)
   })
 }
@@ -31,11 +36,7 @@ const toStatusRead = (row: StatusColumns): StatusRead => ({
   applicationsState: row.applicationsState,
 })
 
-const FIND = defineGivenRows<{ readonly activationId: string; readonly at: Date; readonly position: number }>({
-  activationId: 'text',
-  at: 'timestamptz',
-  position: 'int',
-}).define(
+const FIND = defineAskedRows<StatusNames>({ activationId: 'text', at: 'timestamptz' }).define(
   (asked) => sql`
   select ${APPLICATIONS_STATE} as "applicationsState", ${selectStatus(sql`i.at`)}
   from ${asked} as i left join activation a on a.activation_id = i."activationId"

@@ -44,17 +44,30 @@ export const insertAuditEventFrom = (source: string, event: AuditEventOfSource):
     returning activation_id`
 
 /** Where the columns of audit rows come from: values, or columns of what they are made from. */
-export type AuditColumns = Readonly<Record<Exclude<keyof AuditEventOfSource, 'verifiedBy'>, RawBuilder<unknown>>> & {
+interface AuditColumns {
+  /** Without them, the source has the columns `application_id`, `user_id` and `activation_id`. */
+  readonly applicationId?: RawBuilder<unknown>
+  readonly userId?: RawBuilder<unknown>
+  readonly activationId?: RawBuilder<unknown>
+  readonly eventType: RawBuilder<unknown>
+  readonly eventData: RawBuilder<unknown>
+  readonly occurredAt: RawBuilder<unknown>
   /** Without it, nobody asked. */
   readonly verifiedBy?: RawBuilder<unknown> | undefined
-  /** Without it, the source has a column `activation_id`. */
-  readonly activationId?: RawBuilder<unknown>
 }
 
 /** The one statement that writes audit rows. `rows`: what follows `from`. */
 export const insertAuditFrom = (
   rows: RawBuilder<unknown>,
-  { applicationId, userId, activationId = sql`activation_id`, eventType, eventData, occurredAt, verifiedBy }: AuditColumns,
+  {
+    applicationId = sql`application_id`,
+    userId = sql`user_id`,
+    activationId = sql`activation_id`,
+    eventType,
+    eventData,
+    occurredAt,
+    verifiedBy,
+  }: AuditColumns,
 ): RawBuilder<unknown> => sql`insert into audit_pending (application_id, user_id, activation_id, event_type, event_data, occurred_at${
   verifiedBy ? sql`, verified_by` : sql``
 })

@@ -15,10 +15,10 @@ export interface GivenRows<Row> {
   readonly define: (compose: (table: RawBuilder<unknown>) => RawBuilder<unknown>) => GivenStatement<Row>
 }
 
-/** Rows of these columns. `columns`: their names, which are those of the members of a row, and their types. */
+/** Rows of these columns. `columns`: their names, which are those of the members of a row, and their types. A member that is undefined is null. */
 export function defineGivenRows<Row extends object>(columns: Readonly<Record<keyof Row & string, GivenType>>): GivenRows<Row> {
   const types: readonly (readonly [string, GivenType])[] = Object.entries<GivenType>(columns)
-  const valueOf = (row: Row, name: string): unknown => (row as Readonly<Record<string, unknown>>)[name]
+  const valueOf = (row: Row, name: string): unknown => (row as Readonly<Record<string, unknown>>)[name] ?? null
   return {
     define: (compose) => {
       const one = toConstantText(compose(composeRow(types)))
@@ -35,6 +35,20 @@ export function defineGivenRows<Row extends object>(columns: Readonly<Record<key
               types.map(([name]) => rows.map((each) => encode(valueOf(each, name)))),
             )
       }
+    },
+  }
+}
+
+/**
+ * The same for rows that are asked about: the table has a column `position` as well, the place of a row among them, by which a statement orders its
+ * answers.
+ */
+export function defineAskedRows<Row extends object>(columns: Readonly<Record<keyof Row & string, GivenType>>): GivenRows<Row> {
+  const { define } = defineGivenRows<object>({ ...columns, position: 'int' })
+  return {
+    define: (compose) => {
+      const statement = define(compose)
+      return (rows) => statement(rows.map((row, position) => ({ ...row, position })))
     },
   }
 }

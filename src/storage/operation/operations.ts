@@ -369,7 +369,6 @@ const INSERT = NEW.define(
   ), created as (${insertFrom(sql`owned`)}
   )
   ${insertAuditFrom(sql`owned`, {
-    applicationId: sql`application_id`,
     userId: sql`"userId"`,
     eventType: sql`"eventType"`,
     eventData: sql`"eventData"`,

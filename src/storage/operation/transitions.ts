@@ -132,7 +132,7 @@ const CANCEL = defineGivenRows<Ending>(END_COLUMNS).define(
       from ended join activation a on a.application_id = ended.application_id and a.user_id = ended.user_id
       order by a.activation_id is distinct from ended.activation_id, a.state = 'REMOVED', a.created_at desc limit 1
     ), audited as (
-      ${insertAuditFrom(sql`owner`, { ...AUDIT_OF_END, applicationId: sql`application_id`, userId: sql`user_id` })}
+      ${insertAuditFrom(sql`owner`, AUDIT_OF_END)}
     )
     select application_id from ended`,
 )

@@ -109,21 +109,23 @@ export function createAuthenticationStore(
   caches: Caches = createCaches(),
 ): AuthenticationStore {
   const phones = createRecentPhones(events, caches)
-  const read = createSharedTrip((names: readonly PartyNames[]) => findAll(db, names), {
-    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
-  })
-  const readProofs = createSharedTrip((names: readonly ProofNames[]) => findAllProofs(db, names), {
-    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
-  })
-  const readAtDoor = createSharedTrip((names: readonly DoorNames[]) => findDoorParties(db, names), {
-    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
-  })
-  const readStatusProofs = createSharedTrip((names: readonly ProofNames[]) => findStatusProofs(db, names), {
-    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
-  })
-  const readEnvelopesAtDoor = createSharedTrip((names: readonly DoorEnvelopeNames[]) => findDoorEnvelopes(db, names), {
-    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
-  })
+  const share = <Names, Found>(find: (db: Db, names: readonly Names[]) => Promise<readonly Found[]>) =>
+    createSharedTrip((names: readonly Names[]) => find(db, names), {
+      onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
+    })
+  /** Reads parties that are never behind what this process accepted. */
+  const shareParties = <Names extends PartyNames, Found extends { readonly parties: ReadParties }>(
+    find: (db: Db, names: readonly Names[]) => Promise<readonly Found[]>,
+  ) => {
+    const read = share(find)
+    return async (names: Names): Promise<Found> => {
+      // Taken before the read: what is accepted while it is on its way is newer than what it brings.
+      const known = phones.latest(names.activationId)
+      const found = await read(names)
+      return { ...found, parties: phones.renew(known, found.parties) }
+    }
+  }
+  const findParties = shareParties(findAll)
   const move = createSharedTrip((changes: readonly Change[]) => storeAll(db, changes), {
     // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
     keyOf: ({ outcome }) => outcome.activationId,
@@ -131,27 +133,11 @@ export function createAuthenticationStore(
   })
   return {
     recall: phones.recall,
-    find: async (names) => {
-      // Taken before the read: what is accepted while it is on its way is newer than what it brings.
-      const known = phones.latest(names.activationId)
-      return phones.renew(known, await read(names))
-    },
-    findProofs: async (names) => {
-      const known = phones.latest(names.activationId)
-      const found = await readProofs(names)
-      return { ...found, parties: phones.renew(known, found.parties) }
-    },
-    findAtDoor: async (names) => {
-      const known = phones.latest(names.activationId)
-      const found = await readAtDoor(names)
-      return { ...found, parties: phones.renew(known, found.parties) }
-    },
-    findEnvelopeAtDoor: async (names) => {
-      const known = phones.latest(names.activationId)
-      const found = await readEnvelopesAtDoor(names)
-      return { ...found, parties: phones.renew(known, found.parties) }
-    },
-    findStatusProofs: readStatusProofs,
+    find: async (names) => (await findParties(names)).parties,
+    findProofs: shareParties(findAllProofs),
+    findAtDoor: shareParties(findDoorParties),
+    findEnvelopeAtDoor: shareParties(findDoorEnvelopes),
+    findStatusProofs: share(findStatusProofs),
     store: (outcome, audit) => move({ outcome, audit }),
     remember: phones.remember,
   }
@@ -193,15 +179,13 @@ interface Change {
   readonly audit: AuditEvent
 }
 
-async function findAll(db: Db, names: readonly PartyNames[]): Promise<readonly ReadParties[]> {
-  const asked = names.map((name, position) => ({ ...name, position }))
-  const { rows } = await db.executeQuery<PartiesRow>(FIND(asked))
-  return rows.map(toParties)
+async function findAll(db: Db, names: readonly PartyNames[]): Promise<readonly { readonly parties: ReadParties }[]> {
+  const { rows } = await db.executeQuery<PartiesRow>(FIND(names))
+  return rows.map((row) => ({ parties: toParties(row) }))
 }
 
 async function findAllProofs(db: Db, names: readonly ProofNames[]): Promise<readonly Proofs[]> {
-  const asked = names.map((name, position) => ({ ...name, position }))
-  const { rows } = await db.executeQuery<ProofColumns>(FIND_PROOFS(asked))
+  const { rows } = await db.executeQuery<ProofColumns>(FIND_PROOFS(names))
   return rows.map(toProofs)
 }
 
@@ -339,8 +323,6 @@ const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Change
   )${beside}`
 
 const AUDIT_OF_MOVED = insertAuditFrom(sql`moved`, {
-  applicationId: sql`application_id`,
-  userId: sql`user_id`,
   eventType: sql`"eventType"`,
   eventData: sql`"eventData"`,
   occurredAt: sql`at`,

@@ -10,7 +10,7 @@ import {
   type TemporaryKeyColumns,
   toTemporaryKey,
 } from '../application/temporary-keys.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineAskedRows } from '../database/bulk-statement.ts'
 import {
   DOOR_COLUMNS,
   DOOR_NAMES,
@@ -34,12 +34,11 @@ export interface DoorEnvelope extends DoorParties, FoundEnvelope {}
 
 /** Reads all of them, in their order. */
 export async function findDoorEnvelopes(db: Db, names: readonly DoorEnvelopeNames[]): Promise<readonly DoorEnvelope[]> {
-  const asked = names.map((name, position) => ({ ...name, position }))
-  const { rows } = await db.executeQuery<DoorColumns & TemporaryKeyColumns & Pick<FoundEnvelope, 'isEnvelopeUsed'>>(FIND(asked))
+  const { rows } = await db.executeQuery<DoorColumns & TemporaryKeyColumns & Pick<FoundEnvelope, 'isEnvelopeUsed'>>(FIND(names))
   return rows.map((row) => ({ ...toDoorParties(row), temporaryKey: toTemporaryKey(row), isEnvelopeUsed: row.isEnvelopeUsed }))
 }
 
-const FIND = defineGivenRows<DoorEnvelopeNames & { readonly position: number }>({
+const FIND = defineAskedRows<DoorEnvelopeNames>({
   ...DOOR_NAMES,
   temporaryKeyId: 'text',
   envelopeValue: 'bytea',

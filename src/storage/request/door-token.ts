@@ -4,7 +4,7 @@ import { type ReadActivationRow, selectActivation } from '../activation/find.ts'
 import type { UniqueValue } from '../activation/unique-values.ts'
 import { heldActivation } from '../audit/audit.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineAskedRows } from '../database/bulk-statement.ts'
 import { toList } from '../database/columns.ts'
 import { type Db, isUniqueViolation } from '../database/database.ts'
 import { joinToken, type TokenColumns, toToken } from '../token/tokens.ts'
@@ -43,7 +43,7 @@ type Columns = TokenColumns &
 
 /** One statement for all who ask at the same time. */
 export const findDoorToken = defineSharedTrip(async (db, names: readonly DoorTokenNames[]): Promise<readonly DoorToken[]> => {
-  const { rows } = await db.executeQuery<Columns>(FIND(names.map((name, position) => ({ ...name, position }))))
+  const { rows } = await db.executeQuery<Columns>(FIND(names))
   return rows.map((row) => ({
     token: toToken(row),
     isTokenUsed: row.isTokenUsed,
@@ -53,12 +53,11 @@ export const findDoorToken = defineSharedTrip(async (db, names: readonly DoorTok
   }))
 })
 
-const FIND = defineGivenRows<DoorTokenNames & { readonly position: number }>({
+const FIND = defineAskedRows<DoorTokenNames>({
   tokenId: 'text',
   at: 'timestamptz',
   tokenValue: 'bytea',
   verdictKey: 'bytea',
-  position: 'int',
 }).define(
   (asked) => sql`
   select k.*, exists (select from unique_value u where u.value_hash = i."tokenValue") as "isTokenUsed", ${selectActivation(sql`i.at`)},

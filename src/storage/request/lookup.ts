@@ -1,7 +1,7 @@
 // Reads what a request with an envelope or a token names, in one statement: its parties, the temporary key of the envelope, the token, and
 // whether its values were used before. What it does not name is asked for under a name that nobody has.
 import { type RawBuilder, sql } from 'kysely'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineAskedRows } from '../database/bulk-statement.ts'
 import {
   joinTemporaryKey,
   TEMPORARY_KEY_COLUMNS,
@@ -10,7 +10,7 @@ import {
   toTemporaryKey,
 } from '../application/temporary-keys.ts'
 import { joinToken, type TokenColumns, type TokenRow, toToken } from '../token/tokens.ts'
-import { fromAsked, PARTIES, type PartiesRow, type PartyNames, type ReadParties, toParties } from './parties.ts'
+import { fromAsked, PARTIES, type PartiesRow, PARTY_NAMES, type PartyNames, type ReadParties, toParties } from './parties.ts'
 
 /** The names in a request. A text is empty, and a hash null, where it names none. */
 export interface ProofNames extends PartyNames {
@@ -50,12 +50,9 @@ export const toProofs = (row: ProofColumns): Proofs => ({
   isTokenUsed: row.isTokenUsed,
 })
 
-/** What a statement that finds proofs is given; `position`: its place among the answers. */
-export const ASKED_PROOFS = defineGivenRows<ProofNames & { readonly position: number }>({
-  applicationKey: 'text',
-  activationId: 'text',
-  at: 'timestamptz',
-  position: 'int',
+/** What a statement that finds proofs is given. */
+export const ASKED_PROOFS = defineAskedRows<ProofNames>({
+  ...PARTY_NAMES,
   temporaryKeyId: 'text',
   envelopeValue: 'bytea',
   tokenId: 'text',

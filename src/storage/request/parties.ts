@@ -1,6 +1,6 @@
 // The version and the activation that a device request names.
 import { type RawBuilder, sql } from 'kysely'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineAskedRows } from '../database/bulk-statement.ts'
 import { type ActivationRow, type ReadActivationRow, selectActivation } from '../activation/find.ts'
 import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from '../application/version.ts'
 
@@ -31,13 +31,9 @@ export const toParties = (row: PartiesRow): ReadParties => ({
   activation: row.activationId === null ? undefined : (row as ReadActivationRow),
 })
 
-/** What a statement that finds parties is given; `position`: its place among the answers. */
-export const ASKED = defineGivenRows<PartyNames & { readonly position: number }>({
-  applicationKey: 'text',
-  activationId: 'text',
-  at: 'timestamptz',
-  position: 'int',
-})
+/** What a statement that finds parties is given. */
+export const PARTY_NAMES = { applicationKey: 'text', activationId: 'text', at: 'timestamptz' } as const
+export const ASKED = defineAskedRows<PartyNames>(PARTY_NAMES)
 /** What such a statement selects. */
 export const PARTIES = sql`${VERSION_COLUMNS}, ${selectActivation(sql`i.at`)}`
 /** From where: a row for each that is asked for in the table `asked`. */

@@ -54,7 +54,7 @@ export async function storeUpgrade(db: Db, activationId: string, startedAt: numb
  * that its time does not tell which ids exist and a confirmation is seen whole or not at all.
  */
 export async function findUpgradedParties(db: Db, names: PartyNames): Promise<ReadParties> {
-  const { rows } = await db.executeQuery<PartiesRow & PendingColumns>(FIND_UPGRADED([{ ...names, position: 0 }]))
+  const { rows } = await db.executeQuery<PartiesRow & PendingColumns>(FIND_UPGRADED([names]))
   const [row] = rows
   if (row === undefined) throw new TypeError('a row for each of the names, and there is none')
   return toUpgradedParties(row)
@@ -68,9 +68,8 @@ export interface StatusProofs extends Proofs {
 
 /** Reads it in one statement for all of `names`, which have no tokens. */
 export async function findStatusProofs(db: Db, names: readonly ProofNames[]): Promise<readonly StatusProofs[]> {
-  const asked = names.map((name, position) => ({ ...name, position }))
   const { rows } = await db.executeQuery<ProofColumns & PendingColumns & Pick<StatusProofs, 'customObjectText'>>(
-    FIND_STATUS_PROOFS(asked),
+    FIND_STATUS_PROOFS(names),
   )
   return rows.map((row) => ({ ...toProofs(row), parties: toUpgradedParties(row), customObjectText: row.customObjectText }))
 }

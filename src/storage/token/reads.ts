@@ -2,7 +2,7 @@
 // the same moment share a statement.
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineAskedRows } from '../database/bulk-statement.ts'
 import { amongPending } from '../database/index-conditions.ts'
 import { isForPhone, OPERATION_COLUMNS, type OperationColumns, type OperationRow, toOperation } from '../operation/operations.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
@@ -33,21 +33,19 @@ export interface TokenReads {
 export function createTokenReads(db: Db): TokenReads {
   return {
     pendingOperations: createSharedTrip(async (names) =>
-      toReads(await execute<WithOperation>(db, FIND_PENDING(place(names))), names.length, (rows) => rows.flatMap(operationsOf)),
+      toReads(await execute<WithOperation>(db, FIND_PENDING(names)), names.length, (rows) => rows.flatMap(operationsOf)),
     ),
     operation: createSharedTrip(async (names) =>
-      toReads(await execute<WithOperation>(db, FIND_ONE(place(names))), names.length, (rows) => rows.flatMap(operationsOf)[0]),
+      toReads(await execute<WithOperation>(db, FIND_ONE(names)), names.length, (rows) => rows.flatMap(operationsOf)[0]),
     ),
     unreadMessages: createSharedTrip(async (names) =>
-      toReads(await execute<{ unread: string }>(db, COUNT_UNREAD(place(names))), names.length, ([row]) => Number(row?.unread)),
+      toReads(await execute<{ unread: string }>(db, COUNT_UNREAD(names)), names.length, ([row]) => Number(row?.unread)),
     ),
   }
 }
 
 type Row<Columns> = TokenColumns & Columns & { readonly position: number }
 type WithOperation = { readonly [K in keyof OperationColumns]: OperationColumns[K] | null }
-
-const place = <Names>(names: readonly Names[]) => names.map((name, position) => ({ ...name, position }))
 
 const execute = async <Columns>(db: Db, query: Parameters<Db['executeQuery']>[0]): Promise<readonly Row<Columns>[]> =>
   (await db.executeQuery<Row<Columns>>(query)).rows
@@ -68,13 +66,12 @@ const operationsOf = (row: WithOperation): OperationRow[] =>
 
 const OPERATIONS_MAX = 100
 
-const COLUMNS = { tokenId: 'text', at: 'timestamptz', position: 'int' } as const
-type Asked = TokenNames & { readonly position: number }
+const COLUMNS = { tokenId: 'text', at: 'timestamptz' } as const
 
 const fromAsked = (asked: RawBuilder<unknown>) => sql`from ${asked} as i
   ${joinToken(sql`i."tokenId"`, sql`i.at`)}`
 
-const FIND_PENDING = defineGivenRows<Asked>(COLUMNS).define(
+const FIND_PENDING = defineAskedRows<TokenNames>(COLUMNS).define(
   (asked) => sql`
   select i.position, k.*, ${OPERATION_COLUMNS}
   ${fromAsked(asked)}
@@ -87,7 +84,7 @@ const FIND_PENDING = defineGivenRows<Asked>(COLUMNS).define(
   order by i.position, o.created_at desc, o.operation_id`,
 )
 
-const FIND_ONE = defineGivenRows<Asked & { readonly operationId: string }>({ ...COLUMNS, operationId: 'text' }).define(
+const FIND_ONE = defineAskedRows<TokenNames & { readonly operationId: string }>({ ...COLUMNS, operationId: 'text' }).define(
   (asked) => sql`
   select i.position, k.*, ${OPERATION_COLUMNS}
   ${fromAsked(asked)}
@@ -95,7 +92,7 @@ const FIND_ONE = defineGivenRows<Asked & { readonly operationId: string }>({ ...
   order by i.position`,
 )
 
-const COUNT_UNREAD = defineGivenRows<Asked>(COLUMNS).define(
+const COUNT_UNREAD = defineAskedRows<TokenNames>(COLUMNS).define(
   (asked) => sql`
   select i.position, k.*, (
     select count(*) from inbox_message m

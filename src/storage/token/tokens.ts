@@ -146,8 +146,6 @@ export async function deleteTokenOfRegistration(
       returning held.activation_id, held.application_id, held.user_id
     ), audited as (
       ${insertAuditFrom(sql`deleted`, {
-        applicationId: sql`application_id`,
-        userId: sql`user_id`,
         eventType: sql`${eventType}::text`,
         eventData: sql`${eventData}::text`,
         verifiedBy: sql`${verifiedBy ?? null}::text`,
