@@ -3,6 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { type Db, isUniqueViolation, type Pool } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
+import { defineExpiry } from '../database/expired-rows.ts'
 
 export interface UniqueValue {
   /** SHA-256, 32 bytes. */
@@ -57,14 +58,8 @@ export const insertTwoValuesFrom = (
     from ${rows} cross join lateral (values (value, "valueExpiresAt"), ("secondValue", "secondValueExpiresAt")) as v (value_hash, expires_at)
     where v.value_hash is not null order by v.value_hash`
 
-/** Deletes up to `limit` values whose window has passed. */
-export async function deleteExpiredUniqueValues(db: Db, at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from unique_value where value_hash in (
-      select value_hash from unique_value where expires_at <= ${at} order by expires_at limit ${limit} for update skip locked
-    ) returning value_hash`.execute(db)
-  return rows.length
-}
+/** Deletes values whose window has passed. */
+export const deleteExpiredUniqueValues = defineExpiry('unique_value', 'value_hash')
 
 const INSERT = defineGivenRows<UniqueValue>({ valueHash: 'bytea', expiresAt: 'timestamptz' }).define(
   (values) => sql`

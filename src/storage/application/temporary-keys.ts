@@ -1,8 +1,8 @@
 // The table temporary_key: server keys for a few minutes of encryption (v3 §7).
 import { type RawBuilder, sql } from 'kysely'
-import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
+import { defineExpiry } from '../database/expired-rows.ts'
 
 export interface TemporaryKeyRow {
   readonly temporaryKeyId: string
@@ -50,15 +50,8 @@ export const insertTemporaryKey = defineSharedTrip(async (db, keys: readonly Tem
   return keys.map(() => undefined)
 })
 
-/** Deletes up to `limit` expired keys. */
-export async function deleteExpiredTemporaryKeys(db: Db, at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from temporary_key where temporary_key_id in (
-      select temporary_key_id from temporary_key where expires_at <= ${at} order by expires_at limit ${limit}
-      for update skip locked
-    ) returning temporary_key_id`.execute(db)
-  return rows.length
-}
+/** Deletes expired keys. */
+export const deleteExpiredTemporaryKeys = defineExpiry('temporary_key', 'temporary_key_id')
 
 const INSERT = defineGivenRows<TemporaryKeyRow>({
   temporaryKeyId: 'text',

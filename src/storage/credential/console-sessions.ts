@@ -1,6 +1,6 @@
 // The table console_session: who is signed in at the console. The token of a session is never here, only its hash.
-import { sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
+import { defineExpiry } from '../database/expired-rows.ts'
 
 export interface SessionRow {
   readonly sessionId: string
@@ -74,14 +74,8 @@ export async function deleteSession(db: Db, sessionId: string): Promise<string |
   return deleted?.username
 }
 
-/** Deletes up to `limit` sessions that ended before `at`; those that only lie idle, or would by another clock, follow at their absolute end. */
-export async function deleteEndedSessions(db: Db, at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from console_session where session_id in (
-      select session_id from console_session where expires_at <= ${at} order by session_id limit ${limit} for update skip locked
-    ) returning session_id`.execute(db)
-  return rows.length
-}
+/** Deletes sessions that ended; those that only lie idle, or would by another clock, follow at their absolute end. */
+export const deleteEndedSessions = defineExpiry('console_session', 'session_id')
 
 const columns = [
   'session_id as sessionId',

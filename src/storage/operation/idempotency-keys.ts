@@ -1,7 +1,7 @@
 // The table idempotency_key: a creation that is sent again gives the operation of the first time (cloud §6.1).
-import { sql } from 'kysely'
 import { PawlError } from '../../lib/errors.ts'
 import type { Db, Tx } from '../database/database.ts'
+import { defineExpiry } from '../database/expired-rows.ts'
 
 export interface IdempotencyKey {
   readonly username: string
@@ -60,12 +60,5 @@ export async function findIdempotencyKey(db: Db, username: string, key: string):
     .executeTakeFirst()
 }
 
-/** Deletes up to `limit` keys whose time is over. */
-export async function deleteExpiredIdempotencyKeys(db: Db, at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from idempotency_key where (username, idempotency_key) in (
-      select username, idempotency_key from idempotency_key where expires_at <= ${at}
-      order by expires_at limit ${limit} for update skip locked
-    ) returning operation_id`.execute(db)
-  return rows.length
-}
+/** Deletes keys whose time is over. */
+export const deleteExpiredIdempotencyKeys = defineExpiry('idempotency_key', 'username', 'idempotency_key')

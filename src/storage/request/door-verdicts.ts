@@ -1,6 +1,7 @@
 // The table door_verdict: what a door answered to a request with a key, for as long as its caller may send it again (cloud §12.4).
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
+import { defineExpiry } from '../database/expired-rows.ts'
 
 /** An answer that is kept. */
 export interface DoorVerdict {
@@ -78,11 +79,5 @@ export async function deleteExpiredVerdict(db: Db, keyHash: Uint8Array, at: Date
   await db.deleteFrom('door_verdict').where('key_hash', '=', Buffer.from(keyHash)).where('expires_at', '<=', at).execute()
 }
 
-/** Deletes up to `limit` verdicts whose time is over. */
-export async function deleteExpiredVerdicts(db: Db, at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from door_verdict where key_hash in (
-      select key_hash from door_verdict where expires_at <= ${at} order by expires_at limit ${limit} for update skip locked
-    ) returning key_hash`.execute(db)
-  return rows.length
-}
+/** Deletes verdicts whose time is over. */
+export const deleteExpiredVerdicts = defineExpiry('door_verdict', 'key_hash')

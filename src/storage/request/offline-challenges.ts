@@ -2,6 +2,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { toList } from '../database/columns.ts'
+import { defineExpiry } from '../database/expired-rows.ts'
 import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
 
 /** A challenge as it is made. */
@@ -94,13 +95,7 @@ export async function takeAttempt(db: Db, challengeId: string, asked: Uint8Array
 const hasAttempt = (table: string, asked: Uint8Array | null): RawBuilder<boolean> =>
   sql<boolean>`(${sql.ref(`${table}.attempts`)} < ${ATTEMPTS_MAX}::int or ${sql.ref(`${table}.asked_hash`)} = ${asked}::bytea)`
 
-/** Deletes up to `limit` challenges whose time is over. */
-export async function deleteExpiredChallenges(db: Db, at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from offline_challenge where challenge_id in (
-      select challenge_id from offline_challenge where expires_at <= ${at} order by expires_at limit ${limit} for update skip locked
-    ) returning challenge_id`.execute(db)
-  return rows.length
-}
+/** Deletes challenges whose time is over. */
+export const deleteExpiredChallenges = defineExpiry('offline_challenge', 'challenge_id')
 
 const ATTEMPTS_MAX = 3
