@@ -9,9 +9,7 @@ import {
   lockCredential,
   type NewPassword,
   replacePassword,
-  updateAllowedAddresses,
-  updateCertificates,
-  updateRights,
+  updateLists,
 } from '../../storage/credential/credentials.ts'
 import type { Tx } from '../../storage/database/database.ts'
 import type { Right, Role } from '../../storage/database/schema.ts'
@@ -69,17 +67,16 @@ export function createCredentialChanges(macKey: KeyObject, platform: Pick<Platfo
       const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
       return change(tx, username, () => replacePassword(tx, username, row, previousExpiresAt))
     },
-    restrict: (tx, username, allowedAddresses) =>
-      change(tx, username, () => updateAllowedAddresses(tx, username, allowedAddresses)),
+    restrict: (tx, username, allowedAddresses) => change(tx, username, () => updateLists(tx, username, { allowedAddresses })),
     assignCertificates: (tx, username, certificates) =>
       change(tx, username, async () => {
         for (const fingerprint of certificates) {
           const holder = (await listCertificateHolders(tx, fingerprint)).find((name) => name !== username)
           if (holder !== undefined) throw certificateTaken(fingerprint, holder)
         }
-        return updateCertificates(tx, username, certificates)
+        return updateLists(tx, username, { certificates })
       }),
-    entitle: (tx, username, rights) => change(tx, username, () => updateRights(tx, username, rights)),
+    entitle: (tx, username, rights) => change(tx, username, () => updateLists(tx, username, { rights })),
   }
 }
 

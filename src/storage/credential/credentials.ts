@@ -178,33 +178,20 @@ export async function lockCredential(tx: Tx, username: string): Promise<void> {
   await tx.selectFrom('credential').select('username').where('username', '=', username).forUpdate().execute()
 }
 
-/** Replaces the addresses that a credential may be used from; false when there is none of that name. */
-export async function updateAllowedAddresses(tx: Tx, username: string, allowedAddresses: readonly string[]): Promise<boolean> {
+/** Replaces lists of a credential; false when there is none of that name. */
+export async function updateLists(
+  tx: Tx,
+  username: string,
+  { allowedAddresses, certificates, rights }: Partial<Pick<CredentialRow, 'allowedAddresses' | 'certificates' | 'rights'>>,
+): Promise<boolean> {
+  const lists = {
+    ...(allowedAddresses && { allowed_addresses: allowedAddresses.join(',') }),
+    ...(certificates && { certificates: certificates.join(',') }),
+    ...(rights && { rights: rights.toSorted().join(',') }),
+  }
   const row = await tx
     .updateTable('credential')
-    .set({ allowed_addresses: allowedAddresses.join(',') })
-    .where('username', '=', username)
-    .returning('username')
-    .executeTakeFirst()
-  return row !== undefined
-}
-
-/** Replaces the client certificates that stand for a credential; false when there is none of that name. */
-export async function updateCertificates(tx: Tx, username: string, certificates: readonly string[]): Promise<boolean> {
-  const row = await tx
-    .updateTable('credential')
-    .set({ certificates: certificates.join(',') })
-    .where('username', '=', username)
-    .returning('username')
-    .executeTakeFirst()
-  return row !== undefined
-}
-
-/** Replaces the rights of a credential; false when there is none of that name. */
-export async function updateRights(tx: Tx, username: string, rights: readonly Right[]): Promise<boolean> {
-  const row = await tx
-    .updateTable('credential')
-    .set({ rights: rights.toSorted().join(',') })
+    .set(lists)
     .where('username', '=', username)
     .returning('username')
     .executeTakeFirst()
