@@ -102,17 +102,24 @@ export async function composeDecision(
   const moved = judged.isRight ? sealMove(parts, activation, judged.move) : { counter: activation.counter, ctrData }
   const accepted = judged.isRight ? madeUnder : null
   const { failedAttempts, blocksInRow, state } = outcome
-  const next = { ...moved, rowVersion: rowVersion + 1, failedAttempts, blocksInRow, blockedReason, blockExpiresAt, state }
+  const written = {
+    ...moved,
+    failedAttempts,
+    blocksInRow,
+    state,
+    blockedReason,
+    blockExpiresAt,
+    highestVersion: accepted?.version ?? activation.highestVersion,
+  }
   return {
-    verdict: verdictOf(judged, { ...activation, ...next, highestVersion: accepted?.version ?? activation.highestVersion }),
+    verdict: verdictOf(judged, { ...activation, ...written, rowVersion: rowVersion + 1 }),
     write: {
       masterSecret: null,
-      ...next,
+      ...written,
       activationId,
       rowVersion,
       from: activation.state,
       acceptedFor: accepted?.applicationKey ?? null,
-      highestVersion: accepted?.version ?? null,
       use: judged.isRight ? use : undefined,
       secondUse: judged.isRight ? secondUse : undefined,
       at,

@@ -31,13 +31,13 @@ export const givenColumns = <List extends Columns>(list: List) =>
     readonly [C in keyof List & string as InCode<C>]: GivenType
   }
 
-/** Selects columns of an activation `a`; with `at`, as it is seen at that time. */
-export const selectColumns = (list: Columns, at?: SeenAt): RawBuilder<unknown> =>
+/** Selects columns of an activation; with `at`, as it is seen at that time. */
+export const selectColumns = (list: Columns, at?: SeenAt, table = 'a'): RawBuilder<unknown> =>
   sql.join(
     Object.keys(list).map((column) => {
       const seen = at && SEEN[column]?.(at)
       const name = inCode(column)
-      const read = seen ?? sql`a.${sql.raw(column)}`
+      const read = seen ?? sql.raw(`${table}.${column}`)
       if (name !== column) return sql`${read} as ${sql.ref(name)}`
       return seen ? sql`${seen} as ${sql.raw(name)}` : read
     }),
@@ -132,6 +132,22 @@ export const EXCHANGED_COLUMNS = {
   ctr_data: 'bytea',
 } as const satisfies Columns
 
+/** What each code that is stored writes, whether it was right or wrong; `ctr_data` is sealed. */
+export const CODE_COLUMNS = {
+  counter: 'int',
+  ctr_data: 'bytea',
+  failed_attempts: 'int',
+  blocks_in_row: 'int',
+  highest_version: 'text',
+} as const satisfies Columns
+
+/** What a code writes besides that blocks. */
+export const BLOCK_COLUMNS = {
+  state: 'text',
+  blocked_reason: 'text',
+  block_expires_at: 'timestamptz',
+} as const satisfies Columns
+
 /** What a device says of itself when it is bound. */
 export const DEVICE_COLUMNS = {
   name: 'text',
@@ -139,6 +155,36 @@ export const DEVICE_COLUMNS = {
   device_info: 'text',
   extras: 'text',
   external_id: 'text',
+} as const satisfies Columns
+
+/** What is told of an activation in a list. `highest_version`: that its phone has spoken, null where it is not known; `algorithm`: null in protocol 3. */
+export const LISTED_COLUMNS = {
+  activation_id: 'text',
+  user_id: 'text',
+  name: 'text',
+  platform: 'text',
+  device_info: 'text',
+  protocol_version: 'int',
+  highest_version: 'text',
+  algorithm: 'text',
+  created_at: 'timestamptz',
+  last_used_at: 'timestamptz',
+} as const satisfies Columns
+
+/** What is told besides of one that is looked at. `is_biometry_enabled`: null in protocol 3, where the phone alone decides. */
+export const DETAIL_COLUMNS = {
+  blocked_reason: 'text',
+  flags: 'text',
+  is_confirmation_pending: 'boolean',
+  is_biometry_enabled: 'boolean',
+  failed_attempts: 'int',
+  max_failed_attempts: 'int',
+  activation_fingerprint: 'text',
+  extras: 'text',
+  external_id: 'text',
+  commit_phase: 'text',
+  parent_activation_id: 'text',
+  expires_at: 'timestamptz',
 } as const satisfies Columns
 
 /** What a commit needs. */

@@ -4,8 +4,9 @@ import { toList } from '../database/columns.ts'
 import type { Db } from '../database/database.ts'
 import { amongEnded, amongWaiting, beginsWith } from '../database/index-conditions.ts'
 import { findByNamePart, type Place } from '../database/name-part.ts'
-import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../database/schema.ts'
-import { blockedReasonAt, blockExpiresAt, effectiveStateAt, failedAttemptsAt } from './seen-state.ts'
+import type { ActivationState } from '../database/schema.ts'
+import { DETAIL_COLUMNS, LISTED_COLUMNS, type Read, selectColumns } from './columns.ts'
+import { blockExpiresAt, effectiveStateAt } from './seen-state.ts'
 
 /** Whether a user has or had an activation. */
 export async function hasActivation(db: Db, applicationId: string, userId: string): Promise<boolean> {
@@ -20,20 +21,8 @@ export async function hasActivation(db: Db, applicationId: string, userId: strin
 }
 
 /** An activation in a list. CREATED and PENDING_COMMIT that have run out are REMOVED, a block that is over is ACTIVE. */
-export interface ListedRegistrationRow {
-  readonly activationId: string
-  readonly userId: string
+export interface ListedRegistrationRow extends Read<typeof LISTED_COLUMNS> {
   readonly state: ActivationState
-  readonly name: string | null
-  readonly platform: string | null
-  readonly deviceInfo: string | null
-  readonly protocolVersion: number | null
-  /** The highest version of the protocol that the phone has spoken; null where it is not known. */
-  readonly highestVersion: string | null
-  /** Null in protocol 3. */
-  readonly algorithm: ActivationAlgorithm | null
-  readonly createdAt: Date
-  readonly lastUsedAt: Date | null
 }
 
 export interface RegistrationSearch {
@@ -104,36 +93,20 @@ async function selectWhere<Row>(
   return rows
 }
 
-const selectListed = (
-  at: Date,
-): RawBuilder<unknown> => sql`activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
-      device_info as "deviceInfo", protocol_version as "protocolVersion", highest_version as "highestVersion", algorithm, created_at as "createdAt",
-      last_used_at as "lastUsedAt"`
+const selectListed = (at: Date): RawBuilder<unknown> =>
+  sql`${selectColumns(LISTED_COLUMNS, at, 'activation')}, ${effectiveStateAt(at)} as state`
 
 const hasFlag = (flag: string): RawBuilder<boolean> => sql`${flag}::text = any(string_to_array(flags, ','))`
 /** One that was never used counts from its creation. */
 const wasUsedBefore = (time: Date): RawBuilder<boolean> => sql`coalesce(last_used_at, created_at) < ${time}`
 
 /** Everything about an activation but its keys. */
-export interface RegistrationDetailRow extends ListedRegistrationRow {
-  readonly blockedReason: string | null
+export interface RegistrationDetailRow extends ListedRegistrationRow, Omit<Read<typeof DETAIL_COLUMNS>, 'flags'> {
+  readonly flags: readonly string[]
   /** The end of a temporary block that lasts. */
   readonly blockExpiresAt: Date | null
-  readonly flags: readonly string[]
-  readonly isConfirmationPending: boolean
-  /** Null in protocol 3, where the phone alone decides. */
-  readonly isBiometryEnabled: boolean | null
   readonly isUpgradePending: boolean
-  readonly failedAttempts: number
-  readonly maxFailedAttempts: number
-  readonly activationFingerprint: string | null
-  readonly extras: string | null
-  readonly externalId: string | null
-  readonly commitPhase: CommitPhase
   readonly hasOtp: boolean
-  /** The activation that asked for its code; null where the bank did. */
-  readonly parentActivationId: string | null
-  readonly expiresAt: Date
 }
 
 /** One activation of an application. */
@@ -188,13 +161,11 @@ type DetailColumns = Omit<RegistrationDetailRow, 'flags'> & { readonly flags: st
 
 const toDetail = (row: DetailColumns): RegistrationDetailRow => ({ ...row, flags: toList(row.flags) })
 
-const selectDetail = (at: Date): RawBuilder<unknown> => sql`${selectListed(at)}, ${blockedReasonAt(at)} as "blockedReason",
-      ${blockExpiresAt(at)} as "blockExpiresAt", flags, is_confirmation_pending as "isConfirmationPending",
-      is_biometry_enabled as "isBiometryEnabled",
+const selectDetail = (
+  at: Date,
+): RawBuilder<unknown> => sql`${selectListed(at)}, ${selectColumns(DETAIL_COLUMNS, at, 'activation')}, ${blockExpiresAt(at)} as "blockExpiresAt",
       exists (select from activation_upgrade u where u.activation_id = activation.activation_id) as "isUpgradePending",
-      ${failedAttemptsAt(at)} as "failedAttempts", max_failed_attempts as "maxFailedAttempts",
-      activation_fingerprint as "activationFingerprint", extras, external_id as "externalId", commit_phase as "commitPhase",
-      otp_hash is not null as "hasOtp", parent_activation_id as "parentActivationId", expires_at as "expiresAt"`
+      otp_hash is not null as "hasOtp"`
 
 const IS_WAITING = amongWaiting('activation')
 const HAS_ENDED = amongEnded('activation')

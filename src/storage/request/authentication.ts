@@ -7,6 +7,7 @@ import { defineGivenRows } from '../database/bulk-statement.ts'
 import type { ActivationState } from '../database/schema.ts'
 import { type LockedColumns, type LockedOperation, OPERATION_COLUMNS, toLocked } from '../operation/operations.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
+import { BLOCK_COLUMNS, CODE_COLUMNS, givenColumns, setColumns, type Written } from '../activation/columns.ts'
 import { insertHistoryFrom } from '../activation/history.ts'
 import { type Caches, createCaches } from '../../lib/memory.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
@@ -28,8 +29,11 @@ import { findStatusProofs, type StatusProofs } from './upgrade.ts'
 import { insertTwoValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
 import { isTaken } from '../application/version.ts'
 
+/** Of the counter and its data there is always one. */
+type CodeColumns = Written<typeof CODE_COLUMNS> & { readonly ctrData: Uint8Array }
+
 /** What a checked code changes. */
-export interface AuthenticationOutcome {
+export interface AuthenticationOutcome extends CodeColumns, Written<typeof BLOCK_COLUMNS> {
   readonly activationId: string
   readonly rowVersion: number
   /**
@@ -37,24 +41,13 @@ export interface AuthenticationOutcome {
    * by another way.
    */
   readonly from: ActivationState
-  readonly counter: number
-  /** sealed */
-  readonly ctrData: Uint8Array
   /** sealed; null when it stays */
   readonly masterSecret: Uint8Array | null
-  readonly failedAttempts: number
-  readonly state: ActivationState
-  readonly blockedReason: string | null
-  /** Of a temporary block. */
-  readonly blockExpiresAt: Date | null
-  readonly blocksInRow: number
-  /** For an acceptance the application key it was accepted for: its version must still be supported. Null for a refusal. */
-  readonly acceptedFor: string | null
   /**
-   * For an acceptance the protocol version of the code, which is then the highest of the activation; the application must still take it.
-   * Null when that stays.
+   * For an acceptance the application key it was accepted for: its version must still be supported, and its application must still take the protocol
+   * version of the code, which is then the highest of the activation. Null for a refusal.
    */
-  readonly highestVersion: string | null
+  readonly acceptedFor: string | null
   /** What a door tells of an acceptance; it must still be so when it is stored. */
   readonly told?: ToldAtDoor | undefined
   /** What an acceptance uses up: a value that was used before makes the statement a unique violation, and nothing is stored. */
@@ -239,12 +232,8 @@ const USUAL_COLUMNS = {
   userId: 'text',
   rowVersion: 'int',
   from: 'text',
-  counter: 'int',
-  ctrData: 'bytea',
-  failedAttempts: 'int',
-  blocksInRow: 'int',
+  ...givenColumns(CODE_COLUMNS),
   acceptedFor: 'text',
-  highestVersion: 'text',
   at: 'timestamptz',
   eventType: 'text',
   eventData: 'text',
@@ -263,16 +252,15 @@ type KeepingMove = UsualMove & ReturnType<typeof toVerdictColumns>
 const ANY_COLUMNS = {
   ...KEEPING_COLUMNS,
   masterSecret: 'bytea',
-  state: 'text',
-  blockedReason: 'text',
-  blockExpiresAt: 'timestamptz',
+  ...givenColumns(BLOCK_COLUMNS),
   value: 'bytea',
   valueExpiresAt: 'timestamptz',
   secondValue: 'bytea',
   secondValueExpiresAt: 'timestamptz',
 } as const
 type AnyMove = KeepingMove &
-  Pick<AuthenticationOutcome, 'masterSecret' | 'state' | 'blockedReason' | 'blockExpiresAt'> & {
+  Written<typeof BLOCK_COLUMNS> &
+  Pick<AuthenticationOutcome, 'masterSecret'> & {
     readonly value: Uint8Array | null
     readonly valueExpiresAt: Date | null
     readonly secondValue: Uint8Array | null
@@ -297,8 +285,7 @@ const KEEPING: Changed = {
 
 /** What one that blocks, settles a key or uses a value does besides; it may keep a verdict, too. */
 const ANY: Changed = {
-  set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), state = i.state, blocked_reason = i."blockedReason",
-      block_expires_at = i."blockExpiresAt"`,
+  set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), ${setColumns(BLOCK_COLUMNS)}`,
   returned: sql`${KEEPING.returned}, i.state, i."blockedReason", i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"`,
   beside: sql`, history as (
     ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
@@ -312,9 +299,7 @@ const IS_AS_TOLD = sql`i."toldFlags" is null or (a.flags, v.name, p.roles) = (i.
 /** The activations that a code moves, `moved`, with what is written beside. */
 const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Changed) => sql`
   with moved as (
-    update activation a set counter = i.counter, ctr_data = i."ctrData", failed_attempts = i."failedAttempts",
-      blocks_in_row = i."blocksInRow", highest_version = coalesce(i."highestVersion", a.highest_version), last_used_at = i.at,
-      row_version = a.row_version + 1${set}
+    update activation a set ${setColumns(CODE_COLUMNS)}, last_used_at = i.at, row_version = a.row_version + 1${set}
     from ${moves} as i
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
       and a.application_id = i."applicationId" and a.user_id = i."userId"
