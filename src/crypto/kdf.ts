@@ -1,7 +1,6 @@
 // Key derivation: ANSI X9.63 with SHA-256 (SEC 1 §3.6.1), HKDF with SHA-384 (RFC 5869).
 import { concat, u32 } from '../lib/bytes.ts'
-import { sha256 } from './hash.ts'
-import { hmacSha384 } from './hmac.ts'
+import { hmacSha384, sha256 } from './hash.ts'
 
 /** First `length` bytes of SHA-256(Z ‖ u32(1) ‖ info) ‖ SHA-256(Z ‖ u32(2) ‖ info) ‖ ... */
 export function deriveX963(z: Uint8Array, info: Uint8Array, length: number): Uint8Array {

@@ -1,5 +1,5 @@
-// EC key pairs and points (SEC 1 §2.3, RFC 5208). One table row a curve.
-import { createECDH, createPrivateKey, createPublicKey, ECDH, generateKeyPairSync, KeyObject } from 'node:crypto'
+// EC key pairs, points, and what two keys agree on (SEC 1 §2.3, §3.3.1, RFC 5208). One table row a curve.
+import { createECDH, createPrivateKey, createPublicKey, diffieHellman, ECDH, generateKeyPairSync, KeyObject } from 'node:crypto'
 import { asBuffer } from '../lib/bytes.ts'
 
 export type Curve = keyof typeof CURVES
@@ -84,6 +84,9 @@ export function readPoint(curve: Curve, point: Uint8Array): Point | undefined {
   const key = publicKeyFromPoint(curve, point)
   return key && { key, bytes: exportPoint(key) }
 }
+
+/** X coordinate of the shared point, left-padded to the length of the field: 32 bytes on P-256, 48 on P-384. Both keys on one curve. */
+export const ecdh = (privateKey: KeyObject, publicKey: KeyObject): Uint8Array => diffieHellman({ privateKey, publicKey })
 
 /** Length and first byte of a compressed or uncompressed point; says nothing about the curve equation. */
 export function hasPointForm(curve: Curve, point: Uint8Array): boolean {

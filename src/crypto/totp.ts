@@ -1,6 +1,6 @@
 // Time-based one-time passwords (RFC 6238) with HMAC-SHA256 and T0 = 0; truncation of RFC 4226 §5.3.
 import { u64 } from '../lib/bytes.ts'
-import { hmac } from './hmac.ts'
+import { hmac } from './hash.ts'
 
 /** The step a time (seconds since 1970-01-01 UTC) falls into. */
 export const totpStep = (timeSeconds: number, stepSeconds: number): number => Math.floor(timeSeconds / stepSeconds)

@@ -1,7 +1,7 @@
 // Random keys of the installation, made at its first start and stored wrapped under the master key, so that rotating the
 // master key invalidates neither credentials nor audit seals.
 import type { KeyObject } from 'node:crypto'
-import { importHmacKey } from '../crypto/hmac.ts'
+import { importHmacKey } from '../crypto/hash.ts'
 import { StartError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
 import { type Db, inTransaction, type Pool } from '../storage/database/database.ts'

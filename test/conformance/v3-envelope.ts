@@ -1,7 +1,6 @@
 // Vectors of ECIES envelopes with their intermediate values (v3 §6).
 import { expect } from 'vitest'
-import { ecdh } from '../../src/crypto/ecdh.ts'
-import { publicKeyFromPoint } from '../../src/crypto/key.ts'
+import { ecdh, publicKeyFromPoint } from '../../src/crypto/key.ts'
 import type { EnvelopeContext } from '../../src/protocol/protocol.ts'
 import {
   deriveAssociatedData,

@@ -1,9 +1,8 @@
 // Vectors of primitives, key derivation and curve points (v3 §2, §3.2), and of the mobile utility's signature (v3 §17).
 import { expect } from 'vitest'
-import { ecdh } from '../../src/crypto/ecdh.ts'
+import { decodePoint, ecdh, publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
 import { ecdsaVerify } from '../../src/crypto/ecdsa.ts'
 import { deriveX963 } from '../../src/crypto/kdf.ts'
-import { decodePoint, publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
 import { signPinningAnswer } from '../../src/domain/pinning/pinning.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { concatWithSizes, utf8 } from '../../src/lib/bytes.ts'

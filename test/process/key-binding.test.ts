@@ -6,7 +6,7 @@ import { beginToBind, bindRecords, type BindingTerms, followBinding, startBindin
 import { createRecordKeys, type MasterKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { authenticateRow } from '../../src/domain/secrets/row-mac.ts'
 import { places } from '../../src/domain/secrets/secrets.ts'
-import { importHmacKey } from '../../src/crypto/hmac.ts'
+import { importHmacKey } from '../../src/crypto/hash.ts'
 import { systemPlatform as platform } from '../../src/lib/platform.ts'
 import { migrations } from '../../migrations/index.ts'
 import { type Database, openInMemory } from '../../src/storage/database/database.ts'

@@ -1,6 +1,6 @@
 // Limits of failures that hold for two processes on one database: each has budgets and gates of its own, and tells the other.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { importHmacKey } from '../../src/crypto/hmac.ts'
+import { importHmacKey } from '../../src/crypto/hash.ts'
 import { createLoginGate, type Login, type LoginGate } from '../../src/domain/credential/login-gate.ts'
 import { createSharedFailures, type SharedFailures } from '../../src/domain/limits/shared-failures.ts'
 import { createWindow, type Window } from '../../src/domain/limits/window.ts'

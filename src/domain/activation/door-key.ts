@@ -1,7 +1,6 @@
 // The key under which a bank may ask the same thing again (cloud §12.4): what is stored of it are two keyed hashes.
 import type { KeyObject } from 'node:crypto'
-import { sha256 } from '../../crypto/hash.ts'
-import { hmac } from '../../crypto/hmac.ts'
+import { hmac, sha256 } from '../../crypto/hash.ts'
 import { encodeTexts } from '../secrets/row-mac.ts'
 
 /** Who asks, under which key, and what: member by member, null for one that is absent. */

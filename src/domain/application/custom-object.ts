@@ -3,7 +3,7 @@
 // Anybody may ask for the status of any id, and the answer must not tell which ids exist. So an id that nobody knows is answered like an
 // activation of one of the applications, always the same one, which a keyed hash of the id picks (DIVERGENCES#custom-object).
 import type { KeyObject } from 'node:crypto'
-import { hmac } from '../../crypto/hmac.ts'
+import { hmac } from '../../crypto/hash.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { type CustomObjects, listCustomObjects } from '../../storage/application/applications.ts'

@@ -1,6 +1,6 @@
 // The MACs that make the audit log tamper-evident (cloud §7): HMAC-SHA-256 under the installation's key over unambiguous encodings.
 import type { KeyObject } from 'node:crypto'
-import { hmac } from '../../crypto/hmac.ts'
+import { hmac } from '../../crypto/hash.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
 import type { ChainPlace, ChainRow, ChainState } from '../../storage/audit/chain.ts'
 import type { RowFields, SealableRow, SealedRow } from '../../storage/audit/rows.ts'

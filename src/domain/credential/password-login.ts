@@ -1,6 +1,6 @@
 // Callers who show a password of a credential (cloud §2). What was right is remembered for a moment, so that a back end is not held up by a
 // slow hash with each of its calls.
-import { hmac, importHmacKey } from '../../crypto/hmac.ts'
+import { hmac, importHmacKey } from '../../crypto/hash.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { concat, equalPublic, u32, utf8 } from '../../lib/bytes.ts'
 import { createMemory } from '../../lib/memory.ts'

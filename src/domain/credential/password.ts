@@ -4,7 +4,7 @@
 // passwords of a credential share its salt, so one scrypt checks them all. A password that is refused has cost exactly one scrypt,
 // whether the user is unknown, disabled or expired or the password wrong: time does not tell which.
 import type { KeyObject } from 'node:crypto'
-import { hmac } from '../../crypto/hmac.ts'
+import { hmac } from '../../crypto/hash.ts'
 import { hashPassword } from '../../crypto/password-hash.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { CredentialWithPasswords, PasswordRow } from '../../storage/credential/credentials.ts'

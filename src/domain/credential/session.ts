@@ -1,7 +1,6 @@
 // Sessions of the console: a login by password becomes a random token, which ends with its time or with its credential.
 import type { KeyObject } from 'node:crypto'
-import { sha256 } from '../../crypto/hash.ts'
-import { hmac, importHmacKey } from '../../crypto/hmac.ts'
+import { hmac, importHmacKey, sha256 } from '../../crypto/hash.ts'
 import { toBase64Url } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'

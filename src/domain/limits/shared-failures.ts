@@ -2,7 +2,7 @@
 // decides by it; what fails it also tells the database, which answers with what all have counted (docs/decisions/0001-work-for-strangers.md).
 import type { KeyObject } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hmac } from '../../crypto/hmac.ts'
+import { hmac } from '../../crypto/hash.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database/database.ts'

@@ -9,8 +9,8 @@
 // The form is 0x02 where the place is bound to something, else 0x01. Records of a bound place that are older than the binding are 0x01 too:
 // binding.ts says how long they are taken. Of several master keys the first seals, and a record opens under the one that it names.
 import type { KeyObject } from 'node:crypto'
-import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
-import { hmac, importHmacKey } from '../../crypto/hmac.ts'
+import { aesGcmOpen, aesGcmSeal } from '../../crypto/aes.ts'
+import { hmac, importHmacKey } from '../../crypto/hash.ts'
 import { bytesOfKeys } from '../../crypto/key.ts'
 import { type ByteMemory, type Caches, createByteMemory, createCaches, createMemory, type Memory } from '../../lib/memory.ts'
 import { concat, concatWithSizes, equalPublic, ownBytes, splitBySizes, utf8 } from '../../lib/bytes.ts'
@@ -126,7 +126,7 @@ export function createRecordKeys(
     const nonce = platform.randomBytes(NONCE_BYTES)
     const header = formFor(place) === BOUND_FORM ? sealing.boundHeader : sealing.plainHeader
     const key = deriveKey(sealing, nameOf(place))
-    return Buffer.concat([header, nonce, sealAead(key, nonce, plaintext, associatedData(header, place))])
+    return Buffer.concat([header, nonce, aesGcmSeal(key, nonce, plaintext, associatedData(header, place))])
   }
 
   const altered = (place: Place): SealedRecordError => {
@@ -145,7 +145,7 @@ export function createRecordKeys(
     if (root === undefined) throw new SealedRecordError(place, false)
     const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
     const associated = associatedData(sealed.subarray(0, HEADER_BYTES), place)
-    const plaintext = openAead(deriveKey(root, nameOf(place)), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
+    const plaintext = aesGcmOpen(deriveKey(root, nameOf(place)), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
     if (plaintext === undefined) throw altered(place)
     return plaintext
   }

@@ -1,6 +1,6 @@
 // The MAC of a row: every field counts, its place too, and nothing but the MAC of this very row passes.
 import { expect, test } from 'vitest'
-import { importHmacKey } from '../../crypto/hmac.ts'
+import { importHmacKey } from '../../crypto/hash.ts'
 import { authenticateRow, isRowAuthentic } from './row-mac.ts'
 
 const key = importHmacKey(new Uint8Array(32).fill(1))

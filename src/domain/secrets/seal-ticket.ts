@@ -5,9 +5,8 @@
 //
 // The key of a ticket is HMAC-SHA-256(key of the installation, "ticket" ‖ ticket id). What else the protocol needs is derived from the same key.
 import type { KeyObject } from 'node:crypto'
-import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
-import { sha256 } from '../../crypto/hash.ts'
-import { hmac } from '../../crypto/hmac.ts'
+import { aesGcmOpen, aesGcmSeal } from '../../crypto/aes.ts'
+import { hmac, sha256 } from '../../crypto/hash.ts'
 import { toBase64Url } from '../../lib/base64.ts'
 import { asBuffer, concat, concatWithSizes, splitBySizes, u64, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
@@ -47,7 +46,7 @@ export function issueTicket(
   const header = concat(Uint8Array.of(FORM), ticketId)
   const nonce = randomBytes(NONCE_BYTES)
   const content = concatWithSizes(utf8(generation), utf8(scope), u64(openedAt), u64(expiresAt), answerKeys)
-  return toBase64Url(concat(header, nonce, sealAead(ticketKey(key, ticketId), nonce, content, bindTo(header, holder))))
+  return toBase64Url(concat(header, nonce, aesGcmSeal(ticketKey(key, ticketId), nonce, content, bindTo(header, holder))))
 }
 
 /** A ticket of its holder, expired or not; undefined for anything else. */
@@ -59,7 +58,7 @@ export function readTicket(key: KeyObject, holder: TicketHolder, text: string): 
   const ticketId = header.subarray(1)
   const nonce = bytes.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
   const sealed = bytes.subarray(HEADER_BYTES + NONCE_BYTES)
-  const content = openAead(ticketKey(key, ticketId), nonce, sealed, bindTo(header, holder))
+  const content = aesGcmOpen(ticketKey(key, ticketId), nonce, sealed, bindTo(header, holder))
   if (content === undefined) return undefined
   const [generation, scope, openedAt, expiresAt, answerKeys] = splitBySizes(asBuffer(content))
   if (!generation || !scope || !openedAt || !expiresAt || !answerKeys) throw new TypeError('a genuine ticket lacks a part')

@@ -1,8 +1,7 @@
 // Every secret column by its place: how it is sealed when written and opened when read.
 import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
-import { sha256 } from '../../crypto/hash.ts'
-import { hmac } from '../../crypto/hmac.ts'
+import { hmac, sha256 } from '../../crypto/hash.ts'
 import { asBuffer, fromUtf8, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'

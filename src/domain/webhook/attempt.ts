@@ -1,6 +1,6 @@
 // One attempt to deliver a message of a webhook: it is composed, signed, and sent to an address that was checked (cloud §9).
 import type { KeyObject } from 'node:crypto'
-import { importHmacKey } from '../../crypto/hmac.ts'
+import { importHmacKey } from '../../crypto/hash.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { OutboundError, sendOutbound } from '../../lib/outbound.ts'

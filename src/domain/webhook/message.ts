@@ -1,6 +1,6 @@
 // Composes the messages of webhooks: the body with the attributes that a receiver asked for, and the signature over it (cloud §9).
 import type { KeyObject } from 'node:crypto'
-import { hmac } from '../../crypto/hmac.ts'
+import { hmac } from '../../crypto/hash.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { WebhookKind } from '../../storage/database/schema.ts'

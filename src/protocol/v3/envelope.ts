@@ -1,11 +1,9 @@
 // ECIES envelopes of requests and answers (v3 §6).
 import type { KeyObject } from 'node:crypto'
 import { aesCbcDecrypt, aesCbcEncrypt } from '../../crypto/aes.ts'
-import { ecdh } from '../../crypto/ecdh.ts'
-import { sha256 } from '../../crypto/hash.ts'
-import { hmac } from '../../crypto/hmac.ts'
+import { ecdh, hasPointForm, publicKeyFromPoint } from '../../crypto/key.ts'
+import { hmac, sha256 } from '../../crypto/hash.ts'
 import { deriveX963 } from '../../crypto/kdf.ts'
-import { hasPointForm, publicKeyFromPoint } from '../../crypto/key.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { asBuffer, concat, concatWithSizes, equalConstantTime, splitBySizes, u64, utf8 } from '../../lib/bytes.ts'
 import type { Envelope, EnvelopeContext, OpenedEnvelope, SealAnswer } from '../protocol.ts'

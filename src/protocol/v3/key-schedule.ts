@@ -1,10 +1,8 @@
 // Every key an activation has, and the functions they are derived with (v3 §2.2, §3.2).
 import type { KeyObject } from 'node:crypto'
 import { aesCbcEncrypt, aesEncryptBlocks } from '../../crypto/aes.ts'
-import { ecdh } from '../../crypto/ecdh.ts'
-import { sha256 } from '../../crypto/hash.ts'
-import { hmac } from '../../crypto/hmac.ts'
-import { generateKeyPair, importPrivateKey, publicKeyFromPoint } from '../../crypto/key.ts'
+import { ecdh, generateKeyPair, importPrivateKey, publicKeyFromPoint } from '../../crypto/key.ts'
+import { hmac, sha256 } from '../../crypto/hash.ts'
 import { concat } from '../../lib/bytes.ts'
 import type { Algorithm, DecoyKeys, Named, SigningKeys } from '../protocol.ts'
 

@@ -1,7 +1,7 @@
 // Request and answer of the temporary key exchange, both compact JWS (v3 §7; RFC 7515).
 import type { KeyObject } from 'node:crypto'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
-import { hmac } from '../../crypto/hmac.ts'
+import { hmac } from '../../crypto/hash.ts'
 import { exportPrivateKey, generateKeyPair } from '../../crypto/key.ts'
 import { parseBase64, toBase64, toBase64Url } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'

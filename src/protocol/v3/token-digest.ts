@@ -1,5 +1,5 @@
 // Digests of token headers (v3 §11.2).
-import { hmac } from '../../crypto/hmac.ts'
+import { hmac } from '../../crypto/hash.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { TokenHeader } from '../protocol.ts'
 import { capabilitiesOf } from './versions.ts'

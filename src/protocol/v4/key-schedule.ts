@@ -1,7 +1,6 @@
 // Every key an activation has, and the functions they are derived with (v4 §1.3, §3.1).
 import type { KeyObject } from 'node:crypto'
-import { sha3 } from '../../crypto/hash.ts'
-import { importHmacKey } from '../../crypto/hmac.ts'
+import { importHmacKey, sha3 } from '../../crypto/hash.ts'
 import { createKmac, type KmacKey } from '../../crypto/kmac.ts'
 import { concatWithSizes, utf8 } from '../../lib/bytes.ts'
 import type { DecoyKeys, Named } from '../protocol.ts'

@@ -1,5 +1,5 @@
 // Request and answer of the temporary key exchange: a compact JWS in, a JWS with one or two signatures out (v4 §4; RFC 7515).
-import { hmacSha384 } from '../../crypto/hmac.ts'
+import { hmacSha384 } from '../../crypto/hash.ts'
 import { inThread } from '../../crypto/threads.ts'
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'

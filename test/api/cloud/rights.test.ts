@@ -1,5 +1,5 @@
 // Rights of credentials (cloud §2.4).
-import { importHmacKey } from '../../../src/crypto/hmac.ts'
+import { importHmacKey } from '../../../src/crypto/hash.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { authenticateRow } from '../../../src/domain/secrets/row-mac.ts'
 import { isCredentialAuthentic } from '../../../src/domain/credential/mac.ts'
