@@ -8,11 +8,11 @@ import { utf8 } from '../../src/lib/bytes.ts'
 import * as codes3 from '../../src/protocol/v3/authentication-code.ts'
 import * as keys3 from '../../src/protocol/v3/key-schedule.ts'
 import * as blob3 from '../../src/protocol/v3/status-blob.ts'
-import * as tokens3 from '../../src/protocol/v3/token-digest.ts'
+import * as tokens3 from '../../src/protocol/v3/header.ts'
 import * as codes4 from '../../src/protocol/v4/authentication-code.ts'
 import * as keys4 from '../../src/protocol/v4/key-schedule.ts'
 import * as blob4 from '../../src/protocol/v4/status-blob.ts'
-import * as tokens4 from '../../src/protocol/v4/token-digest.ts'
+import * as tokens4 from '../../src/protocol/v4/header.ts'
 import { composeSignedData } from '../../src/protocol/wire/request-data.ts'
 
 /** The last block of JSON in a document of docs/spec. */

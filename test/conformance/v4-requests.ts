@@ -24,7 +24,7 @@ import {
 import { createPersonalizedPayload } from '../../src/protocol/v4/offline.ts'
 import { parseAlgorithm } from '../../src/protocol/v4/shared-secret.ts'
 import { composeStatusBlob, deriveCtrDataHash, layoutStatusBlob } from '../../src/protocol/v4/status-blob.ts'
-import { computeTokenDigest } from '../../src/protocol/v4/token-digest.ts'
+import { computeTokenDigest } from '../../src/protocol/v4/header.ts'
 import { bytes, has, integer, list, type Members, members, optional, text, toText } from './vector.ts'
 import { ecdsaVerifyP384 } from '../helpers/crypto.ts'
 

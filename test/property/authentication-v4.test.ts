@@ -21,7 +21,7 @@ import {
   deriveActivationKeys,
 } from '../../src/protocol/v4/key-schedule.ts'
 import { verifyOfflineOtp } from '../../src/protocol/v4/offline.ts'
-import { computeTokenDigest, verifyTokenDigest } from '../../src/protocol/v4/token-digest.ts'
+import { computeTokenDigest, verifyTokenDigest } from '../../src/protocol/v4/header.ts'
 import { canonicalQuery as phoneCanonicalQuery } from '../../phone/v3/crypto.ts'
 import { deriveV4Keys, offlineCode, onlineCode, tokenV4Digest } from '../../phone/v4/crypto.ts'
 

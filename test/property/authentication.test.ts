@@ -1,12 +1,11 @@
 // Authentication codes, canonical queries, token digests and offline passwords (v3 §10, §11.2, §15).
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseOfflineOtp } from '../../src/protocol/wire/offline.ts'
+import { composeOfflineSignedData, parseOfflineOtp } from '../../src/protocol/wire/offline.ts'
 import { computeTotpCandidates } from '../../src/domain/operation/proximity.ts'
 import { toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
 import { toDecimalCode } from '../../src/protocol/wire/decimal.ts'
-import { composeOfflineSignedData } from '../../src/protocol/wire/offline.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../src/protocol/protocol.ts'
 import {
   computeComponents,
@@ -14,10 +13,10 @@ import {
   toBinaryCode,
   verifyAuthenticationCode,
 } from '../../src/protocol/v3/authentication-code.ts'
-import { canonicalizeQuery, canonicalQueryReadings } from '../../src/protocol/wire/canonical-query.ts'
+import { canonicalizeQuery, canonicalQueryReadings } from '../../src/protocol/wire/request-data.ts'
 import { advanceCounter, deriveActivationKeys } from '../../src/protocol/v3/key-schedule.ts'
 import { verifyOfflineOtp } from '../../src/protocol/v3/offline.ts'
-import { computeTokenDigest, verifyTokenDigest } from '../../src/protocol/v3/token-digest.ts'
+import { computeTokenDigest, verifyTokenDigest } from '../../src/protocol/v3/header.ts'
 import { VERSIONS } from '../../src/protocol/v3/versions.ts'
 import { canonicalQuery as phoneCanonicalQuery } from '../../phone/v3/crypto.ts'
 

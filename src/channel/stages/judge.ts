@@ -2,7 +2,7 @@
 import { decideAuthentication } from '../../domain/activation/authentication.ts'
 import { isExpired } from '../../domain/activation/registration.ts'
 import type { ActivationKeys, CodeMatch, CounterMove, Protocol } from '../../protocol/protocol.ts'
-import { isOlderVersion } from '../../protocol/wire/version-order.ts'
+import { isOlderVersion } from '../../protocol/wire/header.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { RequestParties } from '../../storage/request/parties.ts'
 import type { ChannelParts } from '../parts.ts'

@@ -2,7 +2,7 @@
 import { hmac } from '../../crypto/hash.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import { canonicalQueryReadings } from '../wire/canonical-query.ts'
+import { canonicalQueryReadings } from '../wire/request-data.ts'
 import { findCounter } from '../wire/counter.ts'
 import { toDecimalCode } from '../wire/decimal.ts'
 import type { CodeMatch, CodeToVerify, CoveredRequest, Factors } from '../protocol.ts'

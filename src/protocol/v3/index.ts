@@ -4,7 +4,13 @@ import type { Protocol } from '../protocol.ts'
 import { coveredBodies, verifyAuthenticationCode } from './authentication-code.ts'
 import { importAnswerKeys, parseEnvelope } from './envelope.ts'
 import { activationFingerprint } from './fingerprint.ts'
-import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
+import {
+  hasShortTokenWindow,
+  parseAuthorizationHeader,
+  parseEncryptionHeader,
+  parseTokenHeader,
+  verifyTokenDigest,
+} from './header.ts'
 import {
   activationKeyBytes,
   advanceCounter,
@@ -19,7 +25,6 @@ import {
 import { encryptStatusBlob } from './status-blob.ts'
 import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
 import { parseTemporaryKeyRequest } from './temporary-key.ts'
-import { hasShortTokenWindow, verifyTokenDigest } from './token-digest.ts'
 
 /** Versions 3.0 to 3.3, with what only v3 has. */
 export interface ProtocolV3 extends Protocol<ActivationKeys> {

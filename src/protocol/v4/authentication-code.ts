@@ -2,7 +2,7 @@
 import { createKmacOnce, type KmacKey } from '../../crypto/kmac.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime } from '../../lib/bytes.ts'
-import { canonicalQueryReadings } from '../wire/canonical-query.ts'
+import { canonicalQueryReadings } from '../wire/request-data.ts'
 import { findCounter } from '../wire/counter.ts'
 import type { CodeMatch, CodeToVerify, CounterMove, CoveredRequest, Factors } from '../protocol.ts'
 import { type ReplaceableFactor, settleFactorKeys } from './factor-keys.ts'

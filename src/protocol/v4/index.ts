@@ -4,7 +4,13 @@ import type { Protocol } from '../protocol.ts'
 import { coveredBodies, verifyAuthenticationCode } from './authentication-code.ts'
 import { importAnswerKeys, parseEnvelope } from './envelope.ts'
 import { addBiometryKey, removeBiometryKeys, replaceKnowledgeKey } from './factor-keys.ts'
-import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
+import {
+  hasShortTokenWindow,
+  parseAuthorizationHeader,
+  parseEncryptionHeader,
+  parseTokenHeader,
+  verifyTokenDigest,
+} from './header.ts'
 import { exchangeKeys } from './key-exchange.ts'
 import { importSigningKeys, parsePublicKeys } from './key-pairs.ts'
 import {
@@ -19,7 +25,6 @@ import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
 import { encapsulateSharedSecret, parseSharedSecretRequest } from './shared-secret.ts'
 import { composeStatusBlob } from './status-blob.ts'
 import { parseTemporaryKeyRequest } from './temporary-key.ts'
-import { hasShortTokenWindow, verifyTokenDigest } from './token-digest.ts'
 
 /** Version 4.0, with what only v4 has. */
 export interface ProtocolV4 extends Protocol<ActivationKeys> {

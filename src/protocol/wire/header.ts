@@ -78,6 +78,9 @@ export function createHeaderParsers(rules: HeaderRules): HeaderParsers {
   }
 }
 
+/** Whether a version of the protocol came before another, across generations: every version text is one digit, a dot and one digit. */
+export const isOlderVersion = (version: string, other: string): boolean => version < other
+
 /**
  * `scheme key="text", key="text"`; undefined when the value has any other form. Sticky expressions: each one either moves
  * on or ends the scan, so the time is linear in the length of the value.
