@@ -1,5 +1,5 @@
 // Time windows, and the values that may be used once within them (v3 §14).
-import { hashUniqueValue } from '../domain/activation/unique-value.ts'
+import { hashUniqueValue } from '../domain/secrets/secrets.ts'
 import type { Envelope, EnvelopeContext, TokenHeader } from '../protocol/protocol.ts'
 import type { UniqueValue } from '../storage/activation/unique-values.ts'
 

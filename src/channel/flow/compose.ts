@@ -1,10 +1,11 @@
-// Makes an endpoint of what it declares and of what its flow does.
+// Makes an endpoint of what it declares and of what its flow does, and says what the description of the APIs shows of it.
 import { type TSchema, Type } from '@sinclair/typebox'
 import { compileParser, type Parser } from '../../http/validation.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'
-import type { Protocol } from '../../protocol/protocol.ts'
-import type { Declaration, Endpoint, FlowFacts, Parsed } from '../endpoint.ts'
+import type { Factors, Protocol } from '../../protocol/protocol.ts'
+import type { BodyFacts, Declaration, Endpoint, FlowFacts, Parsed } from '../endpoint.ts'
+import type { EnvelopePlace } from '../stages/envelope.ts'
 import { type Received, receive } from '../stages/receive.ts'
 
 /** What the stages of a flow refuse with. `headers`: of headers that contradict each other too; absent where none is read. */
@@ -56,3 +57,24 @@ export function composeEndpoint<Q extends TSchema, Call, Result, Parts, const Co
     },
   }
 }
+
+export const describeEncryption = ({ scope, sharedInfo1 }: EnvelopePlace): string =>
+  `Encrypted in ${scope === 'ACTIVATION_SCOPE' ? 'activation' : 'application'} scope, label \`${sharedInfo1}\`.`
+
+/** `factors`: a function where a setting of the application decides. */
+export const describeCode = (
+  {
+    resourceId,
+    factors,
+  }: { readonly resourceId: string; readonly factors: readonly Factors[] | ((...given: never[]) => unknown) },
+  covered: 'the body as sent' | 'the decrypted body',
+): string => {
+  const allowed = typeof factors === 'function' ? 'by setting' : factors.join(', ')
+  return `Authentication code over resource id \`${resourceId}\` and ${covered}. Factors: ${allowed}.`
+}
+
+export const describeToken = (factors: readonly Factors[]): string => `Token made with factors: ${factors.join(', ')}.`
+
+/** JSON of a schema; without one the body is not read. */
+export const jsonOr = (otherwise: 'none' | 'bytes', schema: TSchema | undefined): BodyFacts =>
+  schema === undefined ? { kind: otherwise } : { kind: 'json', schema }

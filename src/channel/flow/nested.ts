@@ -13,8 +13,7 @@ import { parseEnvelope, readUnsignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelope, findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeEncryption } from './facts.ts'
+import { composeEndpoint, describeEncryption } from './compose.ts'
 
 /** `request` and `inner`: the outer and the inner plaintext. */
 interface NestedCall<Request, Inner> extends Pick<ExchangeRequest, 'values' | 'useUp' | 'findBasis'> {

@@ -8,8 +8,7 @@ import { readUnsignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeEncryption } from './facts.ts'
+import { composeEndpoint, describeEncryption } from './compose.ts'
 
 interface OpenedByApplicationCall<Request> {
   readonly request: Request

@@ -11,8 +11,7 @@ import type { EnvelopePolicy } from '../stages/envelope-keys.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext, unlessRefused } from '../stages/parse.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeCode, describeEncryption } from './facts.ts'
+import { composeEndpoint, describeCode, describeEncryption } from './compose.ts'
 
 interface OpenedSignedDeclaration<Q extends TSchema, R extends TSchema, Parts>
   extends Answered<R, SignedCall<Static<Q>>, Parts>,

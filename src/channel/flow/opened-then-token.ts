@@ -11,8 +11,7 @@ import type { EnvelopePolicy } from '../stages/envelope-keys.ts'
 import { findEnvelopeAndToken } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { acceptToken, readToken } from '../stages/token.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeEncryption, describeToken } from './facts.ts'
+import { composeEndpoint, describeEncryption, describeToken } from './compose.ts'
 
 /** `activation`: of the envelope and of the token. */
 interface OpenedTokenDeclaration<R extends TSchema, Parts> extends Answered<R, { readonly activation: ActivationRow }, Parts> {

@@ -11,8 +11,7 @@ import type { EnvelopePolicy } from '../stages/envelope-keys.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeEncryption } from './facts.ts'
+import { composeEndpoint, describeEncryption } from './compose.ts'
 
 /** `activation`: whose keys opened it; `version`: of the application key. */
 interface OpenedCall<Request> {

@@ -18,8 +18,7 @@ import { authenticateWithin } from '../stages/code.ts'
 import type { CodeVerdict } from '../stages/decision.ts'
 import { parseBody, parseDecision } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeCode } from './facts.ts'
+import { composeEndpoint, describeCode } from './compose.ts'
 
 interface Decided {
   /** The transaction of the code's check: what is written in it is durable together with the counter. */

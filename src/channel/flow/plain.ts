@@ -4,8 +4,7 @@ import type { Answered, Endpoint, Parsed } from '../endpoint.ts'
 import type { Dialect } from '../headers.ts'
 import { parseBody } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
-import { composeEndpoint } from './compose.ts'
-import { jsonOr } from './facts.ts'
+import { composeEndpoint, jsonOr } from './compose.ts'
 
 interface PlainCall<Request> {
   readonly request: Request

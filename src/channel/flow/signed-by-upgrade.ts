@@ -9,8 +9,7 @@ import type { ChannelParts } from '../parts.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { authenticateWithin } from '../stages/code.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeCode } from './facts.ts'
+import { composeEndpoint, describeCode } from './compose.ts'
 
 interface SignedByUpgradeCall {
   /** The transaction of the code's check. */

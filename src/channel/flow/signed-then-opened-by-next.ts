@@ -13,8 +13,7 @@ import { findContext, readEncryption, readSignedEnvelope } from '../stages/envel
 import { findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeCode, describeEncryption } from './facts.ts'
+import { composeEndpoint, describeCode, describeEncryption } from './compose.ts'
 
 interface SignedOpenedByNextDeclaration<Q extends TSchema, R extends TSchema, Parts>
   extends Answered<R, SignedCall<Static<Q>>, Parts>,

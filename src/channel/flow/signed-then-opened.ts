@@ -13,8 +13,7 @@ import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeCode, describeEncryption } from './facts.ts'
+import { composeEndpoint, describeCode, describeEncryption } from './compose.ts'
 
 interface SignedOpenedCall<Request> extends SignedCall<Request> {
   readonly authorization: AuthorizationHeader

@@ -9,8 +9,7 @@ import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { authenticate } from '../stages/code.ts'
 import { parseBody } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeCode, jsonOr } from './facts.ts'
+import { composeEndpoint, describeCode, jsonOr } from './compose.ts'
 
 /** `request`: undefined where no schema is declared. */
 interface SignedBodyCall<Request> extends SignedCall<Request> {

@@ -8,8 +8,7 @@ import type { ChannelParts } from '../parts.ts'
 import { parseBody, unlessRefused } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
 import { acceptToken, readToken, type TokenBearer } from '../stages/token.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeToken, jsonOr } from './facts.ts'
+import { composeEndpoint, describeToken, jsonOr } from './compose.ts'
 
 /** `found`: what was read with the token. */
 interface TokenReadCall<Request, Found> {

@@ -7,8 +7,7 @@ import { useUp } from '../stages/answer.ts'
 import { parseBody } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
 import { acceptToken, type TokenBearer } from '../stages/token.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeToken } from './facts.ts'
+import { composeEndpoint, describeToken } from './compose.ts'
 
 interface TokenCall<Request> {
   readonly request: Request

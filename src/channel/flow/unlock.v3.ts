@@ -14,8 +14,7 @@ import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeCode, describeEncryption } from './facts.ts'
+import { composeEndpoint, describeCode, describeEncryption } from './compose.ts'
 
 interface UnlockDeclarationV3<Q extends TSchema, R extends TSchema, Parts>
   extends Answered<R, SignedCall<Static<Q>>, Parts>,

@@ -13,8 +13,7 @@ import { findContext, readEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { composeEndpoint } from './compose.ts'
-import { describeCode, describeEncryption } from './facts.ts'
+import { composeEndpoint, describeCode, describeEncryption } from './compose.ts'
 
 interface UnlockDeclarationV4<Q extends TSchema, R extends TSchema, Parts>
   extends Answered<R, SignedCall<Static<Q>>, Parts>,

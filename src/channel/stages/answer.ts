@@ -12,18 +12,13 @@ import type { Opened } from './open.ts'
  * genuine request. Refuses (`code`) when another request has used one since it was looked at.
  */
 export const useUp = (
-  parts: Pick<ChannelParts, 'useUniqueValues'>,
-  values: readonly UniqueValue[],
-  code: ErrorCode,
-): Promise<void> => inStage('use up', () => useUpAll(parts, values, code))
-
-async function useUpAll(
   { useUniqueValues }: Pick<ChannelParts, 'useUniqueValues'>,
   values: readonly UniqueValue[],
   code: ErrorCode,
-): Promise<void> {
-  if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
-}
+): Promise<void> =>
+  inStage('use up', async () => {
+    if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
+  })
 
 /** What a request uses up, under which application key it came, and how it is refused when a value was used before. */
 interface Use {

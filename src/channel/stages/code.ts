@@ -12,8 +12,7 @@ import { findUpgradedParties } from '../../storage/request/upgrade.ts'
 import type { VersionRow } from '../../storage/application/version.ts'
 import { inTransaction, type Tx } from '../../storage/database/database.ts'
 import type { ChannelParts } from '../parts.ts'
-import type { AtDoor, CodeAttempt, CodePolicy, JudgedAtDoor } from './attempt.ts'
-import { describeBody } from './audited-body.ts'
+import { type AtDoor, type CodeAttempt, type CodePolicy, describeBody, type JudgedAtDoor } from './attempt.ts'
 import {
   type CodeDecision,
   type CodeVerdict,
@@ -57,21 +56,14 @@ export async function authenticate(
   attempt: CodeAttempt,
   read?: RequestParties,
 ): Promise<Authenticated> {
-  return await inStage('check code', () => checkCode(parts, received, attempt, read))
-}
-
-async function checkCode(
-  parts: ChannelParts,
-  received: Received,
-  attempt: CodeAttempt,
-  read: RequestParties | undefined,
-): Promise<Authenticated> {
-  const { verdict, parties, stored } = await settleCode(parts, received, attempt, read)
-  if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
-  refuseUsed(attempt, verdict, stored)
-  // A code is judged right under a version only.
-  if (parties.version === undefined) throw new TypeError('a right code under no version')
-  return { version: parties.version, activation: verdict.activation }
+  return await inStage('check code', async () => {
+    const { verdict, parties, stored } = await settleCode(parts, received, attempt, read)
+    if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
+    refuseUsed(attempt, verdict, stored)
+    // A code is judged right under a version only.
+    if (parties.version === undefined) throw new TypeError('a right code under no version')
+    return { version: parties.version, activation: verdict.activation }
+  })
 }
 
 /**
@@ -117,20 +109,9 @@ export async function authenticateWithin<T>(
   parts: ChannelParts,
   received: Received,
   attempt: CodeAttempt,
-  within: Within<T>,
+  within: (tx: Tx, stored: StoredDecision) => Promise<T>,
 ): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> {
-  return await inStage('check code', () => checkCodeWithin(parts, received, attempt, within))
-}
-
-type Within<T> = (tx: Tx, stored: StoredDecision) => Promise<T>
-
-async function checkCodeWithin<T>(
-  parts: ChannelParts,
-  received: Received,
-  attempt: CodeAttempt,
-  within: Within<T>,
-): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> {
-  return await withinFailureBudget(parts, received, attempt, async () => {
+  const check = async () => {
     const { decision, ...settled } = await untilSettled('activation', async (round) => {
       const decision = await decideCode(parts, received, attempt, { read: undefined, round })
       if (decision === undefined) return undefined
@@ -141,7 +122,8 @@ async function checkCodeWithin<T>(
     })
     noteDecision(parts, decision)
     return settled
-  })
+  }
+  return await inStage('check code', () => withinFailureBudget(parts, received, attempt, check))
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'
-import { asBuffer, fromUtf8, utf8 } from '../../lib/bytes.ts'
+import { asBuffer, concatWithSizes, fromUtf8, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
 import type { Db } from '../../storage/database/database.ts'
@@ -129,3 +129,7 @@ export const hashActivationCode = (codeLookup: KeyObject, code: string): Uint8Ar
 /** What a push token is looked up by: 32 bytes. No activation code begins with the word, so the key may serve both. */
 export const hashPushToken = (codeLookup: KeyObject, platform: string, token: string): Uint8Array =>
   hmac(codeLookup, utf8(`push token\0${platform}\0${token}`))
+
+/** What stands for a value that may be used once, whatever its parts (v3 §14): SHA-256 over kind, identifier and value with their lengths, 32 bytes. */
+export const hashUniqueValue = (kind: string, identifier: string, value: Uint8Array): Uint8Array =>
+  sha256(concatWithSizes(utf8(kind), utf8(identifier), value))
