@@ -1,8 +1,7 @@
 // Finding an activation: as a phone needs it with its keys, and as the bank sees it.
 import { CompiledQuery, type RawBuilder, sql } from 'kysely'
-import { toConstantText } from '../database/constant-text.ts'
+import { defineAskedRows, toConstantText } from '../database/bulk-statement.ts'
 import type { Db } from '../database/database.ts'
-import { defineAskedRows } from '../database/bulk-statement.ts'
 import type { ActivationState } from '../database/schema.ts'
 import { type Read, REQUEST_COLUMNS, selectColumns, STATUS_COLUMNS } from './columns.ts'
 import { type BlockColumns, blockExpiresAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'

@@ -1,7 +1,7 @@
 // The tables application, application_version and master_key_pair.
 import { CompiledQuery, type Insertable, sql } from 'kysely'
 import { toList } from '../database/columns.ts'
-import { toConstantText } from '../database/constant-text.ts'
+import { toConstantText } from '../database/bulk-statement.ts'
 import type { Db, Tx } from '../database/database.ts'
 import type { ApplicationVersionTable, MasterKeyAlgorithm, MasterKeyPairTable } from '../database/schema.ts'
 

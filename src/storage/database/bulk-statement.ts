@@ -1,8 +1,16 @@
 // Rows that a statement takes as parameters, under the names they have in code. A statement is written once, and has two texts: for one row
 // each column is a parameter, for many rows each column is an array. An array costs a request that is alone 50 µs of the database's time
 // (docs/decisions/0003-shared-trips.md).
-import { CompiledQuery, type RawBuilder, sql } from 'kysely'
-import { toConstantText } from './constant-text.ts'
+import {
+  CompiledQuery,
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type RawBuilder,
+  sql,
+} from 'kysely'
 
 /** Type of a column in the database. */
 export type GivenType = 'text' | 'int' | 'boolean' | 'timestamptz' | 'bytea'
@@ -82,3 +90,20 @@ function encode(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
   return value instanceof Date ? value.toISOString() : value
 }
+
+/** The text of a statement that is written with placeholders ($1) in place of values. */
+export function toConstantText(statement: RawBuilder<unknown>): string {
+  const { sql, parameters } = statement.compile(COMPILER)
+  if (parameters.length > 0) throw new TypeError('a constant text with a value in it')
+  return sql
+}
+
+/** Runs nothing. */
+const COMPILER = new Kysely<Record<string, never>>({
+  dialect: {
+    createAdapter: () => new PostgresAdapter(),
+    createDriver: () => new DummyDriver(),
+    createIntrospector: (database) => new PostgresIntrospector(database),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+  },
+})

@@ -10,8 +10,7 @@ import type { PGliteDialectConfig } from 'kysely'
 import { StartError } from '../../lib/errors.ts'
 import { lockDirectory } from './directory-lock.ts'
 import { serveBackup } from './embedded-backup.ts'
-import { parseBytea, parseTime } from './row-values.ts'
-import { composeSet, SESSION_SETTINGS } from './session-settings.ts'
+import { composeSet, parseBytea, parseTime, SESSION_SETTINGS } from './session-settings.ts'
 
 type PGliteForKysely = Exclude<PGliteDialectConfig['pglite'], (...args: never[]) => unknown>
 

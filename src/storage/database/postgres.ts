@@ -6,8 +6,7 @@ import pg from 'pg'
 import { parseDatabaseUrl } from '../../lib/database-url.ts'
 import { codeOf, NO_ROOM, READ_ONLY, type WatchedConnection, watchConnection } from './postgres-connection.ts'
 import { createHosts, type Hosts } from './postgres-hosts.ts'
-import { parseBytea, parseTime } from './row-values.ts'
-import { composeSet, POOLED_SETTINGS, SESSION_SETTINGS } from './session-settings.ts'
+import { composeSet, parseBytea, parseTime, POOLED_SETTINGS, SESSION_SETTINGS } from './session-settings.ts'
 
 /** Room on the disk of the database. */
 export interface Room {

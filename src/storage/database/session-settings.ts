@@ -1,5 +1,7 @@
 // Sets what pawl takes for granted of a session: how times, numbers and bytes are written, and what a statement without BEGIN sees. Server,
-// database and role may each be set to something else, so every connection says it.
+// database and role may each be set to something else, so every connection says it. Bytes and times that cannot be read are errors: a time that is
+// none would never be over.
+import pg from 'pg'
 
 /** By the names and in the spelling of PostgreSQL, which gives the same text back. */
 export const SESSION_SETTINGS: Readonly<Record<string, string>> = {
@@ -24,3 +26,21 @@ export const composeSet = (settings: Readonly<Record<string, string | number>>):
   Object.entries(settings)
     .map(([name, value]) => `set ${name} = '${value}'`)
     .join('; ')
+
+/** A bytea as hex (bytea_output), in memory of its own: what is remembered of a row keeps nothing else (`lib/bytes.ts`, ownBytes). */
+export function parseBytea(text: string): Buffer {
+  if (!text.startsWith(HEX)) throw new TypeError('the database gave bytes that cannot be read')
+  const bytes = Buffer.allocUnsafeSlow((text.length - HEX.length) / 2)
+  bytes.write(text.slice(HEX.length), 'hex')
+  return bytes
+}
+
+/** A time; `infinity` is a number, which nothing takes for one. */
+export function parseTime(text: string): unknown {
+  const time = readTime(text)
+  if (time === null || Number.isNaN(Number(time))) throw new TypeError(`the database gave a time that cannot be read: ${text}`)
+  return time
+}
+
+const readTime = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ) as (text: string) => unknown
+const HEX = String.raw`\x`

@@ -1,6 +1,6 @@
 // Values of rows that are what a database with usual settings writes, and those that are not.
 import { describe, expect, test } from 'vitest'
-import { parseBytea, parseTime } from './row-values.ts'
+import { parseBytea, parseTime } from './session-settings.ts'
 
 describe('a time', () => {
   test.each([
