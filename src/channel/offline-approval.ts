@@ -11,13 +11,19 @@ import {
   type LockedOperation,
   type OperationRow,
 } from '../storage/operation/operations.ts'
-import { isOf, readOperation, refusalOf, refuseUnlessPending, statusAt } from '../domain/operation/operation.ts'
+import {
+  isOf,
+  type OperationParts,
+  readOperation,
+  refusalOf,
+  refuseUnlessPending,
+  statusAt,
+} from '../domain/operation/operation.ts'
 import { countFailure, endByDecision, flagRefusalOf } from '../domain/operation/decision.ts'
 import { QR_BYTES_MAX, renderQrTexts } from '../domain/operation/form.ts'
 import { listProximityOtps } from '../domain/operation/proximity.ts'
 import { chooseTexts } from '../domain/template/template.ts'
 import { parseOfflineOtp } from '../protocol/wire/offline.ts'
-import type { OperationParts } from '../domain/operation/parts.ts'
 import type { ChannelParts } from './parts.ts'
 import { judgeOtp, type OtpDecision, signForActivation } from './authenticate-offline.ts'
 

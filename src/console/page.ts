@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Session, SessionParts } from '../domain/credential/session.ts'
 import type { Tickets } from '../domain/credential/tickets.ts'
-import type { OperationParts } from '../domain/operation/parts.ts'
+import type { OperationParts } from '../domain/operation/operation.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'

@@ -1,38 +1,38 @@
 // Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14; cloud §9).
-import { takeBatches } from './in-batches.ts'
 import type { Clocked } from '../lib/clock.ts'
 import { startRounds } from '../lib/rounds.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation/expiry.ts'
-import { deleteOpenedNames, shortenClosings } from '../storage/user/closed-names.ts'
+import { deleteOldStrangerCounts } from '../storage/activation/stranger-counts.ts'
+import { deleteExpiredUniqueValues } from '../storage/activation/unique-values.ts'
+import { deleteExpiredTemporaryKeys } from '../storage/application/temporary-keys.ts'
 import { deleteEndedSessions } from '../storage/credential/console-sessions.ts'
-import type { Database } from '../storage/database/database.ts'
 import { deleteOldFailureCounts } from '../storage/credential/failure-counts.ts'
+import type { Database } from '../storage/database/database.ts'
 import { deleteExpiredIdempotencyKeys } from '../storage/operation/idempotency-keys.ts'
 import { deleteUselessNonces } from '../storage/operation/operations.ts'
 import { expireOperations } from '../storage/operation/transitions.ts'
-import { deleteOldStrangerCounts } from '../storage/activation/stranger-counts.ts'
-import { deleteExpiredTemporaryKeys } from '../storage/application/temporary-keys.ts'
-import { deleteExpiredUniqueValues } from '../storage/activation/unique-values.ts'
 import { deleteEndedAnswers } from '../storage/request/door-envelopes.ts'
 import { deleteExpiredVerdicts } from '../storage/request/door-verdicts.ts'
 import { deleteExpiredChallenges } from '../storage/request/offline-challenges.ts'
+import { deleteOldActivations, deleteOldMessages, deleteOldOperations } from '../storage/retention.ts'
+import { deleteOpenedNames, shortenClosings } from '../storage/user/closed-names.ts'
 import { analyzeGrown, vacuumFullest } from '../storage/vacuum.ts'
 import { deleteOldDeliveries } from '../storage/webhook/deliveries.ts'
-import { deleteOutdated, type RetentionSettings } from './retention.ts'
-import { bringBack } from './webhook/set-back.ts'
 import type { DomainParts } from './secrets/secrets.ts'
-
-interface HousekeepingSettings extends RetentionSettings {
-  readonly webhookRetryBaseSeconds: number
-  readonly webhookRetentionDays: number
-  readonly strangerRetentionDays: number
-}
+import { bringBack } from './webhook/schedule.ts'
 
 /** What is kept in order, and by which settings. */
 interface House extends DomainParts {
   /** The embedded database has no autovacuum. */
   readonly databaseKind: Database['kind']
-  readonly settings: HousekeepingSettings
+  readonly settings: {
+    readonly webhookRetryBaseSeconds: number
+    readonly webhookRetentionDays: number
+    readonly strangerRetentionDays: number
+    readonly operationRetentionDays: number
+    readonly activationRetentionDays: number
+    readonly inboxRetentionDays: number
+  }
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
@@ -102,7 +102,33 @@ const TASKS = [
   deleteOpenedNames,
 ] as const
 
+/** Deletes what is older than its days: batches until nothing is due, or `signal` is aborted. */
+export async function deleteOutdated(
+  { db, platform, events, settings }: Omit<House, 'recordKeys' | 'databaseKind'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = (days: number): Date => new Date(platform.now() - days * DAY_MS)
+  const deleteAll = (deleteBatch: typeof deleteOldOperations, days: number): Promise<number> =>
+    takeBatches((limit) => deleteBatch(db, before(days), limit), signal)
+  const operations = await deleteAll(deleteOldOperations, settings.operationRetentionDays)
+  const activations = await deleteAll(deleteOldActivations, settings.activationRetentionDays)
+  const messages = await deleteAll(deleteOldMessages, settings.inboxRetentionDays)
+  if (operations + activations + messages > 0) events.outdatedDeleted({ operations, activations, messages })
+}
+
+/** Takes batches until one is not full, or `signal` is aborted; how many rows they were. */
+async function takeBatches(take: (limit: number) => Promise<number>, signal?: AbortSignal): Promise<number> {
+  let taken = 0
+  for (;;) {
+    if (signal?.aborted === true) return taken
+    const rows = await take(BATCH_ROWS)
+    taken += rows
+    if (rows < BATCH_ROWS) return taken
+  }
+}
+
 const INTERVAL_MS = 5_000
 // Ten minutes: what is due after days is looked for in many rows.
 const OUTDATED_ROUNDS = 120
 const DAY_MS = 86_400_000
+const BATCH_ROWS = 500

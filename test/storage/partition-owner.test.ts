@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { providePartition } from '../../src/domain/audit/partitions.ts'
+import { providePartition } from '../../src/domain/audit/seal.ts'
 import { systemPlatform } from '../../src/lib/platform.ts'
 import { findPartitions } from '../../src/storage/audit/partitions.ts'
 import { type Database, inTransaction, openDatabase } from '../../src/storage/database/database.ts'

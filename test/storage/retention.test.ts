@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { member } from '../../phone/http.ts'
-import { deleteOutdated } from '../../src/domain/retention.ts'
+import { deleteOutdated } from '../../src/domain/housekeeping.ts'
 import { expectRefused } from '../helpers/expectations.ts'
 import { type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
 import { expectOk } from '../helpers/world.ts'

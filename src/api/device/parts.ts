@@ -1,6 +1,6 @@
 // Names what the device API needs from the process.
 import type { ActivationProvider } from '../../domain/activation/direct.ts'
-import type { ActivationParts } from '../../domain/activation/parts.ts'
+import type { ActivationParts } from '../../domain/activation/created.ts'
 import type { Window } from '../../domain/limits/window.ts'
 import type { OidcLogins } from '../../domain/oidc/logins.ts'
 import type { CustomObjectMemory } from '../../domain/application/custom-object.ts'

@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { signForActivation } from '../../channel/authenticate-offline.ts'
 import { findPhone } from '../../channel/offline-approval.ts'
-import { signOfflineText } from '../../domain/activation/offline-text.ts'
+import { signOfflineText } from '../../domain/activation/code.ts'
 import { QR_BYTES_MAX } from '../../domain/operation/form.ts'
 import { listProximityOtpsOf } from '../../domain/operation/proximity.ts'
 import { named, withExample } from '../../http/types.ts'

@@ -1,9 +1,9 @@
 // Names what the mobile token API needs from the process.
 import type { ChannelParts } from '../../channel/parts.ts'
-import type { ActivationParts } from '../../domain/activation/parts.ts'
+import type { ActivationParts } from '../../domain/activation/created.ts'
 import type { Window } from '../../domain/limits/window.ts'
 import type { OidcLogins } from '../../domain/oidc/logins.ts'
-import type { ReadTemplateTexts } from '../../domain/template/texts.ts'
+import type { ReadTemplateTexts } from '../../domain/template/reader.ts'
 import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
 import type { TokenReads } from '../../storage/token/reads.ts'
 

@@ -3,7 +3,7 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { signForActivation, verifyOfflineAtDoor } from '../../channel/authenticate-offline.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'
-import { signOfflineText } from '../../domain/activation/offline-text.ts'
+import { signOfflineText } from '../../domain/activation/code.ts'
 import { computeTotpCandidates } from '../../domain/operation/proximity.ts'
 import { OptionalOrNull } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'

@@ -13,12 +13,11 @@ import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import { countWrongOtp, createOtpJudge } from './otp.ts'
 import { composeEventData, createAuditEvent } from '../audit/audit.ts'
 import { parseActivationCode } from './code.ts'
-import type { CreatedActivation } from './created.ts'
+import type { ActivationParts, CreatedActivation } from './created.ts'
 import { isExpired } from './registration.ts'
 import { createKeyPair, openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
-import { isUnverified } from './unverified.ts'
-import type { ActivationParts } from './parts.ts'
+import { isUnverified } from './transfer.ts'
 
 /** What the device says of itself. */
 export interface DeviceDescription {

@@ -5,6 +5,8 @@ import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { inThread } from '../../crypto/threads.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
+import { findSigningMasterKeys } from '../application/master-keys.ts'
+import type { KeyParts } from '../secrets/secrets.ts'
 
 /** The code of 10 random bytes: 23 characters in four groups of five. */
 export function createActivationCode(random: Uint8Array): string {
@@ -25,9 +27,26 @@ export function parseActivationCode(code: string): Uint8Array | undefined {
 export const signActivationCode = (code: string, masterPrivateKey: KeyObject): string =>
   toBase64(ecdsaSign(masterPrivateKey, utf8(code)))
 
-/** The same on P-384 (v4 §8.3). */
-export const signActivationCodeP384 = async (code: string, masterPrivateKey: KeyObject): Promise<string> =>
-  toBase64(await inThread('ecdsaSignP384', masterPrivateKey, utf8(code)))
+/** The same for any text of a QR code, by the key that all phones of its application verify: P-384 where none is of protocol 3 (v4 §8.3). */
+export const signQrText = async (
+  { isProtocol3Admitted }: { readonly isProtocol3Admitted: boolean },
+  text: string,
+  masterPrivateKey: KeyObject,
+): Promise<string> =>
+  isProtocol3Admitted
+    ? signActivationCode(text, masterPrivateKey)
+    : toBase64(await inThread('ecdsaSignP384', masterPrivateKey, utf8(text)))
+
+/** A text that names no activation, with its signature behind it (v3 §15.1, v4 §11.2), by the key that signs activation codes. `head` ends with the line of the key indicator. */
+export async function signOfflineText(
+  parts: KeyParts,
+  application: { readonly applicationId: string; readonly isProtocol3Admitted: boolean },
+  head: string,
+): Promise<string> {
+  const { applicationId, isProtocol3Admitted } = application
+  const { ecdsa } = await findSigningMasterKeys(parts, applicationId, isProtocol3Admitted ? 'EC_P256' : 'EC_P384')
+  return `${head}${await signQrText(application, head, ecdsa)}`
+}
 
 /** code ‖ "#" ‖ signature: what the QR code shows. */
 export const composeActivationQrText = (code: string, signature: string): string => `${code}#${signature}`

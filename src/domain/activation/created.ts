@@ -1,11 +1,19 @@
 // The record of a new activation: state CREATED, a server key pair, a code, and no device yet (v3 §8.2).
+import type { KeyObject } from 'node:crypto'
 import { utf8 } from '../../lib/bytes.ts'
 import { insertActivation, type NewActivationRow } from '../../storage/activation/insert.ts'
-import type { Db } from '../../storage/database/database.ts'
+import type { Db, Pool, Tx } from '../../storage/database/database.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
-import { createKeyPair, hashActivationCode, places, sealPrivateKey } from '../secrets/secrets.ts'
-import type { ActivationParts } from './parts.ts'
+import { createKeyPair, type DomainParts, hashActivationCode, places, sealPrivateKey } from '../secrets/secrets.ts'
+import type { ActivationOtps } from './otp.ts'
+
+export interface ActivationParts extends DomainParts {
+  readonly db: Pool | Tx
+  readonly installationKeys: { readonly codeLookup: KeyObject }
+  readonly activationOtps: ActivationOtps
+  readonly settings: { readonly activationValiditySeconds: number; readonly maxFailedAttempts: number }
+}
 
 /** What may be said of one activation in place of the settings. */
 export interface RegistrationLimits {

@@ -9,10 +9,9 @@ import { inTransaction, isUniqueViolation, type Pool } from '../../storage/datab
 import { agreeOnKeys, type DeviceDescription, type ExchangedKeys, type KeyAgreement, refuseActivation } from './activation.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { createActivationCode } from './code.ts'
-import { prepareActivation } from './created.ts'
+import { type ActivationParts, prepareActivation } from './created.ts'
 import type { HttpProvider } from '../user-info/http-provider.ts'
 import { expire, type Owner } from './registration.ts'
-import type { ActivationParts } from './parts.ts'
 
 /** What a phone sends to be recognised by. */
 export interface ActivationRequest {

@@ -4,7 +4,7 @@ import { holdChanges } from '../../log/events.ts'
 import { setActivationFlags } from '../../storage/activation/flags.ts'
 import { lockNewRegistrations } from '../../storage/activation/device-slot.ts'
 import { inTransaction, type Pool } from '../../storage/database/database.ts'
-import type { ActivationParts } from './parts.ts'
+import type { ActivationParts } from './created.ts'
 import { createRegistration, type CreatedRegistration, listLive, type Owner, type RegistrationRules } from './registration.ts'
 
 /** What is wanted of one more registration. */

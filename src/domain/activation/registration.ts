@@ -11,12 +11,11 @@ import { findRegistrationToCommit, type RegistrationToCommit } from '../../stora
 import type { ActivationState, CommitPhase } from '../../storage/database/schema.ts'
 import { countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
 import { createAuditEvent } from '../audit/audit.ts'
-import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './code.ts'
-import { type Parent, prepareActivation, type RegistrationLimits } from './created.ts'
-import { findSigningMasterKeys, openMasterKey, qrSignatureCurveOf } from '../application/master-keys.ts'
+import { composeActivationQrText, createActivationCode, signQrText } from './code.ts'
+import { type ActivationParts, type Parent, prepareActivation, type RegistrationLimits } from './created.ts'
+import { findSigningMasterKeys, openMasterKey } from '../application/master-keys.ts'
 import { places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
-import type { ActivationParts } from './parts.ts'
 
 /** The owner of a registration within the application of the caller. */
 export interface Owner {
@@ -155,11 +154,7 @@ async function createOn(
   rules: RegistrationRules,
 ): Promise<CreatedRegistration | undefined> {
   const code = createActivationCode(parts.platform.randomBytes(10))
-  const isP256 = qrSignatureCurveOf({ isProtocol3Admitted }) === 'P-256'
-  const signature = await (isP256 ? signActivationCode : signActivationCodeP384)(
-    code,
-    openMasterKey(parts.recordKeys, signingKey),
-  )
+  const signature = await signQrText({ isProtocol3Admitted }, code, openMasterKey(parts.recordKeys, signingKey))
   const qrText = composeActivationQrText(code, signature)
   const kept = rules.parent === undefined ? qrText : null
   const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText: kept, ...rules })

@@ -4,11 +4,10 @@ import type { ActivationRow } from '../../storage/activation/find.ts'
 import { findRegistrationBasis } from '../../storage/activation/insert.ts'
 import { findApplication } from '../../storage/application/applications.ts'
 import { toList } from '../../storage/database/columns.ts'
-import { findTransfer } from '../application/transfers.ts'
+import { findTransfer } from '../application/application.ts'
 import { splitActivationQrText } from './code.ts'
-import type { ActivationParts } from './parts.ts'
+import type { ActivationParts } from './created.ts'
 import { createRegistration, isExpired } from './registration.ts'
-import { isUnverified } from './unverified.ts'
 
 /** What the app that asks hands to the other one, with the OTP that it chose. */
 export interface TransferCode {
@@ -52,6 +51,11 @@ export async function createTransferCode(
   if (created === undefined) throw refuse('there is no such application')
   return { activationId: created.activationId, ...splitActivationQrText(created.activationQrCodeData) }
 }
+
+/** Whether an activation with these flags may neither approve anything nor hand over to another one, which would have other flags. */
+export const isUnverified = (flags: readonly string[]): boolean => UNVERIFIED_FLAGS.some((flag) => flags.includes(flag))
+
+const UNVERIFIED_FLAGS = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
 
 const refuse = (detail: string): PawlError => new PawlError('ACTIVATION_CODE_FAILED', { detail })
 

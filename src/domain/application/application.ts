@@ -1,7 +1,7 @@
 // Applications, their versions and master keys, and what a mobile app needs of them (cloud §10).
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import { existsAlready, notFound, PawlError } from '../../lib/errors.ts'
+import { administrationRefused, existsAlready, notFound, PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../log/events.ts'
 import {
   type ApplicationVersionRow,
@@ -10,12 +10,13 @@ import {
   insertApplicationVersion,
   listApplications,
   listApplicationVersions,
+  type Transfer,
 } from '../../storage/application/applications.ts'
 import { type Db, inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
 import { insertPinningKeyPair } from '../../storage/pinning/pinning.ts'
 import { createPinningKeyPair } from '../pinning/pinning.ts'
-import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
 import { type KeyParts, openApplicationSecret, places } from '../secrets/secrets.ts'
+import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
 
 /** What is compiled into the mobile app; all Base64. */
 export interface MobileConfiguration {
@@ -78,6 +79,23 @@ export async function bootstrapApplication(
 export async function requireApplication(db: Db, applicationId: string): Promise<void> {
   if ((await findApplication(db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
 }
+
+/** Throws ADMINISTRATION_REFUSED unless each target is another application, which exists, and stands in one entry. */
+export async function requireTransfers(db: Db, applicationId: string, transfers: readonly Transfer[]): Promise<void> {
+  const targets = transfers.flatMap((transfer) => transfer.targets)
+  const known = new Set((await listApplications(db)).map((application) => application.applicationId))
+  for (const [index, target] of targets.entries()) {
+    if (target === applicationId) throw refuse(`${target} is the application itself`)
+    if (targets.indexOf(target) !== index) throw refuse(`${target} stands in more than one entry`)
+    if (!known.has(target)) throw notFound(`application ${target}`)
+  }
+}
+
+/** What is configured for a target; undefined when it is none. */
+export const findTransfer = (transfers: readonly Transfer[], target: string): Transfer | undefined =>
+  transfers.find(({ targets }) => targets.includes(target))
+
+const refuse = (hint: string): PawlError => administrationRefused('transfers', hint)
 
 /** Adds a version with a random key and secret. Throws ADMINISTRATION_REFUSED when the name is taken. */
 export async function addVersion({ db, platform, recordKeys }: KeyParts, applicationId: string, name: string): Promise<void> {

@@ -1,10 +1,32 @@
 // The audit log of devices (cloud §7): rows of what happens to an activation beside the checking of codes, and reading all of them.
+import type { KeyObject } from 'node:crypto'
 import { sha256 } from '../../crypto/hash.ts'
 import { asBuffer } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
+import type { Platform } from '../../lib/platform.ts'
+import type { Events } from '../../log/events.ts'
 import { hasActivation } from '../../storage/activation/search.ts'
 import { type AuditEvent, type AuditItem, type AuditQuery, listAuditItems } from '../../storage/audit/audit.ts'
-import type { Db } from '../../storage/database/database.ts'
+import type { Database, Db, Pool } from '../../storage/database/database.ts'
+
+/** What reads seals. */
+export interface SealParts {
+  readonly db: Db
+  readonly installationKeys: { readonly auditSeal: KeyObject }
+}
+
+/** What works on the log in the background. */
+export interface AuditParts extends SealParts {
+  readonly db: Pool
+  readonly databaseKind: Database['kind']
+  readonly platform: Platform
+  readonly events: Events
+  readonly settings: {
+    readonly auditRetentionDays: number
+    readonly auditPartitionDays: number
+    readonly adminAuditRetentionDays: number
+  }
+}
 
 export interface AuditPage {
   readonly items: readonly AuditItem[]

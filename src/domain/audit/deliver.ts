@@ -1,11 +1,13 @@
-// Continuous delivery of the audit logs to a store outside (SIEM): at least once, each chain in its order, by one process at a time.
+// Continuous delivery of the audit logs to a store outside (SIEM), lines of JSON over HTTP or syslog: at least once, each chain in its order, by one
+// process at a time.
 import type { Clocked } from '../../lib/clock.ts'
+import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import { startRounds } from '../../lib/rounds.ts'
 import { findChains } from '../../storage/audit/chain.ts'
 import { endDeliveryLease, findDelivered, leaseDelivery, noteDelivered } from '../../storage/audit/delivery.ts'
+import type { AuditParts } from './audit.ts'
 import { readVerified, toHeadLine, toLine } from './lines.ts'
-import { createAuditSink, type SendLines } from './sink.ts'
-import type { AuditParts } from './parts.ts'
+import { sendSyslog } from './syslog.ts'
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
 export function startAuditDelivery(
@@ -66,7 +68,38 @@ export function createAuditDelivery(parts: AuditParts, send: SendLines): (signal
   }
 }
 
+/** Resolves when the receiver has taken the lines. Throws OutboundError otherwise. */
+export type SendLines = (lines: readonly string[]) => Promise<void>
+
+/** The receiver at an address of PAWL_AUDIT_SINK_URL; the operator names it, so that it may be a private one. */
+export function createAuditSink(url: string, authorization: string | undefined): SendLines {
+  const send: SendLines = url.startsWith('syslog')
+    ? (lines) => sendSyslog(url, lines, TIMEOUT_MS)
+    : createHttpSink(url, authorization)
+  return async (lines) => {
+    try {
+      await send(lines)
+    } catch (cause) {
+      if (!(cause instanceof OutboundError)) throw cause
+      throw new OutboundError(`the receiver of PAWL_AUDIT_SINK_URL did not take the lines: ${cause.message}`, { cause })
+    }
+  }
+}
+
+/** An answer of 2xx has taken the lines. */
+function createHttpSink(url: string, authorization: string | undefined): SendLines {
+  const headers = { 'content-type': 'application/x-ndjson', ...(authorization !== undefined && { authorization }) }
+  const limits = { timeoutMs: TIMEOUT_MS, answerBytesMax: 1_024, arePrivateAllowed: true }
+  return async (lines) => {
+    const body = lines.map((line) => `${line}\n`).join('')
+    const { status } = await sendOutbound({ url, method: 'POST', headers, body, ...limits })
+    if (status < 200 || status > 299)
+      throw new OutboundError(`${new URL(url).origin} ${describeStatus(status, 'PAWL_AUDIT_SINK_AUTHORIZATION')}`)
+  }
+}
+
 const INTERVAL_MS = 5_000
 const BATCH_ROWS = 500
 // Longer than a batch may take to be sent.
 const LEASE_MS = 60_000
+const TIMEOUT_MS = 20_000

@@ -3,7 +3,7 @@ import { findChains, logOfChain } from '../../storage/audit/chain.ts'
 import { findSeal } from '../../storage/audit/rows.ts'
 import { readVerified, toHeadLine, toLine } from './lines.ts'
 import type { NotedHead } from './verification.ts'
-import type { SealParts } from './parts.ts'
+import type { SealParts } from './audit.ts'
 
 export interface ExportedChain {
   readonly chain: string

@@ -13,7 +13,7 @@ import { type AuditPartition, dropPartition, findPartitions } from '../../storag
 import { deleteAdminEvents, findSealed } from '../../storage/audit/rows.ts'
 import { inTransaction, isLockTimeout, type Tx } from '../../storage/database/database.ts'
 import { authenticateChain, isExtensible, isSealed } from './mac.ts'
-import type { AuditParts } from './parts.ts'
+import type { AuditParts } from './audit.ts'
 
 /** Tells of a chain that somebody altered. */
 export type ReportChain = (chain: string) => void

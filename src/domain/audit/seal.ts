@@ -13,14 +13,14 @@ import {
   noteSealing,
   updateChain,
 } from '../../storage/audit/chain.ts'
+import { addPartition, findPartitions } from '../../storage/audit/partitions.ts'
 import { findUnsealed, type PlacedRow, placeRows, type UnsealedRow } from '../../storage/audit/rows.ts'
 import { takeOverEvents } from '../../storage/audit/takeover.ts'
 import { provideUserKeys } from '../../storage/audit/user-keys.ts'
 import { type Database, inTransaction, type Tx } from '../../storage/database/database.ts'
+import type { AuditParts } from './audit.ts'
 import { authenticateChain, CHAIN_BEGINNING, isExtensible, sealRow } from './mac.ts'
-import { providePartition } from './partitions.ts'
 import { createRetention, type ReportChain } from './retention.ts'
-import type { AuditParts } from './parts.ts'
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
 export const startAuditSealing = (parts: AuditParts & Clocked): (() => Promise<void>) =>
@@ -47,6 +47,22 @@ export function createAuditSealer(parts: AuditParts): () => Promise<void> {
     await endOld()
   }
 }
+
+/**
+ * Adds a partition when the newest one ends within a day. Several processes may do this at once: one of them has the lock of the sealer.
+ * After a long pause one partition takes the whole time that was left out.
+ */
+export async function providePartition(tx: Tx, platform: Platform, partitionDays: number): Promise<void> {
+  const lock = await lockLog(tx, 'devices')
+  if (lock === undefined) return
+  const sealing = Math.max(platform.now(), lock.sealedAt?.getTime() ?? 0)
+  const newest = (await findPartitions(tx)).at(-1)
+  const end = newest?.endsAt.getTime() ?? Number.NEGATIVE_INFINITY
+  if (end - sealing > DAY_MS) return
+  await addPartition(tx, newest?.endsAt, new Date(Math.max(end, sealing + DAY_MS) + partitionDays * DAY_MS))
+}
+
+const DAY_MS = 86_400_000
 
 /** Seals rows until none is left that can be sealed. */
 async function sealLog(parts: AuditParts, log: AuditLogName, report: ReportChain): Promise<void> {

@@ -5,7 +5,7 @@ import { AUDIT_LOGS, type ChainPlace, type ChainRow, findChains, logOfChain } fr
 import { countUnsealed, findBeforeStart, findSeal, findSealed, findStrays, type SealedRow } from '../../storage/audit/rows.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { CHAIN_BEGINNING, isChainAuthentic, isSealed } from './mac.ts'
-import type { SealParts } from './parts.ts'
+import type { SealParts } from './audit.ts'
 
 export interface AuditReport {
   readonly isIntact: boolean

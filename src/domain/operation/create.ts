@@ -13,7 +13,7 @@ import { composeEventData } from '../audit/audit.ts'
 import { composeOperationData } from '../template/operation-data.ts'
 import { chooseTexts, fillText, type TemplateTexts } from '../template/template.ts'
 import { renderOperationForm } from './form.ts'
-import type { OperationParts } from './parts.ts'
+import type { OperationParts } from './operation.ts'
 import { createProximitySeed } from './proximity.ts'
 
 export interface OperationRequest {

@@ -1,10 +1,21 @@
 // An operation that is there: its state, and how the bank ends it (cloud §6).
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { cancelPendingOperation } from '../../storage/operation/transitions.ts'
-import { findOperation, listOperationsOfIds, type OperationRow } from '../../storage/operation/operations.ts'
+import type { Pool } from '../../storage/database/database.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
+import { findOperation, listOperationsOfIds, type OperationRow } from '../../storage/operation/operations.ts'
+import { cancelPendingOperation } from '../../storage/operation/transitions.ts'
 import { composeEventData } from '../audit/audit.ts'
-import type { OperationParts } from './parts.ts'
+import type { Window } from '../limits/window.ts'
+import type { DomainParts } from '../secrets/secrets.ts'
+import type { ReadTemplateTexts, TemplateReader } from '../template/reader.ts'
+
+export interface OperationParts extends DomainParts {
+  readonly db: Pool
+  readonly templates: TemplateReader
+  readonly templateTexts: ReadTemplateTexts
+  /** Passwords typed for one user. */
+  readonly otpAttempts: Window
+}
 
 /** Whose phone asks for an operation, or decides it. */
 export interface Approver {

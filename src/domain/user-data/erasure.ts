@@ -11,7 +11,7 @@ import { awaitCommits, closeName, type Closing, holdName, limitWaits, openName }
 import { inTransaction, isDeadlock, isLockTimeout, type Tx } from '../../storage/database/database.ts'
 import { deleteUserRows, type ErasedRows, findActedFor, lockUser } from '../../storage/user/erasure.ts'
 import { certifyErasure, isChainAuthentic, isSealed, parseData, withData } from '../audit/mac.ts'
-import type { AuditParts } from '../audit/parts.ts'
+import type { AuditParts } from '../audit/audit.ts'
 
 export interface Erasure extends ErasedRows {
   /** `erased-` and random: what stands in the audit logs from now on. Nothing leads from it to the user. */

@@ -1,5 +1,9 @@
-// When a delivery that failed is tried again: eight attempts in about a day (cloud §9).
+// When a delivery that failed is tried again: eight attempts in about a day (cloud §9); and no later than that after a clock was set back
+// (docs/decisions/0027-time.md).
 import type { Platform } from '../../lib/platform.ts'
+import type { Db } from '../../storage/database/database.ts'
+import { bringBackDeliveries } from '../../storage/webhook/deliveries.ts'
+import { bringBackWebhooks } from '../../storage/webhook/webhooks.ts'
 
 /** After this many attempts a delivery is dead. */
 export const ATTEMPTS_MAX = 8
@@ -30,3 +34,20 @@ export function parseRetryAfter(value: string | string[] | undefined, now: numbe
 const RETRY_UNITS = [1, 3, 12, 60, 360, 2_880, 13_964]
 const PROBE_UNITS = 12
 export const RETRY_AFTER_MS_MAX = 3_600_000
+
+/** Makes due what waits for longer than anything is put off; `now`: milliseconds since 1970. Up to `limit` deliveries; returns how many. */
+export async function bringBack(db: Db, now: number, retryBaseSeconds: number, limit: number): Promise<number> {
+  const probeMs = probeMilliseconds(retryBaseSeconds)
+  const within = (ms: number): Date => new Date(now + ms + SLACK_MS)
+  await bringBackWebhooks(db, {
+    at: new Date(now),
+    probeLatest: within(probeMs),
+    pauseLatest: within(RETRY_AFTER_MS_MAX),
+    failingLatest: within(0),
+    failingSince: new Date(now - probeMs),
+  })
+  return bringBackDeliveries(db, new Date(now), within(retryMillisecondsMax(retryBaseSeconds)), limit)
+}
+
+/** Clocks of processes that follow one database differ by much less. */
+const SLACK_MS = 60_000

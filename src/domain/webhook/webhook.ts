@@ -17,7 +17,7 @@ import {
 import { type DomainParts, type KeyParts, places } from '../secrets/secrets.ts'
 import { attributesOf, formatSecret } from './message.ts'
 import type { PushSenders } from '../push/senders.ts'
-import type { ReadTemplateTexts } from '../template/texts.ts'
+import type { ReadTemplateTexts } from '../template/reader.ts'
 
 /** What webhooks and their messages need from the process. */
 export interface DeliveryParts extends DomainParts {

@@ -1,7 +1,11 @@
 // /admin/application and /admin/applications: applications with their settings, and what a mobile app needs of them (cloud §10).
 import { Type } from '@sinclair/typebox'
-import { createApplication, readMobileConfiguration, readSdkConfiguration } from '../../../domain/application/application.ts'
-import { requireTransfers } from '../../../domain/application/transfers.ts'
+import {
+  createApplication,
+  readMobileConfiguration,
+  readSdkConfiguration,
+  requireTransfers,
+} from '../../../domain/application/application.ts'
 import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
 import { switchMultiDevice } from '../../../domain/application/multi-device.ts'
 import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
