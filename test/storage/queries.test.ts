@@ -967,6 +967,7 @@ const NOT_QUERIES = [
   'composeChanges',
   'insertHistoryFrom',
   'insertAuditFrom',
+  'moveDue',
   'logOfChain',
   'toTemporaryKey',
   'joinTemporaryKey',

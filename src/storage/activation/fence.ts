@@ -4,6 +4,7 @@ import { insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { amongWaiting } from '../database/index-conditions.ts'
+import { FORGOTTEN, moveDue } from './expiry.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** What the history of an activation says that was fenced, and the reason of its block. */
@@ -70,31 +71,19 @@ export async function storeFenced(db: Db, rows: readonly FencedActivation[]): Pr
  * Removes up to `limit` activations that wait for a phone since before the database went back: a phone may have used the code in the time
  * that was forgotten. With history and audit rows; gives how many.
  */
-export async function removeWaiting(db: Db, since: Date, at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    with due as (
-      select activation_id from activation where ${amongWaiting('activation')} and state = 'CREATED' and created_at <= ${since}
-      order by expires_at limit ${limit} for update
-    ), removed as (
-      update activation a set state = 'REMOVED', activation_qr_code = null, otp_hash = null,
-        row_version = a.row_version + ${sql.lit(FORGOTTEN_VERSIONS)}
-      from due where a.activation_id = due.activation_id
-      returning a.activation_id, a.application_id, a.user_id
-    ), history as (
-      ${insertHistoryFrom(sql`removed`, {
-        from: sql`'CREATED'`,
-        to: sql`'REMOVED'`,
-        reason: sql`${sql.lit(FENCED)}`,
-        at: sql`${at}::timestamptz`,
-      })}
-    )
-    ${insertAuditFrom(sql`removed`, {
-      eventType: sql`'registration_fenced'`,
-      eventData: sql`'{"removed":true}'`,
-      occurredAt: sql`${at}::timestamptz`,
-    })}
-    returning sequence`.execute(db)
-  return rows.length
+export function removeWaiting(db: Db, since: Date, at: Date, limit: number): Promise<number> {
+  const due = sql`
+    select activation_id, state from activation where ${amongWaiting('activation')} and state = 'CREATED' and created_at <= ${since}
+    order by expires_at limit ${limit} for update`
+  const set = sql`${FORGOTTEN}, row_version = a.row_version + ${sql.lit(FORGOTTEN_VERSIONS)}`
+  return moveDue(db, due, {
+    to: 'REMOVED',
+    set,
+    reason: FENCED,
+    eventType: 'registration_fenced',
+    eventData: '{"removed":true}',
+    at,
+  })
 }
 
 // A process that ran on while the database went back remembers row versions that are counted again: what it remembers must fit no more.
