@@ -1,6 +1,6 @@
 // Changes the state and the name of an activation.
 import { type RawBuilder, sql } from 'kysely'
-import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
+import { AUDIT_GIVEN, AUDIT_OF_GIVEN, type AuditEvent, insertAuditFrom, toAuditGiven } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import type { ActivationState } from '../database/schema.ts'
@@ -64,9 +64,7 @@ export async function renameActivation(db: Db, activationId: string, name: strin
   return rows.length === 1
 }
 
-type OfAudit = Pick<AuditEvent, 'applicationId' | 'userId' | 'eventType' | 'eventData'> & { readonly verifiedBy: string | null }
-
-const CHANGES = defineGivenRows<StateChange & OfAudit>({
+const CHANGES = defineGivenRows<StateChange & ReturnType<typeof toAuditGiven>>({
   activationId: 'text',
   rowVersion: 'int',
   from: 'text',
@@ -74,11 +72,7 @@ const CHANGES = defineGivenRows<StateChange & OfAudit>({
   reason: 'text',
   externalUserId: 'text',
   at: 'timestamptz',
-  applicationId: 'text',
-  userId: 'text',
-  eventType: 'text',
-  eventData: 'text',
-  verifiedBy: 'text',
+  ...AUDIT_GIVEN,
 })
 
 /**
@@ -105,14 +99,7 @@ const composeChanges = (changes: RawBuilder<unknown>, andForget: RawBuilder<unkn
       at: sql`at`,
     })}
   )${andForget}
-  ${insertAuditFrom(sql`moved`, {
-    applicationId: sql`"applicationId"`,
-    userId: sql`"userId"`,
-    eventType: sql`"eventType"`,
-    eventData: sql`"eventData"`,
-    occurredAt: sql`at`,
-    verifiedBy: sql`"verifiedBy"`,
-  })}
+  ${insertAuditFrom(sql`moved`, AUDIT_OF_GIVEN)}
   returning activation_id`
 
 interface AuditedChange {
@@ -123,14 +110,7 @@ interface AuditedChange {
 const defineSharedChange = (andForget?: RawBuilder<unknown>) =>
   defineSharedWrite({
     statement: CHANGES.define((changes) => composeChanges(changes, andForget)),
-    toRow: ({ change, audit: { applicationId, userId, eventType, eventData, verifiedBy } }: AuditedChange) => ({
-      ...change,
-      applicationId,
-      userId,
-      eventType,
-      eventData,
-      verifiedBy: verifiedBy ?? null,
-    }),
+    toRow: ({ change, audit }: AuditedChange) => ({ ...change, ...toAuditGiven(audit) }),
     idOf: ({ change }) => change.activationId,
     column: 'activation_id',
   })

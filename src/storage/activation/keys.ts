@@ -1,10 +1,10 @@
 // The keys of an activation: its key exchange, and what changes in them afterwards (v3 §8.3, v4 §9.6, §9.12, §9.13).
 import { type RawBuilder, sql } from 'kysely'
-import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
+import { AUDIT_GIVEN, AUDIT_OF_GIVEN, type AuditEvent, insertAuditFrom, toAuditGiven } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { defineSharedWrite } from '../database/batched-statement.ts'
-import { insertTwoValuesFrom, insertValuesFrom, type UniqueValue } from './unique-values.ts'
+import { insertTwoValuesFrom, insertValuesFrom, toValueColumns, type UniqueValue, VALUE_COLUMNS } from './unique-values.ts'
 import { DEVICE_COLUMNS, EXCHANGED_COLUMNS, givenColumns, setColumns, type Written } from './columns.ts'
 import { insertHistoryFrom } from './history.ts'
 
@@ -79,14 +79,9 @@ export async function findFactorKeys(db: Db, activationId: string): Promise<Buff
   return rows[0]?.masterSecret ?? undefined
 }
 
-interface GivenExchange extends KeyExchange, Pick<AuditEvent, 'applicationId' | 'userId' | 'eventType' | 'eventData'> {
-  readonly secondType: string | null
-  readonly secondData: string | null
-  readonly value: Uint8Array | null
-  readonly valueExpiresAt: Date | null
-  readonly secondValue: Uint8Array | null
-  readonly secondValueExpiresAt: Date | null
-}
+type GivenExchange = KeyExchange &
+  ReturnType<typeof toAuditGiven> &
+  ReturnType<typeof toValueColumns> & { readonly secondType: string | undefined; readonly secondData: string | undefined }
 
 const EXCHANGE_GIVEN = {
   activationId: 'text',
@@ -95,16 +90,10 @@ const EXCHANGE_GIVEN = {
   ...givenColumns(EXCHANGED_COLUMNS),
   ...givenColumns(DEVICE_COLUMNS),
   at: 'timestamptz',
-  applicationId: 'text',
-  userId: 'text',
-  eventType: 'text',
-  eventData: 'text',
+  ...AUDIT_GIVEN,
   secondType: 'text',
   secondData: 'text',
-  value: 'bytea',
-  valueExpiresAt: 'timestamptz',
-  secondValue: 'bytea',
-  secondValueExpiresAt: 'timestamptz',
+  ...VALUE_COLUMNS,
 } as const
 
 const EXCHANGES = defineGivenRows<GivenExchange>(EXCHANGE_GIVEN)
@@ -115,26 +104,17 @@ interface ExchangeToStore {
   readonly values: readonly UniqueValue[]
 }
 
-function toGiven({ exchange, audits: [audit, secondAudit], values: [value, secondValue] }: ExchangeToStore): GivenExchange {
-  const { applicationId, userId, eventType, eventData } = audit
-  return {
-    ...exchange,
-    applicationId,
-    userId,
-    eventType,
-    eventData,
-    secondType: secondAudit?.eventType ?? null,
-    secondData: secondAudit?.eventData ?? null,
-    value: value?.valueHash ?? null,
-    valueExpiresAt: value?.expiresAt ?? null,
-    secondValue: secondValue?.valueHash ?? null,
-    secondValueExpiresAt: secondValue?.expiresAt ?? null,
-  }
-}
+const toGiven = ({ exchange, audits: [audit, second], values }: ExchangeToStore): GivenExchange => ({
+  ...exchange,
+  ...toAuditGiven(audit),
+  secondType: second?.eventType,
+  secondData: second?.eventData,
+  ...toValueColumns(values),
+})
 
 /** The columns of `moved` that the rest of the statement needs. */
-const MOVED = sql`a.activation_id, i."to", i.at, i."applicationId", i."userId", i."eventType", i."eventData", i."secondType",
-      i."secondData", i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"`
+const MOVED = sql`a.activation_id, i."to", i.at, i."applicationId", i."userId", i."eventType", i."eventData", i."verifiedBy",
+      i."secondType", i."secondData", i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"`
 
 /**
  * The statement that binds phones. `parent`: before it, what locks the activation that asked for the code, and after it, what becomes of that.
@@ -161,13 +141,7 @@ const composeExchange = (
   ${insertAuditFrom(
     sql`moved cross join lateral (values (1, "eventType", "eventData"), (2, "secondType", "secondData")) as e (position, type, data)
     where e.type is not null order by e.position`,
-    {
-      applicationId: sql`"applicationId"`,
-      userId: sql`"userId"`,
-      eventType: sql`e.type`,
-      eventData: sql`e.data`,
-      occurredAt: sql`at`,
-    },
+    { ...AUDIT_OF_GIVEN, eventType: sql`e.type`, eventData: sql`e.data` },
   )}
   returning activation_id`
 

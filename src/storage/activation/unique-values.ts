@@ -58,6 +58,29 @@ export const insertTwoValuesFrom = (
     from ${rows} cross join lateral (values (value, "valueExpiresAt"), ("secondValue", "secondValueExpiresAt")) as v (value_hash, expires_at)
     where v.value_hash is not null order by v.value_hash`
 
+/** The columns of insertTwoValuesFrom. */
+export const VALUE_COLUMNS = {
+  value: 'bytea',
+  valueExpiresAt: 'timestamptz',
+  secondValue: 'bytea',
+  secondValueExpiresAt: 'timestamptz',
+} as const
+
+/** Up to two values as these columns, which are null without. */
+export const toValueColumns = ([first, second]: readonly (UniqueValue | undefined)[]) => ({
+  value: first?.valueHash ?? null,
+  valueExpiresAt: first?.expiresAt ?? null,
+  secondValue: second?.valueHash ?? null,
+  secondValueExpiresAt: second?.expiresAt ?? null,
+})
+
+/** Selects up to two values as a row for insertTwoValuesFrom. */
+export const selectValues = (values: readonly UniqueValue[]): RawBuilder<unknown> => {
+  const { value, valueExpiresAt, secondValue, secondValueExpiresAt } = toValueColumns(values)
+  return sql`select ${value}::bytea as value, ${valueExpiresAt}::timestamptz as "valueExpiresAt",
+          ${secondValue}::bytea as "secondValue", ${secondValueExpiresAt}::timestamptz as "secondValueExpiresAt"`
+}
+
 /** Deletes values whose window has passed. */
 export const deleteExpiredUniqueValues = defineExpiry('unique_value', 'value_hash')
 

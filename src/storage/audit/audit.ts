@@ -15,15 +15,14 @@ export interface AuditEvent {
   readonly occurredAt: Date
 }
 
-/** Writes one audit row on its own, for events that change nothing else. `rows`: what follows `from`; one row without it. */
-export async function insertAuditEvent(
-  db: Db,
-  event: AuditEvent,
-  rows: RawBuilder<unknown> = sql`(select) as once`,
-): Promise<void> {
-  const columns = { ...toColumns(event), activationId: sql`${event.activationId}::text` }
-  await insertAuditFrom(rows, columns).execute(db)
+/** Writes one audit row on its own, for events that change nothing else. `rows`: as insertAuditOf. */
+export async function insertAuditEvent(db: Db, event: AuditEvent, rows?: RawBuilder<unknown>): Promise<void> {
+  await insertAuditOf(event, rows).execute(db)
 }
+
+/** The statement that does. `rows`: what follows `from`; one row without it. */
+export const insertAuditOf = (event: AuditEvent, rows: RawBuilder<unknown> = sql`(select) as once`): RawBuilder<unknown> =>
+  insertAuditFrom(rows, { ...toColumns(event), activationId: sql`${event.activationId}::text` })
 
 /**
  * One row while the activation is there, which stays to the end of the transaction: whoever erases its user sees what was written, or is seen
@@ -54,6 +53,34 @@ interface AuditColumns {
   readonly occurredAt: RawBuilder<unknown>
   /** Without it, nobody asked. */
   readonly verifiedBy?: RawBuilder<unknown> | undefined
+}
+
+/** The columns of given rows that become audit rows, but for the activation, and the time, which is `at`. */
+export const AUDIT_GIVEN = {
+  applicationId: 'text',
+  userId: 'text',
+  eventType: 'text',
+  eventData: 'text',
+  verifiedBy: 'text',
+} as const
+
+/** An event as these columns. */
+export const toAuditGiven = ({ applicationId, userId, eventType, eventData, verifiedBy }: AuditEvent) => ({
+  applicationId,
+  userId,
+  eventType,
+  eventData,
+  verifiedBy,
+})
+
+/** What an audit row is made of, of rows that have these columns and `at`. */
+export const AUDIT_OF_GIVEN = {
+  applicationId: sql`"applicationId"`,
+  userId: sql`"userId"`,
+  eventType: sql`"eventType"`,
+  eventData: sql`"eventData"`,
+  occurredAt: sql`at`,
+  verifiedBy: sql`"verifiedBy"`,
 }
 
 /** The one statement that writes audit rows. `rows`: what follows `from`. */

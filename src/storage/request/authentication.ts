@@ -1,7 +1,7 @@
 // Reads and stores for every authentication: one read, and one conditional write together with its audit row. Each is one statement, for
 // one request and for all that come at the same time: a trip costs more than what it does there (docs/decisions/0003-shared-trips.md).
 import { type RawBuilder, sql } from 'kysely'
-import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
+import { AUDIT_GIVEN, AUDIT_OF_GIVEN, type AuditEvent, insertAuditFrom, toAuditGiven } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import type { ActivationState } from '../database/schema.ts'
@@ -26,7 +26,7 @@ import { type DoorEnvelope, type DoorEnvelopeNames, findDoorEnvelopes } from './
 import { type DoorNames, type DoorParties, findDoorParties } from './door-parties.ts'
 import { type DoorVerdict, insertVerdictsFrom, toVerdictColumns, VERDICT_COLUMNS } from './door-verdicts.ts'
 import { findStatusProofs, type StatusProofs } from './upgrade.ts'
-import { insertTwoValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
+import { insertTwoValuesFrom, toValueColumns, type UniqueValue, VALUE_COLUMNS } from '../activation/unique-values.ts'
 import { isTaken } from '../application/version.ts'
 
 /** Of the counter and its data there is always one. */
@@ -192,21 +192,14 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
 }
 
 /** With the owner that the audit row names: what was read, or remembered, of an activation is not stored in the row of another owner. */
-const toMove = ({ outcome, audit: { applicationId, userId, eventType, eventData, verifiedBy } }: Change): AnyMove => ({
+const toMove = ({ outcome, audit }: Change): AnyMove => ({
   ...outcome,
-  applicationId,
-  userId,
-  eventType,
-  eventData,
-  verifiedBy: verifiedBy ?? null,
-  toldFlags: outcome.told?.flags ?? null,
-  toldVersion: outcome.told?.versionName ?? null,
-  toldRoles: outcome.told?.roles ?? null,
+  ...toAuditGiven(audit),
+  toldFlags: outcome.told?.flags,
+  toldVersion: outcome.told?.versionName,
+  toldRoles: outcome.told?.roles,
   ...toVerdictColumns(outcome.kept),
-  value: outcome.use?.valueHash ?? null,
-  valueExpiresAt: outcome.use?.expiresAt ?? null,
-  secondValue: outcome.secondUse?.valueHash ?? null,
-  secondValueExpiresAt: outcome.secondUse?.expiresAt ?? null,
+  ...toValueColumns([outcome.use, outcome.secondUse]),
 })
 
 /** The one that does enough for all of them and costs the least. */
@@ -226,25 +219,21 @@ const FIND = ASKED.define(
   order by i.position`,
 )
 
+const TOLD_COLUMNS = { toldFlags: 'text', toldVersion: 'text', toldRoles: 'text' } as const
+
 const USUAL_COLUMNS = {
   activationId: 'text',
-  applicationId: 'text',
-  userId: 'text',
   rowVersion: 'int',
   from: 'text',
   ...givenColumns(CODE_COLUMNS),
   acceptedFor: 'text',
   at: 'timestamptz',
-  eventType: 'text',
-  eventData: 'text',
-  verifiedBy: 'text',
-  toldFlags: 'text',
-  toldVersion: 'text',
-  toldRoles: 'text',
+  ...AUDIT_GIVEN,
+  ...TOLD_COLUMNS,
 } as const
-type OrNull = 'verifiedBy' | 'toldFlags' | 'toldVersion' | 'toldRoles'
-type UsualMove = Pick<AuthenticationOutcome & AuditEvent, Exclude<keyof typeof USUAL_COLUMNS, OrNull>> &
-  Readonly<Record<OrNull, string | null>>
+type UsualMove = Pick<AuthenticationOutcome, Extract<keyof typeof USUAL_COLUMNS, keyof AuthenticationOutcome>> &
+  ReturnType<typeof toAuditGiven> &
+  Readonly<Record<keyof typeof TOLD_COLUMNS, string | undefined>>
 
 const KEEPING_COLUMNS = { ...USUAL_COLUMNS, ...VERDICT_COLUMNS } as const
 type KeepingMove = UsualMove & ReturnType<typeof toVerdictColumns>
@@ -253,19 +242,12 @@ const ANY_COLUMNS = {
   ...KEEPING_COLUMNS,
   masterSecret: 'bytea',
   ...givenColumns(BLOCK_COLUMNS),
-  value: 'bytea',
-  valueExpiresAt: 'timestamptz',
-  secondValue: 'bytea',
-  secondValueExpiresAt: 'timestamptz',
+  ...VALUE_COLUMNS,
 } as const
 type AnyMove = KeepingMove &
   Written<typeof BLOCK_COLUMNS> &
-  Pick<AuthenticationOutcome, 'masterSecret'> & {
-    readonly value: Uint8Array | null
-    readonly valueExpiresAt: Date | null
-    readonly secondValue: Uint8Array | null
-    readonly secondValueExpiresAt: Date | null
-  }
+  Pick<AuthenticationOutcome, 'masterSecret'> &
+  ReturnType<typeof toValueColumns>
 
 type Changed = Readonly<Record<'set' | 'returned' | 'beside', RawBuilder<unknown>>>
 
@@ -304,15 +286,10 @@ const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Change
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
       and a.application_id = i."applicationId" and a.user_id = i."userId"
       and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`, IS_AS_TOLD)})
-    returning a.activation_id, a.application_id, a.user_id, i."eventType", i."eventData", i."verifiedBy", i.at${returned}
+    returning a.activation_id, i."applicationId", i."userId", i."eventType", i."eventData", i."verifiedBy", i.at${returned}
   )${beside}`
 
-const AUDIT_OF_MOVED = insertAuditFrom(sql`moved`, {
-  eventType: sql`"eventType"`,
-  eventData: sql`"eventData"`,
-  occurredAt: sql`at`,
-  verifiedBy: sql`"verifiedBy"`,
-})
+const AUDIT_OF_MOVED = insertAuditFrom(sql`moved`, AUDIT_OF_GIVEN)
 
 const composeStore = (moves: RawBuilder<unknown>, changed: Changed) => sql`${withMoved(moves, changed)}
   ${AUDIT_OF_MOVED}
@@ -326,7 +303,7 @@ const composeStoreAndLock = (moves: RawBuilder<unknown>, changed: Changed) => {
   select moved.flags as "approverFlags", o.*
   from moved left join lateral (
     select ${OPERATION_COLUMNS} from operation o
-    where o.operation_id = moved."operationId" and o.application_id = moved.application_id
+    where o.operation_id = moved."operationId" and o.application_id = moved."applicationId"
     for update
   ) as o on true`
 }

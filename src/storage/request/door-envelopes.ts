@@ -1,8 +1,8 @@
 // Envelopes that were opened for the bank, and the answers that were sealed for it: the tables sealed_answer and ticket_fence (cloud §13). Times are
 // those of the database, whichever process asks.
 import { sql } from 'kysely'
-import { insertTwoValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
-import { type AuditEvent, heldActivation, insertAuditFrom } from '../audit/audit.ts'
+import { insertTwoValuesFrom, selectValues, type UniqueValue } from '../activation/unique-values.ts'
+import { type AuditEvent, heldActivation, insertAuditOf } from '../audit/audit.ts'
 import { type Db, isUniqueViolation } from '../database/database.ts'
 import {
   joinTemporaryKey,
@@ -20,7 +20,7 @@ import {
   fromDoorNames,
   toDoorParties,
 } from './door-parties.ts'
-import type { DoorVerdict } from './door-verdicts.ts'
+import { type DoorVerdict, insertVerdictsFrom, selectVerdict } from './door-verdicts.ts'
 import type { FoundEnvelope } from './lookup.ts'
 
 /** The names in a request with an envelope: its key, empty without one, and the value that it uses up, 32 bytes, null without one. */
@@ -63,31 +63,15 @@ export interface Opening {
 
 /** Stores all of it in one statement. Gives the time; undefined, and nothing is stored, where the value was used or the key has an answer. */
 export async function recordOpening(db: Db, { uses, kept, audit }: Opening): Promise<Date | undefined> {
-  const { applicationId, userId, activationId, eventType, eventData, occurredAt, verifiedBy } = audit
-  const [use, second] = uses
-  const audited = insertAuditFrom(activationId === '' ? sql`(select) as once` : heldActivation(activationId), {
-    applicationId: sql`${applicationId}::text`,
-    userId: sql`${userId}::text`,
-    activationId: sql`${activationId}::text`,
-    eventType: sql`${eventType}::text`,
-    eventData: sql`${eventData}::text`,
-    occurredAt: sql`${occurredAt}::timestamptz`,
-    verifiedBy: sql`${verifiedBy}::text`,
-  })
+  const { activationId } = audit
   try {
     const { rows } = await sql<{ at: Date }>`
       with used as (
-        ${insertTwoValuesFrom(sql`(
-          select ${use?.valueHash ?? null}::bytea as value, ${use?.expiresAt ?? null}::timestamptz as "valueExpiresAt",
-            ${second?.valueHash ?? null}::bytea as "secondValue", ${second?.expiresAt ?? null}::timestamptz as "secondValueExpiresAt"
-        ) as given`)}
+        ${insertTwoValuesFrom(sql`(${selectValues(uses)}) as given`)}
       ), kept as (
-        insert into door_verdict (key_hash, activation_id, answer, expires_at, mac)
-        select key, ${activationId}::text, ${kept?.answer ?? null}::text, ${kept?.expiresAt ?? null}::timestamptz, ${kept?.mac ?? null}::bytea
-        from (select ${kept?.keyHash ?? null}::bytea as key) as given
-        where key is not null
+        ${insertVerdictsFrom(sql`(${selectVerdict(activationId, kept)}) as given`)}
       ), audited as (
-        ${audited}
+        ${insertAuditOf(audit, activationId === '' ? undefined : heldActivation(activationId))}
       )
       select clock_timestamp() as at`.execute(db)
     return rows[0]?.at

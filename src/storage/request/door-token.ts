@@ -15,6 +15,7 @@ import {
   KNOWN_VERDICT,
   type KnownVerdict,
   type KnownVerdictColumns,
+  selectVerdict,
   toKnownVerdict,
 } from './door-verdicts.ts'
 import type { FoundToken } from './lookup.ts'
@@ -85,8 +86,6 @@ const composeUse = (activationId: string, use: UniqueValue, verdict: DoorVerdict
     with used as (
       insert into unique_value (value_hash, expires_at) values (${use.valueHash}, ${use.expiresAt})
     ), judged as (
-      select ${activationId}::text as activation_id, ${verdict.keyHash}::bytea as "verdictKey", ${verdict.mac}::bytea as "verdictMac",
-        ${verdict.answer}::text as "verdictAnswer", ${verdict.expiresAt}::timestamptz as "verdictExpiresAt"
-      from ${heldActivation(activationId)}
+      ${selectVerdict(activationId, verdict)} from ${heldActivation(activationId)}
     )
     ${insertVerdictsFrom(sql`judged`)}`

@@ -64,6 +64,13 @@ export const toVerdictColumns = (verdict: DoorVerdict | undefined) => ({
   verdictMac: verdict?.mac ?? null,
 })
 
+/** Selects a verdict, or none, as a row for insertVerdictsFrom. */
+export const selectVerdict = (activationId: string, verdict: DoorVerdict | undefined): RawBuilder<unknown> => {
+  const { verdictKey, verdictAnswer, verdictExpiresAt, verdictMac } = toVerdictColumns(verdict)
+  return sql`select ${activationId}::text as activation_id, ${verdictKey}::bytea as "verdictKey", ${verdictAnswer}::text as "verdictAnswer",
+          ${verdictExpiresAt}::timestamptz as "verdictExpiresAt", ${verdictMac}::bytea as "verdictMac"`
+}
+
 /**
  * The part of a statement that keeps the verdict of each row of `rows` that has one. A key that has a verdict makes the statement a unique
  * violation. In the order of their bytes, as everywhere.
