@@ -1,16 +1,13 @@
 // Callers whose client certificate stands for a credential (cloud §2.3). The internal listener has checked the certificate itself.
 import { PawlError } from '../../lib/errors.ts'
 import { createMemory } from '../../lib/memory.ts'
-import { type CredentialWithPasswords, listCertificateHolders } from '../../storage/credential/credentials.ts'
+import { listCertificateHolders } from '../../storage/credential/credentials.ts'
 import { hasEnded } from './password.ts'
 import type { DomainParts } from '../secrets/secrets.ts'
-import type { Admission } from './password-login.ts'
+import { type FindAuthentic, isAdmitted, REMEMBERED_MS, type VerifiedCaller } from './password-login.ts'
 
 /** Whom a certificate stands for. */
-export type CertificateHolder = Pick<
-  CredentialWithPasswords,
-  'username' | 'role' | 'applicationId' | 'allowedAddresses' | 'rights'
->
+export type CertificateHolder = Omit<VerifiedCaller, 'passwordId'>
 
 export interface CertificateLogin {
   /** `fingerprint`: SHA-256 of the certificate, 64 hexadecimal digits. Throws CREDENTIALS_INVALID where it stands for nobody from here. */
@@ -18,9 +15,13 @@ export interface CertificateLogin {
   readonly forget: () => void
 }
 
-export function createCertificateLogin(parts: Omit<DomainParts, 'recordKeys'> & Admission): CertificateLogin {
-  const { db, platform, events, findAuthentic, isAdmitted, rememberMs } = parts
-  const known = createMemory<CertificateHolder>({ max: KNOWN_MAX, ttl: rememberMs, clock: () => platform.now() })
+export function createCertificateLogin({
+  db,
+  platform,
+  events,
+  findAuthentic,
+}: Omit<DomainParts, 'recordKeys'> & { readonly findAuthentic: FindAuthentic }): CertificateLogin {
+  const known = createMemory<CertificateHolder>({ max: KNOWN_MAX, ttl: REMEMBERED_MS, clock: () => platform.now() })
   let generation = 0
 
   const find = async (fingerprint: string): Promise<CertificateHolder | undefined> => {
@@ -33,7 +34,7 @@ export function createCertificateLogin(parts: Omit<DomainParts, 'recordKeys'> & 
     if (hasEnded(credential.expiresAt, now)) return undefined
     const end = credential.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
     // A credential that was read before the memory was cleared may be out of date.
-    if (generationRead === generation) known.set(fingerprint, credential, { from: now, to: Math.min(now + rememberMs, end) })
+    if (generationRead === generation) known.set(fingerprint, credential, { from: now, to: Math.min(now + REMEMBERED_MS, end) })
     return credential
   }
 

@@ -1,6 +1,5 @@
 // Credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
 import type { KeyObject } from 'node:crypto'
-import { createRanges } from '../../lib/address.ts'
 import { toBase64Url } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../log/events.ts'
@@ -73,7 +72,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
     return undefined
   }
 
-  const login = { ...parts, findAuthentic, isAdmitted, rememberMs: CACHE_MS }
+  const login = { ...parts, findAuthentic }
   const passwordLogin = createPasswordLogin(login, gate, passwords)
   const certificateLogin = createCertificateLogin(login)
 
@@ -101,17 +100,8 @@ export function createCredentials(parts: CredentialParts): Credentials {
   }
 }
 
-/** Whether a credential may be used from where the caller is. */
-export const isAdmitted = (
-  { allowedAddresses }: Pick<VerifiedCaller, 'allowedAddresses'>,
-  { source }: Pick<Login, 'source'>,
-): boolean => allowedAddresses.length === 0 || createRanges(allowedAddresses)(source)
-
 const passwordTooWeak = (): PawlError =>
   new PawlError('REQUEST_INVALID', {
     detail: 'an easily guessed password',
     violations: [{ fieldName: 'password', hint: 'must not be easily guessed' }],
   })
-
-// A credential that another process deletes or changes is noticed within five seconds, the request that read it included.
-const CACHE_MS = 4_000

@@ -1,6 +1,7 @@
 // Callers who show a password of a credential (cloud §2). What was right is remembered for a moment, so that a back end is not held up by a
 // slow hash with each of its calls.
 import { hmac, importHmacKey } from '../../crypto/hash.ts'
+import { createRanges } from '../../lib/address.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { concat, equalPublic, u32, utf8 } from '../../lib/bytes.ts'
 import { createMemory } from '../../lib/memory.ts'
@@ -20,22 +21,25 @@ export interface PasswordLogin {
   readonly forget: () => void
 }
 
-/** Which credentials may log in, in whichever way. */
-export interface Admission {
-  /** A credential that was altered in the database counts as missing. */
-  readonly findAuthentic: (username: string) => Promise<CredentialWithPasswords | undefined>
-  readonly isAdmitted: (credential: Pick<VerifiedCaller, 'allowedAddresses'>, from: Pick<Login, 'source'>) => boolean
-  /** How long a credential is remembered, in milliseconds. */
-  readonly rememberMs: number
-}
+/** Finds a credential; one that was altered in the database counts as missing. */
+export type FindAuthentic = (username: string) => Promise<CredentialWithPasswords | undefined>
+
+/** Whether a credential may be used from where the caller is. */
+export const isAdmitted = (
+  { allowedAddresses }: Pick<VerifiedCaller, 'allowedAddresses'>,
+  { source }: Pick<Login, 'source'>,
+): boolean => allowedAddresses.length === 0 || createRanges(allowedAddresses)(source)
+
+/** A credential that another process deletes or changes is noticed within five seconds, the request that read it included. */
+export const REMEMBERED_MS = 4_000
 
 export function createPasswordLogin(
-  { platform, findAuthentic, isAdmitted, rememberMs }: Pick<DomainParts, 'platform'> & Admission,
+  { platform, findAuthentic }: Pick<DomainParts, 'platform'> & { readonly findAuthentic: FindAuthentic },
   gate: LoginGate,
   passwords: Passwords,
 ): PasswordLogin {
   const cacheKey = importHmacKey(platform.randomBytes(32))
-  const verified = createMemory<VerifiedCaller>({ max: VERIFIED_MAX, ttl: rememberMs, clock: () => platform.now() })
+  const verified = createMemory<VerifiedCaller>({ max: VERIFIED_MAX, ttl: REMEMBERED_MS, clock: () => platform.now() })
   const rightRows = createMemory<PasswordRow>({ max: VERIFIED_MAX })
   let generation = 0
 
@@ -59,7 +63,7 @@ export function createPasswordLogin(
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
     // A credential that was read before the memory was cleared may be out of date.
     if (generationRead === generation) {
-      verified.set(key, caller, { from: now, to: Math.min(now + rememberMs, ...ends) })
+      verified.set(key, caller, { from: now, to: Math.min(now + REMEMBERED_MS, ...ends) })
       rightRows.set(key, row)
     }
     return caller

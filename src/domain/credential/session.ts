@@ -17,10 +17,11 @@ import {
 import { findCredential } from '../../storage/credential/credentials.ts'
 import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
 import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/row-mac.ts'
-import { type Caller, type Credentials, isAdmitted } from './credential.ts'
+import type { Caller, Credentials } from './credential.ts'
 import type { Login } from './login-gate.ts'
 import { isCredentialAuthentic } from './mac.ts'
 import { hasEnded, usablePasswords } from './password.ts'
+import { isAdmitted } from './password-login.ts'
 
 export interface SessionParts {
   readonly db: Pool
