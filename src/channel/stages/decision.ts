@@ -13,7 +13,6 @@ import { type AuditEvent, heldActivation, insertAuditEvent } from '../../storage
 import { type Db, isUniqueViolation, type Tx } from '../../storage/database/database.ts'
 import { type LockedOperation, lockOperation } from '../../storage/operation/operations.ts'
 import { countStranger } from '../../storage/activation/stranger-counts.ts'
-import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 
 /** Why a code was not accepted, as the audit log names it (cloud §7). */
@@ -68,27 +67,21 @@ export interface CodeDecision {
   readonly strangersNetwork: string | undefined
 }
 
+interface DecisionTerms extends Pick<CodeDecision, 'strangersNetwork'>, Pick<AuthenticationOutcome, 'use' | 'secondUse'> {
+  /** Null for an offline password. */
+  readonly madeUnder: MadeUnder | null
+}
+
 /**
  * Composes what is to be stored of a judged attempt. Undefined when the activation is no longer the one that was read, because its temporary
- * block was over and its end had to be stored first: the caller reads and judges again. `madeUnder`: null for an offline password;
- * `strangersNetwork`: as in CodeDecision; `use`, `secondUse`: what an acceptance uses up.
+ * block was over and its end had to be stored first: the caller reads and judges again.
  */
 export async function composeDecision(
   parts: ChannelParts,
   activation: ActivationRow | undefined,
   judged: Judged,
   audit: AuditEvent,
-  {
-    madeUnder,
-    strangersNetwork,
-    use,
-    secondUse,
-  }: {
-    readonly madeUnder: MadeUnder | null
-    readonly strangersNetwork: string | undefined
-    readonly use?: UniqueValue | undefined
-    readonly secondUse?: UniqueValue | undefined
-  },
+  { madeUnder, strangersNetwork, use, secondUse }: DecisionTerms,
 ): Promise<CodeDecision | undefined> {
   if (!activation?.ctrData || !judged.outcome || !changesAnything(activation, judged.outcome))
     return { verdict: verdictOf(judged, activation), write: undefined, audit, strangersNetwork }

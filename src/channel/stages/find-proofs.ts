@@ -30,8 +30,7 @@ export async function findEnvelopeOf(
   parties: RequestParties,
 ): Promise<EnvelopeToOpen> {
   // 3.0 to 3.2: the server's private key opens it, and a remembered phone is without that.
-  if (envelope.temporaryKeyId === undefined)
-    return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
+  if (envelope.temporaryKeyId === undefined) return findEnvelope(parts, context, envelope)
   return { ...toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, {})), parties }
 }
 
