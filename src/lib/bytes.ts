@@ -15,6 +15,9 @@ export const concat = (...parts: readonly Uint8Array[]): Uint8Array => Buffer.co
 /** The same bytes in the same memory, with the methods of a Buffer. */
 export const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
+/** Two hexadecimal digits for each byte, small letters. */
+export const toHex = (bytes: Uint8Array): string => asBuffer(bytes).toString('hex')
+
 /**
  * The same bytes in memory of their own, for what is remembered. Node cuts small buffers from pools of 64 KiB, and one that is kept keeps its
  * whole pool: some ten thousand remembered rows took a gigabyte so (docs/decisions/0014-memory.md).

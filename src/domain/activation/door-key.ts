@@ -1,5 +1,6 @@
 // The key under which a bank may ask the same thing again (cloud §12.4): what is stored of it are two keyed hashes.
 import type { KeyObject } from 'node:crypto'
+import { toHex } from '../../lib/bytes.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'
 import { encodeTexts } from '../secrets/row-mac.ts'
 
@@ -46,7 +47,7 @@ export function hashDoorKey(key: KeyObject, { username, applicationId, idempoten
  * gave one, each on a line.
  */
 export const describeCovered = (bytes: Uint8Array, auditText: string | undefined): string =>
-  [bytes.length, Buffer.from(sha256(bytes)).toString('hex'), ...(auditText === undefined ? [] : [auditText])].join('\n')
+  [bytes.length, toHex(sha256(bytes)), ...(auditText === undefined ? [] : [auditText])].join('\n')
 
 /** What the right answer of an offline challenge uses up, 32 bytes: there is one (cloud §16.2). */
 export const answerHash = (challengeId: string): Uint8Array =>

@@ -4,7 +4,7 @@
 // activation of one of the applications, always the same one, which a keyed hash of the id picks (DIVERGENCES#custom-object).
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
-import { utf8 } from '../../lib/bytes.ts'
+import { toHex, utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { type CustomObjects, listCustomObjects } from '../../storage/application/applications.ts'
 import type { Db } from '../../storage/database/database.ts'
@@ -61,6 +61,6 @@ export function serializeCustomObject(customObject: Readonly<Record<string, unkn
 
 // No activation code has this form, so the key that looks codes up hashes nothing twice.
 const rank = (key: KeyObject, activationId: string, applicationId: string): string =>
-  Buffer.from(hmac(key, utf8(JSON.stringify(['custom-object', activationId, applicationId])))).toString('hex')
+  toHex(hmac(key, utf8(JSON.stringify(['custom-object', activationId, applicationId]))))
 
 const BYTES_MAX = 4096

@@ -1,7 +1,7 @@
 // The audit log of devices (cloud §7): rows of what happens to an activation beside the checking of codes, and reading all of them.
 import type { KeyObject } from 'node:crypto'
 import { sha256 } from '../../crypto/hash.ts'
-import { asBuffer } from '../../lib/bytes.ts'
+import { toHex } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
@@ -68,4 +68,4 @@ export const composeEventData = (fields: Readonly<Record<string, string | null>>
  * signature was refused. The data themselves are the bank's (cloud §7).
  */
 export const composeSignedData = (how: string, data: Uint8Array, refusal: string | undefined): string =>
-  [how, String(data.length), asBuffer(sha256(data)).toString('hex'), ...(refusal === undefined ? [] : [refusal])].join('\n')
+  [how, String(data.length), toHex(sha256(data)), ...(refusal === undefined ? [] : [refusal])].join('\n')

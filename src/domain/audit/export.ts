@@ -1,4 +1,5 @@
 // The audit logs as lines, from the beginning or from where an earlier export ended.
+import { toHex } from '../../lib/bytes.ts'
 import { findChains, logOfChain } from '../../storage/audit/chain.ts'
 import { findSeal } from '../../storage/audit/rows.ts'
 import { readVerified, toHeadLine, toLine } from './lines.ts'
@@ -37,7 +38,7 @@ export async function exportAudit(
     let problem: string | undefined
     if (noted && noted.position > chain.start.position) {
       const seal = await findSeal(parts.db, logOfChain(chain.name), chain.chainId, noted.position)
-      if (seal && Buffer.from(seal).toString('hex') === noted.seal) at = { position: noted.position, seal }
+      if (seal && toHex(seal) === noted.seal) at = { position: noted.position, seal }
       else problem = 'the chain is not the one that was exported before'
     }
     let rows = 0
@@ -50,7 +51,7 @@ export async function exportAudit(
       if (!(await goesOn())) return exported
     }
     if (problem === undefined) write(toHeadLine(chain))
-    const place = { position: at.position, seal: Buffer.from(at.seal).toString('hex') }
+    const place = { position: at.position, seal: toHex(at.seal) }
     exported.push({ chain: chain.name, ...place, rows, ...(problem !== undefined && { problem }) })
   }
   return exported

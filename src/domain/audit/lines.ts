@@ -1,6 +1,7 @@
 // Rows of the audit logs as lines of JSON, for a store outside of the database: each has its chain, its place there and its seal, and the head
 // beside them tells later what was cut.
 import type { KeyObject } from 'node:crypto'
+import { toHex } from '../../lib/bytes.ts'
 import { ADMINISTRATION, type ChainPlace, type ChainRow, logOfChain } from '../../storage/audit/chain.ts'
 import { findSealed, type SealedRow } from '../../storage/audit/rows.ts'
 import type { Db } from '../../storage/database/database.ts'
@@ -56,5 +57,3 @@ export const toHeadLine = ({ name, head: { position, seal } }: Pick<ChainRow, 'n
 
 /** Who changes a row of the database can make its time none. */
 const toTime = (at: unknown): string => (at instanceof Date && !Number.isNaN(at.getTime()) ? at.toISOString() : String(at))
-
-const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')

@@ -1,7 +1,7 @@
 // The MACs that make the audit log tamper-evident (cloud §7): HMAC-SHA-256 under the installation's key over unambiguous encodings.
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
-import { equalConstantTime } from '../../lib/bytes.ts'
+import { equalConstantTime, toHex } from '../../lib/bytes.ts'
 import type { ChainPlace, ChainRow, ChainState } from '../../storage/audit/chain.ts'
 import type { RowFields, SealableRow, SealedRow } from '../../storage/audit/rows.ts'
 import { encodeTexts } from '../secrets/row-mac.ts'
@@ -112,5 +112,3 @@ const encodeState = ({ name, start, head }: Omit<ChainState, 'authentication'>):
   encodeTexts(CHAIN_BEGINNING.seal, ['chain', name, ...encodePlace(start), ...encodePlace(head)])
 
 const encodePlace = ({ position, seal }: ChainPlace): string[] => [String(position), toHex(seal)]
-
-const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')

@@ -1,6 +1,6 @@
 // Verification of the audit log (cloud §7): recomputes every seal and names the first row of each chain that is not as it was sealed.
 import type { KeyObject } from 'node:crypto'
-import { equalConstantTime } from '../../lib/bytes.ts'
+import { equalConstantTime, toHex } from '../../lib/bytes.ts'
 import { AUDIT_LOGS, type ChainPlace, type ChainRow, findChains, logOfChain } from '../../storage/audit/chain.ts'
 import { countUnsealed, findBeforeStart, findSeal, findSealed, findStrays, type SealedRow } from '../../storage/audit/rows.ts'
 import type { Db } from '../../storage/database/database.ts'
@@ -162,8 +162,6 @@ async function compareHeads(db: Db, chain: ChainRow | undefined, noted: readonly
   }
   return undefined
 }
-
-const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
 
 const STATE_CHANGED: ChainFault = { problem: 'start or head of the chain was changed' }
 const BATCH_ROWS = 1_000

@@ -3,7 +3,7 @@
 import type { KeyObject } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hmac } from '../../crypto/hash.ts'
-import { utf8 } from '../../lib/bytes.ts'
+import { toHex, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { addFailures, type FailureCountRow, findFailures } from '../../storage/credential/failure-counts.ts'
@@ -52,7 +52,7 @@ export function createSharedFailures(
   const readByHash = async (read: Promise<readonly FailureCountRow[]>): Promise<ReadonlyMap<string, Standing>> =>
     new Map(
       (await read).map(({ failureKey, failures, endsAt, waits, waitEndsAt }) => [
-        nameOf(failureKey),
+        toHex(failureKey),
         { failures, endsAt: fromDate(endsAt), waits, waitEndsAt: fromDate(waitEndsAt) },
       ]),
     )
@@ -65,7 +65,7 @@ export function createSharedFailures(
     const rows = [...told].map(([key, { failure }]) => toRow(key, failure))
     const standings = await readByHash(addFailures(db, rows))
     for (const [key, { adopt }] of told) {
-      const standing = standings.get(nameOf(hashOf(key)))
+      const standing = standings.get(toHex(hashOf(key)))
       if (standing) for (const each of adopt) each(standing)
     }
   }
@@ -91,7 +91,7 @@ export function createSharedFailures(
     },
     ask: async (key) => {
       const hash = hashOf(key)
-      return (await readByHash(findFailures(db, [hash]))).get(nameOf(hash))
+      return (await readByHash(findFailures(db, [hash]))).get(toHex(hash))
     },
   }
 }
@@ -102,8 +102,6 @@ const merge = (one: Standing, other: Standing): Standing => ({
   waits: Math.max(one.waits, other.waits),
   waitEndsAt: Math.max(one.waitEndsAt, other.waitEndsAt),
 })
-
-const nameOf = (hash: Uint8Array): string => Buffer.from(hash).toString('hex')
 
 const LONG_AGO = new Date(0)
 /** Between two statements of a process: strangers who fail all the time cost at most 50 of them a second. */

@@ -13,7 +13,7 @@ import { aesGcmOpen, aesGcmSeal } from '../../crypto/aes.ts'
 import { hmac, importHmacKey } from '../../crypto/hash.ts'
 import { bytesOfKeys } from '../../crypto/key.ts'
 import { type ByteMemory, type Caches, createByteMemory, createCaches, createMemory, type Memory } from '../../lib/memory.ts'
-import { concat, concatWithSizes, equalPublic, ownBytes, splitBySizes, utf8 } from '../../lib/bytes.ts'
+import { concat, concatWithSizes, equalPublic, ownBytes, splitBySizes, toHex, utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { BOUND_FORM, KEY_ID_BYTES, keyIdOf, PLAIN_FORM } from '../../lib/sealed-value.ts'
@@ -232,7 +232,7 @@ function toRoot(masterKey: Uint8Array): Root {
   const root = importHmacKey(masterKey)
   const id = hmac(root, utf8('pawl/master-key-id')).subarray(0, KEY_ID_BYTES)
   const [plainHeader, boundHeader] = [concat(Uint8Array.of(PLAIN_FORM), id), concat(Uint8Array.of(BOUND_FORM), id)]
-  return { id: Buffer.from(id).toString('hex'), root, plainHeader, boundHeader }
+  return { id: toHex(id), root, plainHeader, boundHeader }
 }
 
 const deriveKey = ({ root }: Root, name: string): Uint8Array => hmac(root, utf8(`pawl/record-key\0${name}`))

@@ -2,7 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'
-import { asBuffer, concatWithSizes, fromUtf8, utf8 } from '../../lib/bytes.ts'
+import { concatWithSizes, fromUtf8, toHex, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
 import type { Db } from '../../storage/database/database.ts'
@@ -62,7 +62,7 @@ export const places = {
   /** Until the key exchange: who changes the code of a row, or the state of one that has exchanged keys, opens nothing. */
   waitingServerKey: ({ codeHash, ...activation }: WaitingActivation): Place => {
     const { bound = [], ...at } = places.serverPrivateKey(activation)
-    return { ...at, bound: [...bound, asBuffer(codeHash).toString('hex')] }
+    return { ...at, bound: [...bound, toHex(codeHash)] }
   },
   serverPrivateKey: owned('activation', 'server_private_key'),
   masterSecret: owned('activation', 'master_secret'),
@@ -82,10 +82,7 @@ export const places = {
   webhookBasicCredentials: place('webhook', 'basic_credentials'),
   /** For these settings alone: they say whose logins bind a phone, and where the credentials are shown. */
   oidcCredentials: (applicationId: string, providerId: string, settings: string) =>
-    place(
-      'oidc_provider',
-      'credentials',
-    )(JSON.stringify([applicationId, providerId, asBuffer(sha256(utf8(settings))).toString('hex')])),
+    place('oidc_provider', 'credentials')(JSON.stringify([applicationId, providerId, toHex(sha256(utf8(settings)))])),
   pushToken: owned('push_registration', 'push_token'),
   userClaims: (applicationId: string, userId: string) => place('user_claims', 'claims')(JSON.stringify([applicationId, userId])),
 } as const

@@ -5,6 +5,7 @@
 // happened, and the statement that seals a row takes it away from those that wait. A chain counts positions of its own, without gaps, in
 // the order in which rows were found.
 import { sql, type RawBuilder } from 'kysely'
+import { toHex } from '../../lib/bytes.ts'
 import { ADMINISTRATION, type AuditLogName, type ChainPlace } from './chain.ts'
 import type { Db, Tx } from '../database/database.ts'
 
@@ -169,8 +170,6 @@ export const toSealable = ({ sequence, userKey, verifiedBy, f0, f1, f2, f3, f4, 
   userKey,
   verifiedBy,
 })
-
-const toHex = (seal: Uint8Array): string => Buffer.from(seal).toString('hex')
 
 // Each ends with a condition, so that more can follow.
 const UNSEALED: Record<AuditLogName, RawBuilder<unknown>> = {

@@ -1,12 +1,13 @@
 // The table audit_user_key: the random key that stands for a user in the seals of the audit log (docs/decisions/0019-erasure.md). It is written
 // and deleted under the sealer's lock alone.
 import { sql } from 'kysely'
+import { toHex } from '../../lib/bytes.ts'
 import type { Tx } from '../database/database.ts'
 
 /** The keys of users, by user; who has none gets the one that is given. */
 export async function provideUserKeys(tx: Tx, fresh: ReadonlyMap<string, Uint8Array>): Promise<ReadonlyMap<string, Uint8Array>> {
   if (fresh.size === 0) return fresh
-  const keys = [...fresh.values()].map((key) => Buffer.from(key).toString('hex'))
+  const keys = [...fresh.values()].map(toHex)
   const { rows } = await sql<{ userId: string; userKey: Buffer }>`
     with given as (
       select user_id, decode(user_key, 'hex') as user_key from unnest(${[...fresh.keys()]}::text[], ${keys}::text[]) as g (user_id, user_key)

@@ -11,6 +11,7 @@ import {
   type RawBuilder,
   sql,
 } from 'kysely'
+import { toHex } from '../../lib/bytes.ts'
 
 /** Type of a column in the database. */
 export type GivenType = 'text' | 'int' | 'boolean' | 'timestamptz' | 'bytea'
@@ -87,7 +88,7 @@ function composeArrays(types: Columns): RawBuilder<unknown> {
 
 /** The drivers differ in how they write bytes and times that stand in an array; they write text alike. */
 function encode(value: unknown): unknown {
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
+  if (value instanceof Uint8Array) return toHex(value)
   return value instanceof Date ? value.toISOString() : value
 }
 

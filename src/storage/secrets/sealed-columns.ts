@@ -1,5 +1,6 @@
 // Every sealed column, read and replaced in pages of rows: for a new master key or another form, whatever else runs on the database.
 import { type RawBuilder, sql } from 'kysely'
+import { toHex } from '../../lib/bytes.ts'
 import type { Db } from '../database/database.ts'
 import { KEY_ID_BYTES } from '../../lib/sealed-value.ts'
 
@@ -114,7 +115,7 @@ export async function replaceSealedRows(
   { table, key, columns }: SealedTable,
   replacements: readonly Replacement[],
 ): Promise<number> {
-  const hex = (value: Uint8Array | null | undefined): string | null => (value ? Buffer.from(value).toString('hex') : null)
+  const hex = (value: Uint8Array | null | undefined): string | null => (value ? toHex(value) : null)
   const arrays = [
     ...key.map((_, i) => replacements.map((row) => row.key[i])),
     ...columns.map((_, i) => replacements.map(({ values }) => hex(values[i]))),
