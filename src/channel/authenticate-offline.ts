@@ -100,7 +100,7 @@ export async function judgeOtp(
 }
 
 /** A one-time password for what a bank has shown in a QR code of its own (cloud §15.3). */
-export interface OfflineAttempt {
+interface OfflineAttempt {
   readonly resourceId: string
   readonly body: Uint8Array
   /** Base64 of 16 bytes. */
@@ -116,7 +116,7 @@ export interface OfflineAttempt {
 }
 
 /** Who asks about which activation, and what the audit row says of the data. */
-export interface OfflineQuestion {
+interface OfflineQuestion {
   readonly activationId: string
   /** Of the caller: an activation of another one is an unknown one. */
   readonly applicationId: string

@@ -6,7 +6,7 @@ import { describeNested, describeRequestEnvelope, describeResponseEnvelope } fro
 import type { Endpoint, FlowFacts } from './endpoint.ts'
 import { methodsOf, urlsOf } from './mount.ts'
 
-export interface DeviceDescription {
+interface DeviceDescription {
   /** Where the API is mounted, and the prefix of its endpoints there. */
   readonly place: string
   readonly prefix: string

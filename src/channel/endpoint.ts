@@ -50,7 +50,7 @@ export interface Encrypted {
 }
 
 /** Serves one request; the JSON text of the answer. `serialize` makes JSON of what the handler returns, by the schema of the answer. */
-export type Serve = (request: DeviceRequest, serialize: (value: unknown) => string) => Promise<string>
+type Serve = (request: DeviceRequest, serialize: (value: unknown) => string) => Promise<string>
 
 /** What a flow tells the description of the APIs. */
 export interface FlowFacts {

@@ -10,7 +10,7 @@ import type { ChannelParts, ChannelSettings } from './parts.ts'
 import { serveWithinBudget } from './source-budget.ts'
 
 /** Endpoints that the same generations serve at the same place. */
-export interface EndpointGroup<P> {
+interface EndpointGroup<P> {
   /** The first of them that reads the headers of a request serves it. */
   readonly protocols: readonly Protocol[]
   /** Before the path of every endpoint, for example `/v3/`. */
@@ -18,7 +18,7 @@ export interface EndpointGroup<P> {
   readonly endpoints: readonly Endpoint<P>[]
 }
 
-export interface Mount<P> {
+interface Mount<P> {
   readonly groups: readonly EndpointGroup<P>[]
   readonly renderError: (error: PawlError, request: FastifyRequest, reply: FastifyReply) => void
 }

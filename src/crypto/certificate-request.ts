@@ -5,7 +5,7 @@ import { DER, type DerValue, readBitString, readDerInside, readDerValues } from 
 import type { EcdsaForm } from './ecdsa.ts'
 import type { MlDsa } from './mldsa.ts'
 
-export interface CertificateRequest {
+interface CertificateRequest {
   /** CertificationRequestInfo, DER: what the signature covers. */
   readonly covered: Uint8Array
   /** The subject as text (RFC 4514 §2). */

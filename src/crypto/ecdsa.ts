@@ -2,7 +2,7 @@
 import { type KeyObject, sign, verify } from 'node:crypto'
 
 /** `der`: ASN.1, of varying length; `ieee-p1363`: r ‖ s as in JWS (RFC 7518 §3.4), 64 bytes on P-256, 96 on P-384. */
-export type SignatureEncoding = 'der' | 'ieee-p1363'
+type SignatureEncoding = 'der' | 'ieee-p1363'
 
 /** What a signature is made with. */
 export interface EcdsaForm {

@@ -4,7 +4,7 @@ import { ecdh, generateKeyPair, type KeyPair, type Point, readPoint } from './ke
 import { hkdfExpand, hkdfExtract } from './kdf.ts'
 
 /** What Encap gives (RFC 9180 §4.1). */
-export interface DhEncapsulated {
+interface DhEncapsulated {
   /** The ephemeral public key, 97 bytes. */
   readonly enc: Uint8Array
   /** 48 bytes. */
@@ -18,7 +18,7 @@ export function encapDhkem(recipient: Point, ephemeral: KeyPair): DhEncapsulated
   return { enc, sharedSecret: extractAndExpand(dh, concat(enc, recipient.bytes)) }
 }
 
-export interface SentExport {
+interface SentExport {
   /** The ephemeral public key, 97 bytes. */
   readonly enc: Uint8Array
   /** 48 bytes. */

@@ -4,7 +4,7 @@ import { equalPublic } from '../lib/bytes.ts'
 
 export type MlKem = keyof typeof PARAMETER_SETS
 
-export interface Encapsulated {
+interface Encapsulated {
   /** 1088 bytes for ML-KEM-768, 1568 for ML-KEM-1024. */
   readonly ciphertext: Uint8Array
   /** 32 bytes. */

@@ -9,7 +9,7 @@ export interface KmacKey {
 }
 
 /** Imports a key, 4 to 512 bytes. The caller's bytes may change afterwards. */
-export type ImportKmacKey = (key: Uint8Array) => KmacKey
+type ImportKmacKey = (key: Uint8Array) => KmacKey
 
 /** KMAC under a customisation string, with `length` bytes of output (the standard counts bits). */
 export function createKmac(custom: string, length = 32): ImportKmacKey {

@@ -4,7 +4,7 @@ import { equalPublic } from '../lib/bytes.ts'
 
 export type MlDsa = keyof typeof PARAMETER_SETS
 
-export interface MlDsaKeyPair {
+interface MlDsaKeyPair {
   readonly privateKey: KeyObject
   /** SubjectPublicKeyInfo: 1974 bytes for ML-DSA-65, 2614 for ML-DSA-87. */
   readonly publicKey: Uint8Array

@@ -5,9 +5,9 @@ import { ownAllBytes } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 
 /** Operations by their names. What they take and return is copied from thread to thread: byte strings, plain objects, KeyObjects. */
-export type Operations = Readonly<Record<string, (...given: never[]) => unknown>>
+type Operations = Readonly<Record<string, (...given: never[]) => unknown>>
 
-export interface ThreadOptions {
+interface ThreadOptions {
   readonly name: string
   /** A thread is started when a job finds none idle. */
   readonly threadsMax: number

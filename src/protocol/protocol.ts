@@ -72,7 +72,7 @@ export type ActivationKeys = object
 export type EnvelopeKey = object
 
 /** What the server needs to open an envelope. */
-export interface EnvelopeKeys<Keys extends ActivationKeys = ActivationKeys, Key extends EnvelopeKey = EnvelopeKey> {
+interface EnvelopeKeys<Keys extends ActivationKeys = ActivationKeys, Key extends EnvelopeKey = EnvelopeKey> {
   /** Base64 text (v3 §3.1). */
   readonly applicationSecret: string
   readonly envelopeKey: Key
@@ -218,7 +218,7 @@ export interface TemporaryKeyTerms {
 }
 
 /** A temporary key (v3 §7, v4 §4). */
-export interface TemporaryKey {
+interface TemporaryKey {
   /** To be stored sealed; importEnvelopeKey reads it. */
   readonly envelopeKey: Uint8Array
   /** What the client gets: a compact JWS in v3, a JSON document in v4. */

@@ -964,7 +964,6 @@ const NOT_QUERIES = [
   'selectActivation',
   'fromOwners',
   'slotOf',
-  'composeChanges',
   'insertHistoryFrom',
   'insertAuditFrom',
   'insertAuditOf',

@@ -68,7 +68,7 @@ export const coveredBodies = ({ protocol, request }: Received): readonly Uint8Ar
  * The body itself; its length alone, where it is encrypted or was decrypted; bytes in its place, where it holds a secret; or a text that says all
  * there is to say.
  */
-export type AuditedBody = 'AS_SENT' | 'LENGTH' | Uint8Array | { readonly text: string }
+type AuditedBody = 'AS_SENT' | 'LENGTH' | Uint8Array | { readonly text: string }
 
 /** The body of an accepted code as text up to 4 KiB, anything else by its length. */
 export function describeBody(body: Uint8Array, audited: AuditedBody, isAccepted: boolean): string {

@@ -48,7 +48,7 @@ export type CodeVerdict =
     }
 
 /** What a code that is accepted was made under; both must still be taken when it is stored. */
-export interface MadeUnder {
+interface MadeUnder {
   readonly applicationKey: string
   /** Text of the protocol version. */
   readonly version: string

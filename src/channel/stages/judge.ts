@@ -11,7 +11,7 @@ import type { CodeAttempt } from './attempt.ts'
 import type { Judged, Refusal } from './decision.ts'
 
 /** What a code is judged by; `method` in upper case. */
-export type CodeToJudge = CodeAttempt & { readonly method: string }
+type CodeToJudge = CodeAttempt & { readonly method: string }
 
 /** Judges a code against `lookAhead` counter values. Unknown parties cost the same: their code is checked against a decoy. */
 export function judgeCode(

@@ -30,12 +30,12 @@ interface OpenedUnderVersion extends Opened {
   readonly version: VersionRow
 }
 
-export interface OpenedOfApplication extends OpenedUnderVersion {
+interface OpenedOfApplication extends OpenedUnderVersion {
   readonly temporaryKeyId: string | undefined
   readonly keys: EnvelopeKeySelection
 }
 
-export interface OpenedOfActivation extends OpenedUnderVersion {
+interface OpenedOfActivation extends OpenedUnderVersion {
   readonly activation: ActivationRow
 }
 

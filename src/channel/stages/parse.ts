@@ -9,7 +9,7 @@ export const parseBody = <S extends TSchema>(parse: Parser<S>, body: Uint8Array)
   parse(refuseUnstorable(body.length === 0 ? {} : parseJson(body), body))
 
 /** What a body says that decides an operation: which, and all of it, or why it is malformed beyond that (REQUEST_INVALID). */
-export interface ParsedDecision<Request> {
+interface ParsedDecision<Request> {
   readonly operationId: string
   readonly input: Request | PawlError
 }

@@ -33,7 +33,7 @@ export interface Received {
   readonly client: Client
 }
 
-export interface ReceiveTerms {
+interface ReceiveTerms {
   /** The body is JSON: another content type is refused. */
   readonly isJson: boolean
   /** How headers that contradict each other are refused; undefined where the endpoint reads none of them. */

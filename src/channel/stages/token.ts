@@ -17,13 +17,13 @@ export interface TokenBearer {
   readonly userId: string
 }
 
-export interface AcceptedToken {
+interface AcceptedToken {
   readonly bearer: TokenBearer
   /** Used up once the request is found genuine as a whole; nothing where the header may come again. */
   readonly uniqueValues: readonly UniqueValue[]
 }
 
-export interface TokenTerms {
+interface TokenTerms {
   readonly resourceId: string
   /** Factor combinations a token must have been made with. */
   readonly factors: readonly Factors[]
@@ -56,7 +56,7 @@ export async function acceptToken(
 }
 
 /** Why a token header is not accepted. */
-export type TokenRefusal = 'UNKNOWN' | 'DIGEST_WRONG' | 'TIME' | 'STATE' | 'USED' | 'FACTORS_NOT_ALLOWED'
+type TokenRefusal = 'UNKNOWN' | 'DIGEST_WRONG' | 'TIME' | 'STATE' | 'USED' | 'FACTORS_NOT_ALLOWED'
 
 /** What a token header was found to be. Nothing is used up yet. */
 export type JudgedToken =

@@ -41,13 +41,13 @@ export interface KeyAgreement<Answer> {
 }
 
 /** The keys an activation was created with. */
-export interface OwnKeys {
+interface OwnKeys {
   readonly activationId: string
   readonly serverPublicKey: Uint8Array
   readonly openServerPrivateKey: () => KeyObject
 }
 
-export interface AgreedKeys<Answer> {
+interface AgreedKeys<Answer> {
   /** Null in protocol 3. */
   readonly algorithm: ActivationAlgorithm | null
   /** To be stored sealed. */
@@ -139,7 +139,7 @@ export function refuseActivation({ events }: Pick<ActivationParts, 'events'>, re
  * Keys that a device and its activation agreed on. `store` moves the activation to its next state and uses up values with it; MOVED when it is
  * no longer the one read, and nothing is used up.
  */
-export interface KeysToStore<Answer> {
+interface KeysToStore<Answer> {
   readonly store: (db: Db, values?: readonly UniqueValue[]) => Promise<ExchangedKeys<Answer> | 'MOVED'>
 }
 

@@ -32,7 +32,7 @@ export interface Parent {
   readonly initialFlags: readonly string[]
 }
 
-export interface NewActivation extends RegistrationLimits {
+interface NewActivation extends RegistrationLimits {
   readonly applicationId: string
   readonly userId: string
   readonly code: string
@@ -57,7 +57,7 @@ export interface CreatedActivation {
 }
 
 /** A CREATED activation that is ready to be stored. */
-export interface PreparedActivation {
+interface PreparedActivation {
   readonly created: CreatedActivation
   /** Throws a unique violation when the code exists, or the user has a live activation. */
   readonly insert: (db: Db) => Promise<void>

@@ -27,7 +27,7 @@ export interface ActivationRequest {
 }
 
 /** What becomes of an activation without a code, in place of the settings. */
-export interface DirectTerms {
+interface DirectTerms {
   readonly isCommitted: boolean
   readonly flags?: readonly string[]
   readonly maxFailedAttempts?: number | undefined
@@ -38,7 +38,7 @@ export interface DirectTerms {
 }
 
 /** Whom the provider recognised, and what it says of the activation. */
-export interface RecognisedUser extends DirectTerms {
+interface RecognisedUser extends DirectTerms {
   readonly userId: string
   /** In place of those of the phone, in the answer to it. */
   readonly customAttributes: Readonly<Record<string, unknown>> | undefined

@@ -5,7 +5,7 @@ import { hmac, sha256 } from '../../crypto/hash.ts'
 import { encodeTexts } from '../secrets/row-mac.ts'
 
 /** Who asks, under which key, and what: member by member, null for one that is absent. */
-export interface DoorQuestion {
+interface DoorQuestion {
   readonly username: string
   readonly applicationId: string
   readonly idempotencyKey: string
@@ -22,7 +22,7 @@ export interface DoorKey {
   readonly authenticate: (answer: DoorAnswerToKeep) => Uint8Array
 }
 
-export interface DoorAnswerToKeep {
+interface DoorAnswerToKeep {
   readonly activationId: string
   readonly userId: string
   /** JSON. */

@@ -11,9 +11,9 @@ import {
 import { type KeyParts, places } from '../secrets/secrets.ts'
 
 /** The counter value after one, by the version that an activation records (v3 §9.1, v4 §7.2). */
-export type AdvanceCounter = (protocolVersion: number, ctrData: Uint8Array) => Uint8Array
+type AdvanceCounter = (protocolVersion: number, ctrData: Uint8Array) => Uint8Array
 
-export interface Fence {
+interface Fence {
   /** The moment to which the database went back. */
   readonly since: Date
   /** How many counter values are given up. */

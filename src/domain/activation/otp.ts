@@ -34,10 +34,10 @@ export function createActivationOtps(credentialHash: KeyObject, platform: Pick<P
 }
 
 /** The rows of the table in v3 §8.5. PASSED and NOT_DEMANDED go on; WRONG is counted, MISSING and UNEXPECTED are not. */
-export type OtpVerdict = 'PASSED' | 'NOT_DEMANDED' | 'WRONG' | 'MISSING' | 'UNEXPECTED'
+type OtpVerdict = 'PASSED' | 'NOT_DEMANDED' | 'WRONG' | 'MISSING' | 'UNEXPECTED'
 
 /** What of an activation decides about its OTP. */
-export interface OtpDemand {
+interface OtpDemand {
   readonly commitPhase: CommitPhase
   readonly otpHash: Uint8Array | null
 }

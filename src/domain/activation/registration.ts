@@ -24,7 +24,7 @@ export interface Owner {
 }
 
 /** One registration of an owner: who has another one by now has none. */
-export interface OwnedRegistration extends Owner {
+interface OwnedRegistration extends Owner {
   readonly activationId?: string | undefined
 }
 
@@ -76,7 +76,7 @@ export function openQrText(
 }
 
 /** How a registration becomes active (v3 §8.5). */
-export interface CommitRules {
+interface CommitRules {
   /** Where it is committed, and where the OTP is demanded. */
   readonly commitPhase: CommitPhase
   /** As ActivationOtps.hash gives it. */
@@ -238,7 +238,7 @@ interface OnWord {
   readonly verifiedBy?: string | undefined
 }
 
-export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
+type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
 
 /**
  * Blocks, unblocks or removes. A BLOCK makes a temporary block one that lasts, though its phone is BLOCKED already: a bank that is refused

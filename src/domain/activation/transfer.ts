@@ -10,7 +10,7 @@ import type { ActivationParts } from './created.ts'
 import { createRegistration, isExpired } from './registration.ts'
 
 /** What the app that asks hands to the other one, with the OTP that it chose. */
-export interface TransferCode {
+interface TransferCode {
   readonly activationId: string
   readonly activationCode: string
   /** Base64, under the master key of the target. */

@@ -19,7 +19,7 @@ import { type KeyParts, openApplicationSecret, places } from '../secrets/secrets
 import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
 
 /** What is compiled into the mobile app; all Base64. */
-export interface MobileConfiguration {
+interface MobileConfiguration {
   /** Uncompressed point on the curve of QR codes: 65 bytes on P-256, 97 on P-384. */
   readonly masterServerPublicKey: string
   /** Absent for P-256. */
@@ -31,7 +31,7 @@ export interface MobileConfiguration {
 }
 
 /** The same values as the mobile SDKs of protocol 4.0 take them. */
-export interface SdkConfiguration extends MobileConfiguration {
+interface SdkConfiguration extends MobileConfiguration {
   /** Base64 of version, application key and secret, and all public master keys (v4 §3.3). */
   readonly mobileSdkConfig: string
 }

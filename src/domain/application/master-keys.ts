@@ -15,7 +15,7 @@ import type { RecordKeys } from '../secrets/record-keys.ts'
 import { type KeyParts, places } from '../secrets/secrets.ts'
 
 /** Private keys that sign together. */
-export interface MasterSigningKeys {
+interface MasterSigningKeys {
   /** P-256 for EC_P256, P-384 for the others. */
   readonly ecdsa: KeyObject
   /** Of the hybrid algorithms: ML-DSA-65 or ML-DSA-87. */
@@ -23,13 +23,13 @@ export interface MasterSigningKeys {
 }
 
 /** A key agreement of v4 §2.1; EC_P256 is protocol 3. */
-export type AdmittedAlgorithm = keyof typeof SIGNERS
+type AdmittedAlgorithm = keyof typeof SIGNERS
 
 /** The algorithms of protocol 4.0, in the order in which they are offered. */
 export const V4_ALGORITHMS = ['EC_P384', 'EC_P384_ML_L3', 'EC_P384_ML_L5'] as const
 
 /** A pair that is not stored yet. */
-export interface NewMasterKey {
+interface NewMasterKey {
   readonly algorithm: MasterKeyAlgorithm
   /** Uncompressed point, or SubjectPublicKeyInfo of ML-DSA. */
   readonly publicKey: Uint8Array

@@ -3,7 +3,7 @@ import type { MobilePlatform } from '../../storage/database/schema.ts'
 import type { VersionRuleRow, VersionTextRow } from '../../storage/pinning/version-rules.ts'
 
 /** What a mobile app says of itself. */
-export interface MobileApp {
+interface MobileApp {
   /** MAJOR.MINOR.PATCH; what follows does not count. */
   readonly appVersion: string
   /** Starts with the major version: `17.4.1`, or the API level of Android. */
@@ -11,7 +11,7 @@ export interface MobileApp {
   readonly platform: MobilePlatform
 }
 
-export interface VersionVerdict {
+interface VersionVerdict {
   readonly update: 'NOT_REQUIRED' | 'SUGGESTED' | 'FORCED'
   /** In the first of the user's languages that has a text, else English. */
   readonly message?: string

@@ -28,7 +28,7 @@ export interface AuditParts extends SealParts {
   }
 }
 
-export interface AuditPage {
+interface AuditPage {
   readonly items: readonly AuditItem[]
   /** The `before` of the page that follows; undefined when there is none. */
   readonly next: Date | undefined

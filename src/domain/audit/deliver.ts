@@ -69,7 +69,7 @@ export function createAuditDelivery(parts: AuditParts, send: SendLines): (signal
 }
 
 /** Resolves when the receiver has taken the lines. Throws OutboundError otherwise. */
-export type SendLines = (lines: readonly string[]) => Promise<void>
+type SendLines = (lines: readonly string[]) => Promise<void>
 
 /** The receiver at an address of PAWL_AUDIT_SINK_URL; the operator names it, so that it may be a private one. */
 export function createAuditSink(url: string, authorization: string | undefined): SendLines {

@@ -6,7 +6,7 @@ import { readVerified, toHeadLine, toLine } from './lines.ts'
 import type { NotedHead } from './verification.ts'
 import type { SealParts } from './audit.ts'
 
-export interface ExportedChain {
+interface ExportedChain {
   readonly chain: string
   /** Of the last row that was given out; what the next export goes on from. */
   readonly position: number

@@ -7,7 +7,7 @@ import { findSealed, type SealedRow } from '../../storage/audit/rows.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { isChainAuthentic, isSealed } from './mac.ts'
 
-export interface VerifiedRows {
+interface VerifiedRows {
   readonly rows: readonly SealedRow[]
   /** Whether what follows them is not as it was sealed. */
   readonly isAltered: boolean

@@ -29,7 +29,7 @@ export interface ChainReport {
   readonly fault?: ChainFault
 }
 
-export interface ChainFault {
+interface ChainFault {
   readonly problem: string
   /** In the chain. */
   readonly position?: number

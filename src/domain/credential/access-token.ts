@@ -12,7 +12,7 @@ import { fetchKeySet, findKeys, KeysMissing } from './key-set.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
 
-export interface AccessTokenSettings {
+interface AccessTokenSettings {
   readonly jwtIssuer?: string
   readonly jwtAudience?: string
   readonly jwtJwksUrl?: string

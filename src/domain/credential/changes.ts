@@ -15,7 +15,7 @@ import type { Tx } from '../../storage/database/database.ts'
 import type { Right, Role } from '../../storage/database/schema.ts'
 import { isCredentialAuthentic, sealCredential } from './mac.ts'
 
-export interface NewUser {
+interface NewUser {
   readonly username: string
   readonly role: Role
   readonly applicationId: string | null

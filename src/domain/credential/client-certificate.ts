@@ -7,7 +7,7 @@ import type { DomainParts } from '../secrets/secrets.ts'
 import { type FindAuthentic, isAdmitted, REMEMBERED_MS, type VerifiedCaller } from './password-login.ts'
 
 /** Whom a certificate stands for. */
-export type CertificateHolder = Omit<VerifiedCaller, 'passwordId'>
+type CertificateHolder = Omit<VerifiedCaller, 'passwordId'>
 
 export interface CertificateLogin {
   /** `fingerprint`: SHA-256 of the certificate, 64 hexadecimal digits. Throws CREDENTIALS_INVALID where it stands for nobody from here. */

@@ -6,12 +6,12 @@ import { isJsonObject, JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { keepAnswer } from '../../lib/kept-answer.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 
-export interface KeySet {
+interface KeySet {
   readonly keys: readonly object[]
 }
 
 /** Where a key set is, and what errors call the place. */
-export interface KeySetAddress {
+interface KeySetAddress {
   readonly name: string
   readonly url: string
   readonly arePrivateAllowed: boolean

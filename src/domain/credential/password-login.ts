@@ -16,7 +16,7 @@ export interface VerifiedCaller
   readonly passwordId: string
 }
 
-export interface PasswordLogin {
+interface PasswordLogin {
   readonly verify: (login: Login, password: string) => Promise<VerifiedCaller>
   readonly forget: () => void
 }

@@ -9,7 +9,7 @@ import { hashPassword } from '../../crypto/password-hash.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { CredentialWithPasswords, PasswordRow } from '../../storage/credential/credentials.ts'
 
-export type PasswordScheme = PasswordRow['scheme']
+type PasswordScheme = PasswordRow['scheme']
 
 /** Runs a slow hash when there is room for it. */
 export type Lane = (work: () => Promise<Uint8Array>) => Promise<Uint8Array>

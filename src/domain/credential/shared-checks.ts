@@ -5,7 +5,7 @@ import { PawlError } from '../../lib/errors.ts'
  * Joins the check of `key` that is under way, or else starts one. `onGone` calls back when whoever asks is gone, and returns what ends that;
  * the signal of a check aborts when nobody who asked is left.
  */
-export type JoinCheck = <T>(
+type JoinCheck = <T>(
   key: string,
   onGone: (callback: () => void) => () => void,
   start: (signal: AbortSignal) => Promise<T>,

@@ -4,7 +4,7 @@ import { PawlError } from '../../lib/errors.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { SharedFailures, Standing } from './shared-failures.ts'
 
-export interface WindowOptions {
+interface WindowOptions {
   /** How much one key may have in a minute, which begins with the first of it. */
   readonly perMinute: number
   /** Where failures count in other processes, too. */
@@ -17,7 +17,7 @@ export interface WindowOptions {
 }
 
 /** The failures of other processes; `of` tells windows apart. */
-export interface Others {
+interface Others {
   readonly shared: SharedFailures
   readonly of: string
 }

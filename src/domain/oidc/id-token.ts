@@ -9,7 +9,7 @@ import { findMemberTwice } from '../../lib/json.ts'
 import type { OidcSettings } from './provider.ts'
 
 /** What a token is checked against. */
-export interface IdTokenTerms {
+interface IdTokenTerms {
   readonly settings: Pick<OidcSettings, 'issuer' | 'clientId' | 'algorithms' | 'userIdClaim'>
   readonly keys: JWTVerifyGetKey
   /** Of the app's request. */

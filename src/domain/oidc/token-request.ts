@@ -5,7 +5,7 @@ import { readSigningKey } from '../../crypto/signing-key.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import type { OidcSettings } from './provider.ts'
 
-export interface TokenRequest {
+interface TokenRequest {
   readonly settings: OidcSettings
   readonly tokenEndpoint: string
   /** The client secret, or the private key in PEM. */
@@ -18,7 +18,7 @@ export interface TokenRequest {
   readonly clockDifferenceMs: number
 }
 
-export interface Tokens {
+interface Tokens {
   readonly idToken: string
   readonly accessToken: string
 }

@@ -4,7 +4,7 @@ import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import { type KeyParts, places } from '../secrets/secrets.ts'
 
 /** An operation with a proximity check has a seed. */
-export interface HasProximitySeed {
+interface HasProximitySeed {
   readonly operationId: string
   /** sealed, 16 bytes */
   readonly proximitySeed: Uint8Array | null
@@ -49,7 +49,7 @@ export function isNear(
 }
 
 /** How the one-time passwords of a proximity check are made (v3 §15.3). */
-export interface TotpSettings {
+interface TotpSettings {
   /** 16 random bytes. */
   readonly seed: Uint8Array
   readonly stepSeconds: number

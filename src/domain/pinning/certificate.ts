@@ -24,7 +24,7 @@ export interface FetchSettings {
 }
 
 /** An application, which must exist, and the name of a pin in it. */
-export interface PinTarget {
+interface PinTarget {
   readonly applicationId: string
   readonly domain: string
 }
@@ -62,7 +62,7 @@ export function pinFingerprint(
 }
 
 /** What a domain shows, found fit to be pinned. */
-export interface LiveCertificate {
+interface LiveCertificate {
   /** As it is stored. */
   readonly domain: string
   readonly port: number

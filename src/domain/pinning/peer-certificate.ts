@@ -2,7 +2,7 @@
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import { OutboundError, shownAs, withConnection } from '../../lib/outbound.ts'
 
-export interface PeerRequest {
+interface PeerRequest {
   /** Looked up once; also the server name that is asked for (RFC 6066 §3). */
   readonly host: string
   readonly port: number

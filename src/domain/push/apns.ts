@@ -8,7 +8,7 @@ import type { Platform } from '../../lib/platform.ts'
 import type { PushMessage, PushMessageType } from './message.ts'
 import { PUSH_TIMEOUT_MS, type PushAddress, type PushOutcome, type PushSender } from './sender.ts'
 
-export interface ApnsSettings {
+interface ApnsSettings {
   /** PEM, PKCS #8. */
   readonly key: string
   readonly keyId: string

@@ -8,7 +8,7 @@ import { composeData, type PushPayload } from './message.ts'
 import type { PushAddress, PushFailure, PushOutcome, PushSender } from './sender.ts'
 
 /** A row of the outbox. */
-export interface PushDelivery {
+interface PushDelivery {
   readonly deliveryId: string
   readonly objectId: string
   readonly activationId: string
@@ -19,7 +19,7 @@ export interface PushDelivery {
 /** Why a push is taken out of the outbox though nobody was told. */
 export type Dropped = 'over' | 'no_device' | 'forgotten' | 'refused'
 
-export type PushResult = PushFailure | { readonly received: number } | { readonly dropped: Dropped }
+type PushResult = PushFailure | { readonly received: number } | { readonly dropped: Dropped }
 
 /**
  * Sends a push and waits for the answer, or finds that nobody is to be told any more. It throws nothing of the provider: what went wrong is the

@@ -2,7 +2,7 @@
 import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2'
 import { describeConnectionFailure, OutboundError } from '../../lib/outbound.ts'
 
-export interface Http2Request {
+interface Http2Request {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
@@ -15,7 +15,7 @@ export interface Http2Answer {
   readonly body: Buffer
 }
 
-export interface Http2Client {
+interface Http2Client {
   /** Sends a POST. Throws OutboundError without an answer in time; its message names the server and no path. */
   readonly post: (request: Http2Request) => Promise<Http2Answer>
   readonly close: () => void

@@ -20,7 +20,7 @@ export interface PushMessage {
 }
 
 /** What the SDK of the app reads: all values are texts. */
-export type PushData = Readonly<Record<string, string>> & { readonly messageType: PushMessageType }
+type PushData = Readonly<Record<string, string>> & { readonly messageType: PushMessageType }
 
 export type PushMessageType = 'mtoken.operationInit' | 'mtoken.operationFinished' | 'mtoken.inboxMessage.new'
 

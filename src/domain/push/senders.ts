@@ -8,7 +8,7 @@ import type { PushSender } from './sender.ts'
 /** Empty where pawl sends no pushes. */
 export type PushSenders = ReadonlyMap<string, { readonly provider: PushProvider; readonly sender: PushSender }>
 
-export interface PushSettings {
+interface PushSettings {
   readonly apnsKeyId?: string
   readonly apnsTeamId?: string
   readonly apnsTopic?: string
@@ -18,7 +18,7 @@ export interface PushSettings {
   readonly fcmUrl: string
 }
 
-export interface PushCredentials {
+interface PushCredentials {
   readonly apnsKey?: string
   readonly fcmServiceAccount?: FcmSettings['account']
 }

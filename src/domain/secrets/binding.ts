@@ -27,7 +27,7 @@ export interface BindingParts {
 }
 
 /** What the row says of this moment. */
-export interface Binding {
+interface Binding {
   readonly stage: BindingStage
   /** Whether every process knows it. */
   readonly isSettled: boolean

@@ -13,7 +13,7 @@ export interface KeyService {
   readonly createWrapped: () => Promise<string>
 }
 
-export interface VaultSettings {
+interface VaultSettings {
   /** `https://vault.example:8200/v1/transit/keys/pawl`: where the engine describes the key. */
   readonly keyUrl: string
   readonly token: string | undefined

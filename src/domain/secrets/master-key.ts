@@ -7,7 +7,7 @@ import { runKeyCommand } from './key-command.ts'
 import { createVaultTransit, type KeyService } from './key-service.ts'
 import { type KeyOrigin, type MasterKeys, OF_SETTING } from './record-keys.ts'
 
-export interface KeySources {
+interface KeySources {
   readonly config: { readonly dataDir: string; readonly masterKeyCommand?: string; readonly vaultKeyUrl?: string }
   readonly secrets: {
     readonly masterKeys?: GivenKeys

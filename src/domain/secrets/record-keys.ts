@@ -30,7 +30,7 @@ export interface Place {
 }
 
 /** What becomes of the records of bound places. It changes while a process runs, in one direction (binding.ts). */
-export interface BoundRecords {
+interface BoundRecords {
   /** Whether they are sealed with what they are bound to. */
   areBound: boolean
   /** Until when it is known that they are not to be; of the clock that never goes back, in milliseconds. */
@@ -71,7 +71,7 @@ export interface RecordKeys {
 }
 
 /** How something built is remembered. */
-export interface Kept {
+interface Kept {
   /** Names what is built where several things are made of one place: each of them is remembered for itself. */
   readonly form?: string
   /** When it is over, in milliseconds; memory lets go of it soon after. */
@@ -92,7 +92,7 @@ export class SealedRecordError extends Error {
   }
 }
 
-export interface RecordKeysOptions {
+interface RecordKeysOptions {
   readonly caches?: Caches
   /** PAWL_MASTER_KEY without it. */
   readonly origin?: KeyOrigin

@@ -14,7 +14,7 @@ import {
 import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
 import { type KeyParts, places } from './secrets.ts'
 
-export interface Rotation {
+interface Rotation {
   /** Rows whose values were sealed anew. */
   readonly replaced: number
   /** Rows that the last pass found under an older key and could not replace, because others changed them in that moment. */

@@ -13,7 +13,7 @@ import type { Platform } from '../../lib/platform.ts'
 import { encodeTexts } from './row-mac.ts'
 
 /** What a ticket holds. */
-export interface SealTicket {
+interface SealTicket {
   /** 16 bytes, of the envelope: however often it is opened, it has one. */
   readonly ticketId: Uint8Array
   /** Of the protocol: `v3`. */
@@ -27,7 +27,7 @@ export interface SealTicket {
 }
 
 /** Who may use a ticket. */
-export interface TicketHolder {
+interface TicketHolder {
   readonly username: string
   readonly applicationId: string
 }

@@ -21,14 +21,14 @@ export interface DomainParts extends KeyParts {
 }
 
 /** Whose an activation is, as its row says. */
-export interface OwnedActivation {
+interface OwnedActivation {
   readonly activationId: string
   readonly applicationId: string
   readonly userId: string
 }
 
 /** The same with what it waits for. */
-export interface WaitingActivation extends OwnedActivation {
+interface WaitingActivation extends OwnedActivation {
   /** Of its activation code. */
   readonly codeHash: Uint8Array
 }

@@ -2,11 +2,11 @@
 import { createMemory } from '../../lib/memory.ts'
 
 /** A number that JSON.stringify writes digit by digit as it stands. */
-export interface JsonNumber {
+interface JsonNumber {
   readonly rawJSON: string
 }
 
-export interface Money {
+interface Money {
   /**
    * Absent when the given text is not a decimal number, or one of more than 38 digits, which published SDKs cannot read. All digits are on
    * the wire, also those beyond 2^53: there a phone that reads a double rounds for itself, which is why it shows the formatted members.

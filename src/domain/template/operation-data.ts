@@ -8,7 +8,7 @@ import {
   replacePlaceholders,
 } from './template.ts'
 
-export type ComposedOperationData = { readonly data: string } | { readonly violations: readonly Violation[] }
+type ComposedOperationData = { readonly data: string } | { readonly violations: readonly Violation[] }
 
 /**
  * Fills the data template with escaped parameters. Violations name the parameter: characters that are refused wherever they are, a
@@ -29,13 +29,13 @@ export function composeOperationData(dataTemplate: string, parameters: Operation
   return faults.length > 0 ? { violations: faults } : { data }
 }
 
-export interface OperationField {
+interface OperationField {
   readonly letter: string
   /** Unescaped. */
   readonly value: string
 }
 
-export interface OperationData {
+interface OperationData {
   /** 0 generic, 1 payment, 2 login. */
   readonly templateNumber: number
   /** Undefined where an optional field was left out. */
@@ -76,7 +76,7 @@ export const warnOfDataTemplate = (dataTemplate: string): string | undefined =>
     : undefined
 
 /** Text as it stands in a field: backslash, asterisk and line break escaped. */
-export const escapeText = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('*', '\\*').replaceAll('\n', '\\n')
+const escapeText = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('*', '\\*').replaceAll('\n', '\\n')
 
 function findRefusedCharacters(parameters: OperationParameters): Violation[] {
   return Object.entries(parameters)

@@ -56,7 +56,7 @@ export interface AttributeTemplate {
 export type OperationParameters = Readonly<Record<string, string>>
 
 /** Texts in one language together with the locale for numbers in them. */
-export interface ChosenTexts {
+interface ChosenTexts {
   /** BCP 47. */
   readonly locale: string
   readonly texts: LocalizedTexts
@@ -74,7 +74,7 @@ export function chooseTexts(texts: TemplateTexts, tags: readonly string[]): Chos
   return { locale, texts: chosen }
 }
 
-export interface FilledText {
+interface FilledText {
   readonly text: string
   /** Names of placeholders for which there is no parameter, each once. */
   readonly missing: readonly string[]

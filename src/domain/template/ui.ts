@@ -9,7 +9,7 @@ export type Json = Readonly<Record<string, unknown>>
 export type ListElementType = 'LIST_ITEM' | 'LISTITEM'
 
 /** What is wrong with a value: a path like `preApprovalScreen.items.0`, the value there, and what it must be. */
-export interface UiFault {
+interface UiFault {
   readonly path: string
   readonly value: unknown
   readonly hint: string

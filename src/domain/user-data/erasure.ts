@@ -13,7 +13,7 @@ import { deleteUserRows, type ErasedRows, findActedFor, lockUser } from '../../s
 import { certifyErasure, isChainAuthentic, isSealed, parseData, withData } from '../audit/mac.ts'
 import type { AuditParts } from '../audit/audit.ts'
 
-export interface Erasure extends ErasedRows {
+interface Erasure extends ErasedRows {
   /** `erased-` and random: what stands in the audit logs from now on. Nothing leads from it to the user. */
   readonly pseudonym: string
   readonly auditRows: number

@@ -3,7 +3,7 @@ import { findAllUserClaims, readUserRows, type UserRow, type UserRows } from '..
 import { openClaims } from '../user-info/user-info.ts'
 import type { KeyParts } from '../secrets/secrets.ts'
 
-export interface UserExport extends UserRows {
+interface UserExport extends UserRows {
   readonly userId: string
   readonly exportedAt: Date
   /** What phones are told about the user. */

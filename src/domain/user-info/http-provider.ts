@@ -3,7 +3,7 @@ import { createFairQueue } from '../../lib/fair-queue.ts'
 import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 
-export interface HttpProviderSettings {
+interface HttpProviderSettings {
   /** What errors name: PAWL_USER_INFO, for example, of PAWL_USER_INFO_URL. */
   readonly setting: string
   readonly url: string

@@ -11,7 +11,7 @@ import { type DomainParts, type KeyParts, places } from '../secrets/secrets.ts'
 export type Claims = Readonly<Record<string, unknown>>
 
 /** Whose claims are asked for. */
-export interface Subject {
+interface Subject {
   readonly applicationId: string
   readonly userId: string
   readonly activationId: string
@@ -83,7 +83,7 @@ export async function writeClaims(parts: KeyParts, applicationId: string, userId
   })
 }
 
-export interface UserInfo {
+interface UserInfo {
   readonly [claim: string]: unknown
   readonly sub: string
   /** UUID of this answer. */

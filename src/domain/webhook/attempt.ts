@@ -12,7 +12,7 @@ import type { Patience } from './patience.ts'
 import { parseRetryAfter } from './schedule.ts'
 import { openBasic, type DeliveryParts } from './webhook.ts'
 
-export interface Message {
+interface Message {
   readonly deliveryId: string
   /** Of the operation or activation. */
   readonly objectId: string

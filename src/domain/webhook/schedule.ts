@@ -17,7 +17,7 @@ export function retryMilliseconds(attempts: number, baseSeconds: number, { rando
 }
 
 /** The longest that `retryMilliseconds` or a receiver may say. */
-export const retryMillisecondsMax = (baseSeconds: number): number =>
+const retryMillisecondsMax = (baseSeconds: number): number =>
   Math.max(Math.max(...RETRY_UNITS) * baseSeconds * 1000 * 1.1, RETRY_AFTER_MS_MAX)
 
 /** How often a webhook that fails is probed, and how long one must have failed to be caught up after its first success. */
@@ -33,7 +33,7 @@ export function parseRetryAfter(value: string | string[] | undefined, now: numbe
 // In units of the setting, 5 s by default: 5 s, 15 s, 1 min, 5 min, 30 min, 4 h, and the rest of 24 hours.
 const RETRY_UNITS = [1, 3, 12, 60, 360, 2_880, 13_964]
 const PROBE_UNITS = 12
-export const RETRY_AFTER_MS_MAX = 3_600_000
+const RETRY_AFTER_MS_MAX = 3_600_000
 
 /** Makes due what waits for longer than anything is put off; `now`: milliseconds since 1970. Up to `limit` deliveries; returns how many. */
 export async function bringBack(db: Db, now: number, retryBaseSeconds: number, limit: number): Promise<number> {

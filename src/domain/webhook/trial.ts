@@ -5,7 +5,7 @@ import type { Snapshot } from './message.ts'
 import { readWebhook, type DeliveryParts } from './webhook.ts'
 
 /** What became of a trial. */
-export interface Trial {
+interface Trial {
   /** The webhook-id of the message. */
   readonly id: string
   readonly isDelivered: boolean

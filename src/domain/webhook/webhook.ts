@@ -33,7 +33,7 @@ export interface BasicCredentials {
 }
 
 /** What of a webhook may change. */
-export interface WebhookTarget {
+interface WebhookTarget {
   readonly name: string
   readonly url: string
   readonly attributes: readonly string[]

@@ -22,7 +22,7 @@ interface KeyMembers {
 }
 
 /** Members of a request envelope, decoded. */
-export interface RequestMembers extends KeyMembers {
+interface RequestMembers extends KeyMembers {
   readonly encryptedData: Uint8Array
   /** 32 bytes. */
   readonly mac: Uint8Array

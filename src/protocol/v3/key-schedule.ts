@@ -23,7 +23,7 @@ export type KeyTransport = Named<Uint8Array, 'KEY_TRANSPORT'>
 export type KeyTransportIv = Named<Uint8Array, 'KEY_TRANSPORT_IV'>
 export type KeyTransportCtr = Named<Uint8Array, 'KEY_TRANSPORT_CTR'>
 /** 16 bytes. */
-export type KeyMasterSecret = Named<Uint8Array, 'KEY_MASTER_SECRET'>
+type KeyMasterSecret = Named<Uint8Array, 'KEY_MASTER_SECRET'>
 
 /** KEY_MASTER_SECRET = DH16(KEY_SERVER_PRIVATE, KEY_DEVICE_PUBLIC), 16 bytes; undefined for an invalid point (v3 §3.2). */
 export function agreeMasterSecret(serverPrivateKey: KeyObject, devicePublicKey: Uint8Array): KeyMasterSecret | undefined {

@@ -4,7 +4,7 @@ import { concat } from '../../lib/bytes.ts'
 import { type ActivationKeys, type KeyTransportCtr, type KeyTransportIv, kdfInternal } from './key-schedule.ts'
 
 /** Fields of the status blob (v3 §9.3). */
-export interface ActivationStatus {
+interface ActivationStatus {
   readonly state: 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
   readonly counter: number
   /** 16 bytes. */

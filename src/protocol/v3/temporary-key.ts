@@ -10,7 +10,7 @@ import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTerms
 import { type ActivationKeys, type KeyTransport, kdfInternal } from './key-schedule.ts'
 
 /** What the answer to a temporary key request says (v3 §7.2). */
-export interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
+interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
   /** Uncompressed point, 65 bytes. */
   readonly publicKey: Uint8Array
 }

@@ -9,7 +9,7 @@ import type { ActivationKeys, TemporarySharedSecret } from './key-schedule.ts'
 import { VERSION } from './versions.ts'
 
 /** Members of a request envelope, decoded. */
-export interface RequestMembers {
+interface RequestMembers {
   readonly temporaryKeyId: string
   /** At least 44 bytes, the first half of the nonce in front. */
   readonly encryptedData: Uint8Array
@@ -20,7 +20,7 @@ export interface RequestMembers {
 }
 
 /** What enters sharedInfo2 (v4 §5.4). */
-export interface EnvelopeSecrets {
+interface EnvelopeSecrets {
   /** Base64 text; its decoded bytes enter. */
   readonly applicationSecret: string
   /** Activation scope only. */

@@ -14,7 +14,7 @@ export interface FactorKeys<F extends ReplaceableFactor> {
 /** The key of a factor, 32 bytes. */
 export type FactorKey<F extends ReplaceableFactor> = Named<Uint8Array, F>
 
-export type ActivationSecret = { readonly keyActivationSecret: KeyActivationSecret } & KeysOfFactors
+type ActivationSecret = { readonly keyActivationSecret: KeyActivationSecret } & KeysOfFactors
 type KeysOfFactors = { readonly [F in ReplaceableFactor]: FactorKeys<F> }
 
 /** 32 bytes. */

@@ -15,10 +15,10 @@ import {
 
 /** A key that others are derived from. */
 export type KdfKey = KmacKey
-export type ActivationKdk = Named<KdfKey, 'KEY_ACTIVATION_SECRET'>
-export type KdkAuthenticationCode = Named<KdfKey, 'KDK_AUTHENTICATION_CODE'>
-export type KdkVault = Named<KdfKey, 'KDK_VAULT'>
-export type KdkUtility = Named<KdfKey, 'KDK_UTILITY'>
+type ActivationKdk = Named<KdfKey, 'KEY_ACTIVATION_SECRET'>
+type KdkAuthenticationCode = Named<KdfKey, 'KDK_AUTHENTICATION_CODE'>
+type KdkVault = Named<KdfKey, 'KDK_VAULT'>
+type KdkUtility = Named<KdfKey, 'KDK_UTILITY'>
 export type TemporarySharedSecret = Named<KdfKey, 'KEY_TEMPORARY_SHARED_SECRET'>
 
 /** Keys of one activation (v4 §3.1), each made when it is first asked for: a code needs two of them, a status two others. */

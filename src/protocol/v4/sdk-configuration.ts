@@ -3,7 +3,7 @@ import { toBase64 } from '../../lib/base64.ts'
 import { concat } from '../../lib/bytes.ts'
 
 /** Values of one application version. */
-export interface SdkConfiguration {
+interface SdkConfiguration {
   /** 16 bytes. */
   readonly applicationKey: Uint8Array
   /** 16 bytes. */
@@ -13,7 +13,7 @@ export interface SdkConfiguration {
 }
 
 /** Names of master keys in the order of their ids. */
-export type MasterKeyName = keyof typeof KEY_IDS
+type MasterKeyName = keyof typeof KEY_IDS
 
 /** Base64 of version, key, secret, and every master key with its id; each with its length in front. */
 export function composeSdkConfiguration({ applicationKey, applicationSecret, masterPublicKeys }: SdkConfiguration): string {

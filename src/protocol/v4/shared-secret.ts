@@ -40,7 +40,7 @@ export interface SharedSecretResponse {
   readonly encapsulatedKeys: readonly string[]
 }
 
-export interface SharedSecret {
+interface SharedSecret {
   /** 32 bytes. */
   readonly secret: Uint8Array
   readonly response: SharedSecretResponse

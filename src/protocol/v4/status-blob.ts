@@ -3,7 +3,7 @@ import { concat } from '../../lib/bytes.ts'
 import type { ActivationKeys } from './key-schedule.ts'
 
 /** Fields of the status blob. */
-export interface ActivationStatus {
+interface ActivationStatus {
   readonly state: 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
   /** 4, or 3 while an upgrade waits for its confirmation. */
   readonly currentVersion: number

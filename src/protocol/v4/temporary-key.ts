@@ -15,7 +15,7 @@ import {
 } from './shared-secret.ts'
 
 /** What the answer to a temporary key request says (v4 §4.3). */
-export interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
+interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
   readonly sharedSecretResponse: SharedSecretResponse
 }
 

@@ -2,7 +2,7 @@
 import type { CodeMatch } from '../protocol.ts'
 
 /** How a code compares with what one counter value makes: all components are right, the first alone, or not even that. */
-export type Comparison = 'RIGHT' | 'POSSESSION_ONLY' | 'WRONG'
+type Comparison = 'RIGHT' | 'POSSESSION_ONLY' | 'WRONG'
 
 /**
  * Compares a code with `lookAhead` counter values; the first that it is RIGHT at gives the move it causes. `advance` gives the value after

@@ -9,7 +9,7 @@ import {
 import { parseUuid } from './members.ts'
 
 /** What a generation demands of the values in a header. */
-export interface HeaderRules {
+interface HeaderRules {
   /** Names of factors and code in the authorization header. */
   readonly factorsName: string
   readonly codeName: string
@@ -26,7 +26,7 @@ export interface HeaderRules {
 /** Reads one header value; undefined when its scheme is not one of `schemes`, or a member is missing or malformed. */
 type Parse<Header> = (value: string, schemes: readonly string[]) => Header | undefined
 
-export interface HeaderParsers {
+interface HeaderParsers {
   readonly parseAuthorizationHeader: Parse<AuthorizationHeader>
   readonly parseTokenHeader: Parse<TokenHeader>
   /**

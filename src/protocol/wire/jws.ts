@@ -7,7 +7,7 @@ import type { TemporaryKeyTerms } from '../protocol.ts'
 import { parseUuid } from './members.ts'
 
 /** A compact JWS that asks for a temporary key, its MAC not yet checked. */
-export interface TemporaryKeyJws {
+interface TemporaryKeyJws {
   readonly applicationKey: string
   readonly activationId: string | undefined
   readonly challenge: string

@@ -28,7 +28,7 @@ export const listOfflineFactors = ({ isBiometryAllowed }: OfflineOtp): readonly 
   isBiometryAllowed ? ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] : ['POSSESSION_KNOWLEDGE']
 
 /** How a generation computes what is compared. */
-export interface OfflineSearch<Candidate> {
+interface OfflineSearch<Candidate> {
   /** Factor keys, in the order in which they are tried. */
   readonly candidates: readonly Candidate[]
   /** Components, 32 bytes each. */
@@ -37,7 +37,7 @@ export interface OfflineSearch<Candidate> {
 }
 
 /** What matched first. */
-export interface OfflineFound<Candidate> extends CounterMove {
+interface OfflineFound<Candidate> extends CounterMove {
   readonly candidate: Candidate
   readonly signedData: Uint8Array
 }

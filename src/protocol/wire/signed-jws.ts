@@ -6,7 +6,7 @@ import type { SignatureAlgorithm } from '../protocol.ts'
 import { parseBase64Url, parseJwsPart } from './jws.ts'
 
 /** One signature of a JWS, not yet verified. */
-export interface JwsSignature {
+interface JwsSignature {
   readonly algorithm: SignatureAlgorithm
   /** RFC 7515 §5.2. */
   readonly covered: Uint8Array
@@ -15,7 +15,7 @@ export interface JwsSignature {
 }
 
 /** A JWS, its signatures not yet verified. */
-export interface SignedJws {
+interface SignedJws {
   /** At least one byte. */
   readonly payload: Uint8Array
   /** At least one, and none of them by an algorithm that another one has. */

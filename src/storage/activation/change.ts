@@ -8,7 +8,7 @@ import { defineSharedWrite } from '../database/batched-statement.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** A change of state with its history row. */
-export interface StateChange {
+interface StateChange {
   readonly activationId: string
   readonly rowVersion: number
   readonly from: ActivationState

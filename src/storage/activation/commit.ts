@@ -44,7 +44,7 @@ const toRegistration = (row: CommitColumns): RegistrationToCommit | undefined =>
       }
 
 /** A wrong OTP: it is counted, and at the maximum the activation is removed. */
-export interface OtpFailure {
+interface OtpFailure {
   readonly activationId: string
   readonly rowVersion: number
   readonly from: ActivationState

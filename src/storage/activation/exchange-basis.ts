@@ -17,7 +17,7 @@ export interface WaitingActivationRow extends ReadActivationRow, Read<typeof PAR
 }
 
 /** What a request names, and the time at which the activation is seen. */
-export interface ExchangeNames {
+interface ExchangeNames {
   readonly applicationId: string
   /** 32 bytes; null where the request has no code. */
   readonly codeHash: Uint8Array | null

@@ -8,7 +8,7 @@ import { FORGOTTEN, moveDue } from './expiry.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** What the history of an activation says that was fenced, and the reason of its block. */
-export const FENCED = 'DATABASE_RESTORED'
+const FENCED = 'DATABASE_RESTORED'
 
 export interface UnfencedActivation {
   readonly activationId: string

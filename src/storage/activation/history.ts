@@ -4,7 +4,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 
 /** Where the columns of history rows come from: values, or columns of what they are made from. */
-export interface HistoryColumns {
+interface HistoryColumns {
   /** Without it, there was no state before. */
   readonly from?: RawBuilder<unknown>
   readonly to: RawBuilder<unknown>
@@ -33,7 +33,7 @@ export interface HistoryRow {
 }
 
 /** Which rows of an activation are listed. */
-export interface HistorySearch {
+interface HistorySearch {
   readonly limit: number
   /** Only what is older than this sequence. */
   readonly before?: string | null

@@ -56,7 +56,7 @@ const toBasis = (row: BasisRow): RegistrationBasis | undefined =>
 export interface NewActivationRow extends Written<typeof OWNER_COLUMNS>, Written<typeof NEW_COLUMNS> {}
 
 /** A CREATED activation with its audit row. */
-export interface ActivationToInsert {
+interface ActivationToInsert {
   readonly row: NewActivationRow
   readonly audit: AuditEvent
 }

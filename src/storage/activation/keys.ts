@@ -9,7 +9,7 @@ import { DEVICE_COLUMNS, EXCHANGED_COLUMNS, givenColumns, setColumns, type Writt
 import { insertHistoryFrom } from './history.ts'
 
 /** What the key exchange stores. */
-export interface KeyExchange extends Written<typeof EXCHANGED_COLUMNS>, Written<typeof DEVICE_COLUMNS> {
+interface KeyExchange extends Written<typeof EXCHANGED_COLUMNS>, Written<typeof DEVICE_COLUMNS> {
   readonly activationId: string
   readonly rowVersion: number
   readonly to: 'PENDING_COMMIT' | 'ACTIVE'
@@ -38,7 +38,7 @@ export async function confirmActivation(tx: Tx, activationId: string, isBiometry
 }
 
 /** New factor keys of an activation. */
-export interface FactorKeyChange {
+interface FactorKeyChange {
   readonly activationId: string
   /** sealed; what the new secret was made of */
   readonly from: Uint8Array
@@ -155,7 +155,7 @@ const exchangeOne = defineSharedWrite({
 })
 
 /** The activation that asked for the code of another one. */
-export interface ExchangeOfParent {
+interface ExchangeOfParent {
   readonly parentActivationId: string
   readonly isReplaced: boolean
   /** JSON of the audit row of its end. */

@@ -25,7 +25,7 @@ export interface ListedRegistrationRow extends Read<typeof LISTED_COLUMNS> {
   readonly state: ActivationState
 }
 
-export interface RegistrationSearch {
+interface RegistrationSearch {
   readonly applicationId: string
   readonly userId: string | null
   /** The beginning of user ids; capitals of A to Z do not matter. */
@@ -124,7 +124,7 @@ export async function findRegistrationDetail(
 }
 
 /** Which registrations of some users are listed. */
-export interface UsersSearch {
+interface UsersSearch {
   readonly applicationId: string
   readonly userIds: readonly string[]
   /** Seen at that time; none: all. */

@@ -6,7 +6,7 @@ import { defineAskedRows } from '../database/bulk-statement.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
 import { selectStatus, type StatusRow } from './find.ts'
 
-export interface StatusRead {
+interface StatusRead {
   /** Undefined when there is none of this id. */
   readonly activation: StatusRow | undefined
   /** As APPLICATIONS_STATE. */

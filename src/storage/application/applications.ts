@@ -78,7 +78,7 @@ export async function markDefaultApplication(tx: Tx, applicationId: string): Pro
 }
 
 /** What administrators set; what is undefined stays. */
-export interface ApplicationSettings {
+interface ApplicationSettings {
   readonly vaultFactors?: readonly string[] | undefined
   /** JSON object; null removes it. */
   readonly customObject?: string | null | undefined

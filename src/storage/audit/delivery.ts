@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { ChainPlace } from './chain.ts'
 import type { Db } from '../database/database.ts'
 
-export interface DeliveryLease {
+interface DeliveryLease {
   readonly leaseId: string
   readonly at: Date
   readonly until: Date

@@ -65,7 +65,7 @@ export function isTold(log: AuditLogName, { userId, phones, actedFor }: Person):
 }
 
 /** What stands in the place of a row. */
-export interface ErasedRow extends Pick<ToldRow, 'chainId' | 'position' | 'fields'> {}
+interface ErasedRow extends Pick<ToldRow, 'chainId' | 'position' | 'fields'> {}
 
 /** Replaces fields of sealed rows; their seals stay. */
 export async function replaceFields(tx: Tx, log: AuditLogName, rows: readonly ErasedRow[]): Promise<void> {

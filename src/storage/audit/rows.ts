@@ -92,7 +92,7 @@ export interface SealedRow extends ChainPlace, SealableRow {
   readonly occurredAt: Date
 }
 
-export interface SealedQuery {
+interface SealedQuery {
   readonly log: AuditLogName
   readonly chainId: number
   /** Exclusive. */

@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 
-export interface AdminEvent {
+interface AdminEvent {
   readonly username: string
   /** Method and path, `DELETE /admin/users/{name}`. */
   readonly action: string
@@ -27,7 +27,7 @@ export async function insertAdminEvent(tx: Tx, event: AdminEvent): Promise<void>
     .execute()
 }
 
-export interface AdminEventRow extends Omit<AdminEvent, 'before' | 'after'> {
+interface AdminEventRow extends Omit<AdminEvent, 'before' | 'after'> {
   /** Undefined where there was nothing. */
   readonly before: unknown
   readonly after: unknown
@@ -35,7 +35,7 @@ export interface AdminEventRow extends Omit<AdminEvent, 'before' | 'after'> {
   readonly sequence: number
 }
 
-export interface AdminEventQuery {
+interface AdminEventQuery {
   readonly username: string | undefined
   readonly action: string | undefined
   /** Inclusive. */

@@ -4,7 +4,7 @@ import { toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
 import type { Right, Role } from '../database/schema.ts'
 
-export interface CredentialRow {
+interface CredentialRow {
   readonly username: string
   readonly role: Role
   readonly applicationId: string | null
@@ -93,7 +93,7 @@ export async function hasAdmin(db: Db): Promise<boolean> {
   return row !== undefined
 }
 
-export interface NewCredential {
+interface NewCredential {
   readonly username: string
   readonly role: Role
   readonly applicationId: string | null

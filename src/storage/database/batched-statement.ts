@@ -4,7 +4,7 @@ import { type BatcherOptions, createRequestBatcher } from './request-batcher.ts'
 import { type Db, isPool, isRolledBack, type Pool } from './database.ts'
 import type { GivenStatement } from './bulk-statement.ts'
 
-export type SharedTripOptions<Item> = Pick<BatcherOptions<Item>, 'keyOf' | 'onTrip'>
+type SharedTripOptions<Item> = Pick<BatcherOptions<Item>, 'keyOf' | 'onTrip'>
 
 /**
  * A function for one item of a statement over several, `run`, which answers in their order. Callers of one moment share a statement. Where
@@ -39,7 +39,7 @@ export function defineSharedTrip<Item, Result>(
 }
 
 /** A statement that writes each row only where its condition holds, and returns the ids of those that it wrote. */
-export interface SharedWrite<Item, Row> {
+interface SharedWrite<Item, Row> {
   readonly statement: GivenStatement<Row>
   readonly toRow: (item: Item) => Row
   readonly idOf: (item: Item) => string

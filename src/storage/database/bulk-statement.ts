@@ -19,7 +19,7 @@ export type GivenType = 'text' | 'int' | 'boolean' | 'timestamptz' | 'bytea'
 /** A statement over rows that are given to it. */
 export type GivenStatement<Row> = (rows: readonly Row[]) => CompiledQuery
 
-export interface GivenRows<Row> {
+interface GivenRows<Row> {
   /** The statement that `compose` writes around `table`, a table of the columns in brackets. Its text is composed once and has no values. */
   readonly define: (compose: (table: RawBuilder<unknown>) => RawBuilder<unknown>) => GivenStatement<Row>
 }

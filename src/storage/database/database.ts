@@ -32,7 +32,7 @@ export type Pool = Kysely<Schema> & { readonly [kind]: 'database' }
 /** A transaction; functions that need one take this type. */
 export type Tx = Transaction<Schema> & { readonly [kind]: 'transaction' }
 
-export interface DatabaseOptions extends Omit<PostgresOptions, 'isPatient'> {
+interface DatabaseOptions extends Omit<PostgresOptions, 'isPatient'> {
   /** PostgreSQL connection URL; without it the embedded database in `dataDir` is opened. */
   readonly databaseUrl?: string | undefined
   readonly dataDir: string

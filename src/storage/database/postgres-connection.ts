@@ -19,7 +19,7 @@ export interface WatchedConnection extends Pick<PostgresPoolClient, 'release'> {
   readonly waitedMs: () => number
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   /** How long a statement may wait for its answer; undefined is for ever. */
   readonly answerMs: number | undefined
   /** Counts what is sent and answered on all connections of a pool, to tell what came first. */

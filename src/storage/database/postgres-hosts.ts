@@ -4,7 +4,7 @@ import { callbackify } from 'node:util'
 import pg from 'pg'
 import { codeOf, NO_ROOM, NOT_SENT } from './postgres-connection.ts'
 
-export interface HostsOptions {
+interface HostsOptions {
   /** One for each host, in the order in which they are tried. */
   readonly urls: readonly string[]
   /** Whether a server that takes no writes is refused. */

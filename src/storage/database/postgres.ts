@@ -24,7 +24,7 @@ export interface PoolUse {
   readonly waiting: number
 }
 
-export interface Connected {
+interface Connected {
   readonly pool: PostgresPool
   readonly location: string
   readonly room: Room

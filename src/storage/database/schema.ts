@@ -52,20 +52,20 @@ export type MasterKeyAlgorithm = 'EC_P256' | 'EC_P384' | 'ML_DSA_65' | 'ML_DSA_8
 export type Right = 'keys:derive' | 'envelopes:application'
 export type Role = 'admin' | 'integration' | 'internal' | 'read-only' | 'verification'
 
-export interface WrappedKeyTable {
+interface WrappedKeyTable {
   purpose: string
   wrapped_key: Bytes
   created_at: Date
 }
 
-export interface RecordBindingTable {
+interface RecordBindingTable {
   is_only: Generated<boolean>
   stage: BindingStage
   begun_at: OptionalTime
   mac: OptionalBytes
 }
 
-export interface ApplicationTable {
+interface ApplicationTable {
   application_id: string
   is_default: Generated<boolean>
   vault_factors: Generated<string>
@@ -104,7 +104,7 @@ export interface MasterKeyPairTable {
   created_at: Date
 }
 
-export interface ConfigItemTable {
+interface ConfigItemTable {
   application_id: string
   activation_id: OptionalText
   scope: ConfigScope
@@ -161,7 +161,7 @@ export interface ActivationTable {
   replaces_parent: Generated<boolean>
 }
 
-export interface ActivationUpgradeTable {
+interface ActivationUpgradeTable {
   activation_id: string
   algorithm: ActivationAlgorithm
   device_public_key: Bytes
@@ -175,7 +175,7 @@ export interface ActivationUpgradeTable {
 }
 
 /** A view: live activations without keys. */
-export type RegistrationView = Pick<
+type RegistrationView = Pick<
   ActivationTable,
   | 'activation_id'
   | 'application_id'
@@ -191,7 +191,7 @@ export type RegistrationView = Pick<
   | 'block_expires_at'
 >
 
-export interface ActivationHistoryTable {
+interface ActivationHistoryTable {
   activation_history_id: Sequence
   activation_id: string
   from_state: OptionalText
@@ -201,7 +201,7 @@ export interface ActivationHistoryTable {
   occurred_at: Date
 }
 
-export interface TokenTable {
+interface TokenTable {
   token_id: string
   activation_id: string
   factors: string
@@ -209,7 +209,7 @@ export interface TokenTable {
   created_at: Date
 }
 
-export interface TemporaryKeyTable {
+interface TemporaryKeyTable {
   temporary_key_id: string
   application_key: string
   activation_id: OptionalText
@@ -217,23 +217,23 @@ export interface TemporaryKeyTable {
   expires_at: Date
 }
 
-export interface UniqueValueTable {
+interface UniqueValueTable {
   value_hash: Bytes
   expires_at: Date
 }
 
-export interface SealedAnswerTable {
+interface SealedAnswerTable {
   ticket_id: Bytes
   plaintext_hash: Bytes
   sealed_at: Date
   expires_at: Date
 }
 
-export interface TicketFenceTable {
+interface TicketFenceTable {
   fenced_at: Date
 }
 
-export interface CredentialTable {
+interface CredentialTable {
   username: string
   role: Role
   application_id: OptionalText
@@ -250,7 +250,7 @@ export interface CredentialTable {
   mac: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array>
 }
 
-export interface CredentialPasswordTable {
+interface CredentialPasswordTable {
   credential_password_id: string
   username: string
   scheme: 'generated' | 'chosen'
@@ -259,7 +259,7 @@ export interface CredentialPasswordTable {
   created_at: Date
 }
 
-export interface ConsoleSessionTable {
+interface ConsoleSessionTable {
   session_id: string
   token_hash: Bytes
   username: string
@@ -271,14 +271,14 @@ export interface ConsoleSessionTable {
   mac: Bytes
 }
 
-export interface UserClaimsTable {
+interface UserClaimsTable {
   application_id: string
   user_id: string
   claims: Bytes
   updated_at: Date
 }
 
-export interface OidcProviderTable {
+interface OidcProviderTable {
   application_id: string
   provider_id: string
   /** JSON. */

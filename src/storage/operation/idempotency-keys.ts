@@ -3,7 +3,7 @@ import { PawlError } from '../../lib/errors.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineExpiry } from '../database/expired-rows.ts'
 
-export interface IdempotencyKey {
+interface IdempotencyKey {
   readonly username: string
   readonly key: string
   /** SHA-256 of the request's body, 32 bytes. */

@@ -119,7 +119,7 @@ export const toLocked = ({ approverFlags, ...row }: LockedColumns): LockedOperat
 })
 
 /** Whose phone asks. */
-export interface OperationViewer {
+interface OperationViewer {
   readonly applicationId: string
   readonly userId: string
   readonly activationId: string
@@ -205,7 +205,7 @@ function conditionsOf(applicationId: string, { userId, userIdPrefix, status, aft
 }
 
 /** What no phone is told of an operation. */
-export interface OperationNotes {
+interface OperationNotes {
   readonly externalId: string | null
   readonly finalizedAt: Date | null
 }

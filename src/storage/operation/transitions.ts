@@ -7,7 +7,7 @@ import { amongPending } from '../database/index-conditions.ts'
 import type { OperationStatus } from '../database/schema.ts'
 
 /** How an operation ends by somebody's decision. */
-export interface OperationEnd {
+interface OperationEnd {
   readonly operationId: string
   readonly to: 'APPROVED' | 'REJECTED' | 'CANCELED'
   readonly statusReason: string | null

@@ -173,7 +173,7 @@ export interface DueDomain {
   readonly port: number
 }
 
-export interface DomainClaim {
+interface DomainClaim {
   readonly at: Date
   /** A process that dies over a check leaves it to another then. */
   readonly until: Date

@@ -60,7 +60,7 @@ export interface AuthenticationOutcome extends CodeColumns, Written<typeof BLOCK
 }
 
 /** What a bank is told, as it is stored: flags of the activation, name of the version, roles of the application. */
-export interface ToldAtDoor {
+interface ToldAtDoor {
   readonly flags: string
   readonly versionName: string
   readonly roles: string
@@ -88,7 +88,7 @@ export interface AuthenticationStore {
   readonly remember: (parties: RequestParties) => void
 }
 
-export interface TripEvents {
+interface TripEvents {
   readonly tripTaken?: (told: { readonly trip: 'find' | 'store'; readonly items: number }) => void
 }
 

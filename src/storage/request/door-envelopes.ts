@@ -91,7 +91,7 @@ export interface AnswerToSeal {
 }
 
 /** The first answer of a ticket, which is this one or another. */
-export interface FirstAnswer {
+interface FirstAnswer {
   readonly plaintextHash: Buffer
   /** In whole milliseconds. */
   readonly sealedAt: Date

@@ -21,7 +21,7 @@ import {
 import type { FoundToken } from './lookup.ts'
 
 /** The names in a request: the token, the value that its header uses up, and the key that it may be repeated under. 32 bytes, null without. */
-export interface DoorTokenNames {
+interface DoorTokenNames {
   readonly tokenId: string
   readonly at: Date
   readonly tokenValue: Uint8Array | null

@@ -20,7 +20,7 @@ export interface NewChallenge {
  * What is asked for: `usedHash` is what a right answer uses up, `verdictKey` stands for the key of the request, `asked` for key and request; all
  * are 32 bytes.
  */
-export interface ChallengeNames {
+interface ChallengeNames {
   readonly challengeId: string
   readonly applicationId: string
   readonly usedHash: Uint8Array
@@ -30,7 +30,7 @@ export interface ChallengeNames {
 }
 
 /** What is stored of it. */
-export interface FoundChallenge {
+interface FoundChallenge {
   /** Undefined where there is none, its time is over, it was answered, or others have used up its attempts. */
   readonly challenge: (Pick<NewChallenge, 'activationId' | 'expiresAt'> & { readonly terms: Buffer }) | undefined
   /** Of the application. */

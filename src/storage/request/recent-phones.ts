@@ -15,7 +15,7 @@ export interface PhoneEvents {
   readonly counterWentBack: (fields: { activationId: string; stored: number; known: number }) => void
 }
 
-export interface RecentPhones {
+interface RecentPhones {
   /** The phone, if its last acceptance was under this application key; nobody otherwise. */
   readonly recall: (names: Omit<PartyNames, 'at'>) => RequestParties
   /** The phone under whatever key, for `renew`. */
@@ -30,7 +30,7 @@ export interface RecentPhones {
 }
 
 /** A phone as it is remembered: the number of its version, 4 bytes, and the packed activation. */
-export type RecentPhone = Buffer & { readonly [REMEMBERED]: true }
+type RecentPhone = Buffer & { readonly [REMEMBERED]: true }
 declare const REMEMBERED: unique symbol
 
 /** A memory of up to 100,000 phones, of as many as 40 MiB hold. Secrets in it are sealed. */

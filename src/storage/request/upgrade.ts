@@ -8,7 +8,7 @@ import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type ReadP
 import { ASKED_PROOFS, fromAskedProofs, type ProofColumns, type ProofNames, type Proofs, PROOFS, toProofs } from './lookup.ts'
 
 /** What upgrade/start agreed on. Sealed values are sealed for the columns of activation, into which they move. */
-export interface Upgrade {
+interface Upgrade {
   readonly algorithm: ActivationAlgorithm
   readonly devicePublicKey: Uint8Array
   readonly serverPublicKey: Uint8Array

@@ -5,7 +5,7 @@ import type { Db } from '../database/database.ts'
 import type { BindingStage } from '../database/schema.ts'
 import { OWNED_TABLES } from './sealed-columns.ts'
 
-export interface BindingRow {
+interface BindingRow {
   readonly stage: BindingStage
   readonly mac: Buffer | null
   /** Whether it has begun so long ago that all processes know it, by the clock of the database. */

@@ -6,7 +6,7 @@ import { isActiveAt } from '../activation/seen-state.ts'
 export type PushPlatform = 'apns' | 'fcm' | 'hms'
 export type PushEnvironment = 'development' | 'production'
 
-export interface PushRegistration {
+interface PushRegistration {
   readonly activationId: string
   readonly platform: PushPlatform
   readonly environment: PushEnvironment | null
@@ -14,7 +14,7 @@ export interface PushRegistration {
   readonly pushToken: Uint8Array
 }
 
-export interface NewPushRegistration extends PushRegistration {
+interface NewPushRegistration extends PushRegistration {
   /** Keyed, 32 bytes: finds the activation that had the token before. */
   readonly pushTokenHash: Uint8Array
 }

@@ -18,7 +18,7 @@ export interface PushTarget {
   readonly isRead: boolean | null
 }
 
-export interface PushQuestion {
+interface PushQuestion {
   readonly activationId: string
   readonly platform: PushPlatform
   /** Operation or message. */

@@ -55,7 +55,7 @@ export const joinToken = (id: RawBuilder<unknown>, at: RawBuilder<unknown>): Raw
     where token.token_id = ${id}
   ) as k on true`
 
-export interface NewToken {
+interface NewToken {
   readonly tokenId: string
   readonly activationId: string
   readonly factors: string
@@ -87,7 +87,7 @@ export async function deleteToken(db: Db, activationId: string, tokenId: string,
 }
 
 /** The tokens of a registration as the bank sees them, without their secrets. */
-export interface RegistrationTokens {
+interface RegistrationTokens {
   readonly activationId: string
   readonly userId: string
   readonly state: ActivationState
@@ -95,7 +95,7 @@ export interface RegistrationTokens {
   readonly tokens: readonly { readonly tokenId: string; readonly factors: string; readonly createdAt: Date }[]
 }
 
-export interface RegistrationName {
+interface RegistrationName {
   readonly applicationId: string
   readonly activationId: string
 }

@@ -12,7 +12,7 @@ export async function findUserClaims(db: Db, applicationId: string, userId: stri
   return row?.claims
 }
 
-export interface NewUserClaims {
+interface NewUserClaims {
   readonly applicationId: string
   readonly userId: string
   /** sealed */

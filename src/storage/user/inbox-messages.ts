@@ -4,7 +4,7 @@ import { type Db, isMissingReference } from '../database/database.ts'
 import type { InboxMessageTable } from '../database/schema.ts'
 
 /** The user an inbox belongs to. */
-export interface InboxOwner {
+interface InboxOwner {
   readonly applicationId: string
   readonly userId: string
 }
@@ -29,7 +29,7 @@ export async function insertInboxMessage(db: Db, message: Insertable<InboxMessag
   }
 }
 
-export interface InboxPage {
+interface InboxPage {
   /** From 0. */
   readonly page: number
   readonly size: number

@@ -99,7 +99,7 @@ export async function dropDelivery(db: Db, sequence: string, leaseId: string): P
     delete from webhook_delivery where sequence = ${sequence} and lease_id = ${leaseId} and status = 'WAITING'`.execute(db)
 }
 
-export interface DeliveryFailure {
+interface DeliveryFailure {
   readonly sequence: string
   readonly attempts: number
   /** Null when it was the last attempt. */
@@ -151,7 +151,7 @@ export interface DeliveryRow {
   readonly isBehind: boolean
 }
 
-export interface DeliveryFilter {
+interface DeliveryFilter {
   readonly status: DeliveryStatus | null
   /** Only those about this operation or activation. */
   readonly objectId: string | null

@@ -6,7 +6,7 @@ import { amongUndelivered } from '../database/index-conditions.ts'
 
 export type PushProvider = 'apns' | 'fcm'
 
-export interface NewPushProvider {
+interface NewPushProvider {
   readonly provider: PushProvider
   readonly url: string
 }
@@ -26,7 +26,7 @@ export async function enablePushProviders(db: Db, providers: readonly NewPushPro
     where not w.is_enabled or w.url <> excluded.url`.execute(db)
 }
 
-export interface PushProviderFigures {
+interface PushProviderFigures {
   readonly provider: PushProvider
   readonly isEnabled: boolean
   /** Since the first start with it. */

@@ -70,7 +70,7 @@ export async function listWebhooks(db: Db, webhookId: string | null): Promise<re
   return rows.map((row) => ({ ...row, attributes: toList(row.attributes) }))
 }
 
-export interface NewWebhook {
+interface NewWebhook {
   readonly webhookId: string
   readonly applicationId: string
   readonly name: string
@@ -104,7 +104,7 @@ export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> 
     .execute()
 }
 
-export interface WebhookChange {
+interface WebhookChange {
   readonly name: string
   readonly url: string
   readonly attributes: readonly string[]
@@ -134,7 +134,7 @@ export async function updateWebhook(db: Db, webhookId: string, change: WebhookCh
   return rows[0]?.changed === 1
 }
 
-export interface SecretChange {
+interface SecretChange {
   /** sealed; what was read */
   readonly from: Uint8Array
   /** sealed */
@@ -167,7 +167,7 @@ export async function deleteWebhook(db: Db, webhookId: string): Promise<boolean>
   return row !== undefined
 }
 
-export interface WebhookFailure {
+interface WebhookFailure {
   readonly failed: number
   readonly at: Date
   readonly probeAt: Date
@@ -187,7 +187,7 @@ export async function storeWebhookFailure(db: Db, webhookId: string, failure: We
     where webhook_id = ${webhookId}`.execute(db)
 }
 
-export interface WebhookSuccess {
+interface WebhookSuccess {
   readonly delivered: number
   readonly at: Date
   /** One that has failed since then or longer is caught up. */
@@ -214,7 +214,7 @@ export async function storeWebhookSuccess(db: Db, webhookId: string, success: We
 }
 
 /** The latest moments that are put off to; what is later was to come by a clock that was set back. */
-export interface WebhookBounds {
+interface WebhookBounds {
   readonly at: Date
   readonly probeLatest: Date
   readonly pauseLatest: Date
