@@ -2,18 +2,19 @@
 // again within its window, nothing is written.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
+import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { TokenNames, TokenRead } from '../../storage/token/reads.ts'
 import type { Answered, Endpoint, Parsed } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { parseBody, unlessRefused } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
-import { acceptToken, readToken, type TokenBearer } from '../stages/token.ts'
+import { acceptToken, readToken } from '../stages/token.ts'
 import { composeEndpoint, describeToken, jsonOr } from './compose.ts'
 
 /** `found`: what was read with the token. */
 interface TokenReadCall<Request, Found> {
   readonly request: Request
-  readonly bearer: TokenBearer
+  readonly bearer: OwnedActivation
   readonly client: Client
   readonly found: Found
 }

@@ -1,17 +1,18 @@
 // A token in place of a code (v3 §11.3): frequent requests of low risk. The body is JSON, read after the token.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Factors } from '../../protocol/protocol.ts'
+import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { Answered, Endpoint, Parsed } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { useUp } from '../stages/answer.ts'
 import { parseBody } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
-import { acceptToken, type TokenBearer } from '../stages/token.ts'
+import { acceptToken } from '../stages/token.ts'
 import { composeEndpoint, describeToken } from './compose.ts'
 
 interface TokenCall<Request> {
   readonly request: Request
-  readonly bearer: TokenBearer
+  readonly bearer: OwnedActivation
   readonly client: Client
 }
 

@@ -2,6 +2,7 @@
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Factors, Protocol, TokenHeader } from '../../protocol/protocol.ts'
+import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { FoundToken } from '../../storage/request/lookup.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -10,15 +11,8 @@ import { findToken } from './find-proofs.ts'
 import { inStage } from '../../lib/trace.ts'
 import type { Received } from './receive.ts'
 
-/** The activation that a token names, with its owner. */
-export interface TokenBearer {
-  readonly activationId: string
-  readonly applicationId: string
-  readonly userId: string
-}
-
 interface AcceptedToken {
-  readonly bearer: TokenBearer
+  readonly bearer: OwnedActivation
   /** Used up once the request is found genuine as a whole; nothing where the header may come again. */
   readonly uniqueValues: readonly UniqueValue[]
 }

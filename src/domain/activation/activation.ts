@@ -5,7 +5,7 @@ import { untilSettled } from '../../lib/until-settled.ts'
 import { changeState } from '../../storage/activation/change.ts'
 import type { ExchangeBasis, WaitingActivationRow } from '../../storage/activation/exchange-basis.ts'
 import { findActivation, type ActivationRow } from '../../storage/activation/find.ts'
-import { storeKeyExchange, storeKeyExchangeOfChild } from '../../storage/activation/keys.ts'
+import { type DeviceDescription, storeKeyExchange, storeKeyExchangeOfChild } from '../../storage/activation/keys.ts'
 import { toList } from '../../storage/database/columns.ts'
 import type { Db } from '../../storage/database/database.ts'
 import type { ActivationAlgorithm } from '../../storage/database/schema.ts'
@@ -18,15 +18,6 @@ import { isExpired } from './registration.ts'
 import { createKeyPair, openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 import { isUnverified } from './transfer.ts'
-
-/** What the device says of itself. */
-export interface DeviceDescription {
-  readonly name: string | null
-  readonly platform: string | null
-  readonly deviceInfo: string | null
-  readonly extras: string | null
-  readonly externalId: string | null
-}
 
 /** What a generation of the protocol makes of the device's keys; `Answer` is what the phone is told of it. */
 export interface KeyAgreement<Answer> {

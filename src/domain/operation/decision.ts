@@ -5,13 +5,13 @@
 // learned an operation's id can neither use up its attempts nor learn its state.
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Db, Tx } from '../../storage/database/database.ts'
-import type { ActivationRow } from '../../storage/activation/find.ts'
+import type { ActivationRow, OwnedActivation } from '../../storage/activation/find.ts'
 import { countOperationFailure, endOperation } from '../../storage/operation/transitions.ts'
 import { claimOperation, type LockedOperation, type OperationRow } from '../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
 import { isUnverified } from '../activation/transfer.ts'
 import { createAuditEvent } from '../audit/audit.ts'
-import { type Approver, isOf, isShownTo, refusalOf, statusAt } from './operation.ts'
+import { isOf, isShownTo, refusalOf, statusAt } from './operation.ts'
 import { isNear } from './proximity.ts'
 import type { DomainParts } from '../secrets/secrets.ts'
 
@@ -30,7 +30,7 @@ export async function decideApproval(
   tx: Tx,
   parts: Omit<DomainParts, 'db'>,
   operation: LockedOperation | undefined,
-  approver: Approver,
+  approver: OwnedActivation,
   approval: Approval,
 ): Promise<ErrorCode | undefined> {
   const at = new Date(parts.platform.now())
@@ -68,7 +68,7 @@ export async function countWrongCode(
   tx: Tx,
   parts: Omit<DomainParts, 'db'>,
   operation: LockedOperation | undefined,
-  approver: Approver,
+  approver: OwnedActivation,
 ): Promise<ErrorCode | undefined> {
   if (operation === undefined || !isOf(operation, approver)) return undefined
   const status = await countFailure(tx, parts, operation, approver, new Date(parts.platform.now()))
@@ -80,7 +80,7 @@ export async function decideRejection(
   tx: Tx,
   parts: Omit<DomainParts, 'db'>,
   operation: LockedOperation | undefined,
-  approver: Approver,
+  approver: OwnedActivation,
   rejection: {
     readonly reason: string | undefined
     readonly additionalData: Readonly<Record<string, unknown>>
@@ -105,7 +105,7 @@ export async function decideClaim(
   tx: Tx,
   { platform }: Pick<DomainParts, 'platform'>,
   operation: LockedOperation | undefined,
-  approver: Approver & Pick<ActivationRow, 'isBiometryEnabled'>,
+  approver: OwnedActivation & Pick<ActivationRow, 'isBiometryEnabled'>,
 ): Promise<ErrorCode | undefined> {
   const at = new Date(platform.now())
   if (operation === undefined || !isShownTo(operation, approver)) return 'OPERATION_NOT_FOUND'
@@ -124,7 +124,7 @@ export async function countFailure(
   db: Db,
   { events }: Pick<DomainParts, 'events'>,
   { operationId, createdAt }: Pick<OperationRow, 'operationId' | 'createdAt'>,
-  approver: Approver,
+  approver: OwnedActivation,
   at: Date,
 ): Promise<OperationStatus | undefined> {
   const audit = createAuditEvent(approver, 'operation_failed', { operationId }, at.getTime())
@@ -140,7 +140,7 @@ export async function endByDecision(
   tx: Tx,
   { events }: Pick<DomainParts, 'events'>,
   { operationId, createdAt }: Pick<OperationRow, 'operationId' | 'createdAt'>,
-  approver: Approver,
+  approver: OwnedActivation,
   decision: {
     readonly to: 'APPROVED' | 'REJECTED'
     readonly statusReason: string | null

@@ -1,5 +1,6 @@
 // An operation that is there: its state, and how the bank ends it (cloud §6).
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { Pool } from '../../storage/database/database.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
 import { findOperation, listOperationsOfIds, type OperationRow } from '../../storage/operation/operations.ts'
@@ -17,22 +18,17 @@ export interface OperationParts extends DomainParts {
   readonly otpAttempts: Window
 }
 
-/** Whose phone asks for an operation, or decides it. */
-export interface Approver {
-  readonly activationId: string
-  readonly applicationId: string
-  readonly userId: string
-}
-
 /**
  * Whether an operation of the application of a phone is its user's, and not for another phone alone. To every other phone it is an unknown one
  * (mobile-token §4).
  */
-export const isOf = ({ userId, activationId }: Pick<OperationRow, 'userId' | 'activationId'>, approver: Approver): boolean =>
-  userId === approver.userId && (activationId === null || activationId === approver.activationId)
+export const isOf = (
+  { userId, activationId }: Pick<OperationRow, 'userId' | 'activationId'>,
+  approver: OwnedActivation,
+): boolean => userId === approver.userId && (activationId === null || activationId === approver.activationId)
 
 /** The same, or that nobody has claimed it and this phone may. */
-export const isShownTo = (operation: Pick<OperationRow, 'userId' | 'activationId'>, approver: Approver): boolean =>
+export const isShownTo = (operation: Pick<OperationRow, 'userId' | 'activationId'>, approver: OwnedActivation): boolean =>
   isOf({ ...operation, userId: operation.userId ?? approver.userId }, approver)
 
 /** The operation as it is now: one past its time is EXPIRED, whether or not that is stored. Throws OPERATION_NOT_FOUND. */

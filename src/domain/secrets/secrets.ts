@@ -5,6 +5,7 @@ import { hmac, sha256 } from '../../crypto/hash.ts'
 import { concatWithSizes, fromUtf8, toHex, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
+import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
 
@@ -20,14 +21,7 @@ export interface DomainParts extends KeyParts {
   readonly events: Events
 }
 
-/** Whose an activation is, as its row says. */
-interface OwnedActivation {
-  readonly activationId: string
-  readonly applicationId: string
-  readonly userId: string
-}
-
-/** The same with what it waits for. */
+/** An activation with what it waits for. */
 interface WaitingActivation extends OwnedActivation {
   /** Of its activation code. */
   readonly codeHash: Uint8Array

@@ -8,7 +8,7 @@ import { blockedReasonAt, failedAttemptsAt, type SeenAt, stateAt } from './seen-
 type Column = keyof ActivationTable
 
 /** Columns, with the type that each has in the database. */
-type Columns = Readonly<Partial<Record<Column, GivenType>>>
+export type Columns = Readonly<Partial<Record<Column, GivenType>>>
 
 /** The name in code of a column: that of row_version is rowVersion. */
 type InCode<C extends string> = C extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<InCode<Tail>>}` : C

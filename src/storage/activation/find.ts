@@ -3,8 +3,11 @@ import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { defineAskedRows, toConstantText } from '../database/bulk-statement.ts'
 import type { Db } from '../database/database.ts'
 import type { ActivationState } from '../database/schema.ts'
-import { type Read, REQUEST_COLUMNS, selectColumns, STATUS_COLUMNS } from './columns.ts'
+import { type OWNER_COLUMNS, type Read, REQUEST_COLUMNS, selectColumns, STATUS_COLUMNS } from './columns.ts'
 import { type BlockColumns, blockExpiresAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
+
+/** An activation, and whose it is. */
+export interface OwnedActivation extends Read<typeof OWNER_COLUMNS> {}
 
 /** What a status tells of an activation, and what it is told under. */
 export interface StatusRow extends Read<typeof STATUS_COLUMNS> {}

@@ -3,54 +3,53 @@ import { sql } from 'kysely'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineAskedRows, defineGivenRows } from '../database/bulk-statement.ts'
-import type { ActivationState, CommitPhase } from '../database/schema.ts'
+import type { ActivationState } from '../database/schema.ts'
+import {
+  type Columns,
+  DEVICE_COLUMNS,
+  givenColumns,
+  insertColumns,
+  OWNER_COLUMNS,
+  selectColumns,
+  type Written,
+} from './columns.ts'
 import { slotOf } from './device-slot.ts'
-import { insertHistoryFrom } from './history.ts'
+import type { OwnedActivation } from './find.ts'
+import { type HistoryRow, insertHistoryFrom } from './history.ts'
 
-/** An activation of protocol 3 that has exchanged keys. */
-export interface ImportedActivation extends Pick<AuditEvent, 'eventType' | 'eventData'> {
-  readonly activationId: string
-  readonly applicationId: string
-  readonly userId: string
+/** What an activation of protocol 3 that has exchanged keys is stored with. Sealed: `server_private_key`, `master_secret`, `ctr_data`. */
+const IMPORTED_COLUMNS = {
+  ...OWNER_COLUMNS,
+  state: 'text',
+  protocol_version: 'int',
+  activation_code_hash: 'bytea',
+  server_public_key: 'bytea',
+  server_private_key: 'bytea',
+  device_public_key: 'bytea',
+  activation_fingerprint: 'text',
+  master_secret: 'bytea',
+  ctr_data: 'bytea',
+  counter: 'int',
+  failed_attempts: 'int',
+  max_failed_attempts: 'int',
+  blocked_reason: 'text',
+  ...DEVICE_COLUMNS,
+  created_at: 'timestamptz',
+  expires_at: 'timestamptz',
+  last_used_at: 'timestamptz',
+  flags: 'text',
+  commit_phase: 'text',
+} as const satisfies Columns
+
+export interface ImportedActivation extends Written<typeof IMPORTED_COLUMNS>, Pick<AuditEvent, 'eventType' | 'eventData'> {
   readonly state: Exclude<ActivationState, 'CREATED'>
-  readonly protocolVersion: number
-  readonly activationCodeHash: Uint8Array
-  readonly serverPublicKey: Uint8Array
-  /** sealed */
-  readonly serverPrivateKey: Uint8Array
-  readonly devicePublicKey: Uint8Array
-  readonly activationFingerprint: string
-  /** sealed */
-  readonly masterSecret: Uint8Array
-  /** sealed */
-  readonly ctrData: Uint8Array
-  readonly counter: number
-  readonly failedAttempts: number
-  readonly maxFailedAttempts: number
-  readonly blockedReason: string | null
-  readonly name: string | null
-  readonly platform: string | null
-  readonly deviceInfo: string | null
-  readonly extras: string | null
-  readonly externalId: string | null
-  readonly createdAt: Date
-  readonly expiresAt: Date
-  readonly lastUsedAt: Date | null
-  /** Comma list. */
-  readonly flags: string
-  readonly commitPhase: CommitPhase
   /** The moment of the import. */
   readonly at: Date
 }
 
 /** A row of an activation's history, as another server kept it. */
-export interface ImportedHistory {
+export interface ImportedHistory extends Omit<HistoryRow, 'sequence'> {
   readonly activationId: string
-  readonly fromState: string | null
-  readonly toState: string
-  readonly reason: string | null
-  readonly externalUserId: string | null
-  readonly occurredAt: Date
 }
 
 /** A token that another server issued. */
@@ -87,12 +86,9 @@ export async function lockImport(tx: Tx): Promise<boolean> {
 }
 
 /** The live activations of these users, in any application. */
-export async function listLiveActivations(
-  db: Db,
-  userIds: readonly string[],
-): Promise<readonly { readonly activationId: string; readonly applicationId: string; readonly userId: string }[]> {
-  const { rows } = await sql<{ activationId: string; applicationId: string; userId: string }>`
-    select activation_id as "activationId", application_id as "applicationId", user_id as "userId" from activation
+export async function listLiveActivations(db: Db, userIds: readonly string[]): Promise<readonly OwnedActivation[]> {
+  const { rows } = await sql<OwnedActivation>`
+    select ${selectColumns(OWNER_COLUMNS)} from activation a
     where application_id in (select application_id from application) and user_id = any(${[...userIds]}::text[])
       and state <> 'REMOVED'`.execute(db)
   return rows
@@ -119,49 +115,18 @@ export async function insertImportedTokens(tx: Tx, rows: readonly ImportedToken[
   return new Set(inserted.map((row) => row.token_id))
 }
 
-const ACTIVATIONS = defineGivenRows<ImportedActivation>({
-  activationId: 'text',
-  applicationId: 'text',
-  userId: 'text',
-  state: 'text',
-  protocolVersion: 'int',
-  activationCodeHash: 'bytea',
-  serverPublicKey: 'bytea',
-  serverPrivateKey: 'bytea',
-  devicePublicKey: 'bytea',
-  activationFingerprint: 'text',
-  masterSecret: 'bytea',
-  ctrData: 'bytea',
-  counter: 'int',
-  failedAttempts: 'int',
-  maxFailedAttempts: 'int',
-  blockedReason: 'text',
-  name: 'text',
-  platform: 'text',
-  deviceInfo: 'text',
-  extras: 'text',
-  externalId: 'text',
-  createdAt: 'timestamptz',
-  expiresAt: 'timestamptz',
-  lastUsedAt: 'timestamptz',
-  flags: 'text',
-  commitPhase: 'text',
+const { names, values } = insertColumns(IMPORTED_COLUMNS)
+
+const INSERT_ACTIVATIONS = defineGivenRows<ImportedActivation>({
+  ...givenColumns(IMPORTED_COLUMNS),
   eventType: 'text',
   eventData: 'text',
   at: 'timestamptz',
-})
-
-const INSERT_ACTIVATIONS = ACTIVATIONS.define(
+}).define(
   (given) => sql`
   with created as (
-    insert into activation (activation_id, application_id, user_id, state, protocol_version, activation_code_hash, server_public_key,
-      server_private_key, device_public_key, activation_fingerprint, master_secret, ctr_data, counter, failed_attempts,
-      max_failed_attempts, blocked_reason, name, platform, device_info, extras, external_id, created_at, expires_at, last_used_at, flags,
-      commit_phase, device_slot)
-    select "activationId", "applicationId", "userId", state, "protocolVersion", "activationCodeHash", "serverPublicKey",
-      "serverPrivateKey", "devicePublicKey", "activationFingerprint", "masterSecret", "ctrData", counter, "failedAttempts",
-      "maxFailedAttempts", "blockedReason", name, platform, "deviceInfo", extras, "externalId", "createdAt", "expiresAt", "lastUsedAt",
-      flags, "commitPhase", ${slotOf(sql`i."applicationId"`, sql`i."activationId"`)} from ${given} as i
+    insert into activation (${names}, device_slot)
+    select ${values}, ${slotOf(sql`i."applicationId"`, sql`i."activationId"`)} from ${given} as i
     on conflict do nothing
     returning activation_id, application_id, user_id
   )
@@ -173,16 +138,14 @@ const INSERT_ACTIVATIONS = ACTIVATIONS.define(
   returning activation_id`,
 )
 
-const HISTORY = defineAskedRows<ImportedHistory>({
+const INSERT_HISTORY = defineAskedRows<ImportedHistory>({
   activationId: 'text',
   fromState: 'text',
   toState: 'text',
   reason: 'text',
   externalUserId: 'text',
   occurredAt: 'timestamptz',
-})
-
-const INSERT_HISTORY = HISTORY.define((given) =>
+}).define((given) =>
   insertHistoryFrom(sql`(select "activationId" as activation_id, i.* from ${given} as i) as h order by position`, {
     from: sql`"fromState"`,
     to: sql`"toState"`,
@@ -192,15 +155,13 @@ const INSERT_HISTORY = HISTORY.define((given) =>
   }),
 )
 
-const TOKENS = defineGivenRows<ImportedToken>({
+const INSERT_TOKENS = defineGivenRows<ImportedToken>({
   tokenId: 'text',
   activationId: 'text',
   factors: 'text',
   tokenSecret: 'bytea',
   createdAt: 'timestamptz',
-})
-
-const INSERT_TOKENS = TOKENS.define(
+}).define(
   (given) => sql`
   insert into token (token_id, activation_id, factors, token_secret, created_at)
   select "tokenId", "activationId", factors, "tokenSecret", "createdAt" from ${given} as i

@@ -8,8 +8,11 @@ import { insertTwoValuesFrom, insertValuesFrom, toValueColumns, type UniqueValue
 import { DEVICE_COLUMNS, EXCHANGED_COLUMNS, givenColumns, setColumns, type Written } from './columns.ts'
 import { insertHistoryFrom } from './history.ts'
 
+/** What the device says of itself. */
+export interface DeviceDescription extends Written<typeof DEVICE_COLUMNS> {}
+
 /** What the key exchange stores. */
-interface KeyExchange extends Written<typeof EXCHANGED_COLUMNS>, Written<typeof DEVICE_COLUMNS> {
+interface KeyExchange extends Written<typeof EXCHANGED_COLUMNS>, DeviceDescription {
   readonly activationId: string
   readonly rowVersion: number
   readonly to: 'PENDING_COMMIT' | 'ACTIVE'

@@ -2,7 +2,6 @@
 // §8.6, v4 §8.4.
 import { type Static, Type } from '@sinclair/typebox'
 import {
-  type DeviceDescription,
   type ExchangedKeys,
   type ExchangeRequest,
   exchangeKeys,
@@ -16,6 +15,7 @@ import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
 import { OptionalOrNull, AnyMembers, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { isOlderVersion } from '../../../protocol/wire/header.ts'
+import type { DeviceDescription } from '../../../storage/activation/keys.ts'
 import type { VersionRow } from '../../../storage/application/version.ts'
 import type { DeviceParts } from '../parts.ts'
 import { readLogin, redeemLogin } from './create.oidc.ts'

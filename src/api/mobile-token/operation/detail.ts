@@ -4,12 +4,11 @@ import { type Static, Type } from '@sinclair/typebox'
 import { tokenEndpoint } from '../../../channel/flow/token.ts'
 import { tokenReadEndpoint } from '../../../channel/flow/token-read.ts'
 import type { Client } from '../../../channel/stages/receive.ts'
-import type { TokenBearer } from '../../../channel/stages/token.ts'
 import { decideClaim } from '../../../domain/operation/decision.ts'
 import { isShownTo, refuseUnlessPending, statusAt, STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { ObjectRequest } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { findActivation } from '../../../storage/activation/find.ts'
+import { findActivation, type OwnedActivation } from '../../../storage/activation/find.ts'
 import { inTransaction } from '../../../storage/database/database.ts'
 import { findOperation, lockOperation, type OperationRow } from '../../../storage/operation/operations.ts'
 import { type MobileTokenParts, tokenOfWrite } from '../parts.ts'
@@ -68,7 +67,7 @@ export const operationClaim = tokenEndpoint({
 /** The answer for one operation. Throws OPERATION_NOT_FOUND, also for another user's or phone's, or the code of its status. */
 async function answerDetail(
   parts: MobileTokenParts,
-  bearer: TokenBearer,
+  bearer: OwnedActivation,
   operation: OperationRow | undefined,
   client: Client,
 ): Promise<Static<typeof OperationResponse>> {
