@@ -7,21 +7,14 @@ import {
   insertCredential,
   listCertificateHolders,
   lockCredential,
+  type NewCredential,
   type NewPassword,
   replacePassword,
   updateLists,
 } from '../../storage/credential/credentials.ts'
 import type { Tx } from '../../storage/database/database.ts'
-import type { Right, Role } from '../../storage/database/schema.ts'
+import type { Right } from '../../storage/database/schema.ts'
 import { isCredentialAuthentic, sealCredential } from './mac.ts'
-
-interface NewUser {
-  readonly username: string
-  readonly role: Role
-  readonly applicationId: string | null
-  readonly expiresAt: Date | null
-  readonly allowedAddresses?: readonly string[]
-}
 
 /** A password and what is stored of it. */
 export interface PreparedPassword {
@@ -31,7 +24,7 @@ export interface PreparedPassword {
 
 export interface CredentialChanges {
   /** Creates a user. Throws ADMINISTRATION_REFUSED when the name is taken. */
-  readonly create: (tx: Tx, user: NewUser, prepared: PreparedPassword) => Promise<void>
+  readonly create: (tx: Tx, user: Omit<NewCredential, 'salt' | 'createdAt'>, prepared: PreparedPassword) => Promise<void>
   /** Replaces the password, which stays valid for `keepPreviousSeconds` more. Throws ADMINISTRATION_REFUSED when there is no such user. */
   readonly reset: (tx: Tx, username: string, prepared: PreparedPassword, keepPreviousSeconds: number) => Promise<void>
   /** Says where a user may come from; nothing: from anywhere. Throws ADMINISTRATION_REFUSED when there is no such user. */

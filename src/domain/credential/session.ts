@@ -39,14 +39,7 @@ export interface Session {
 }
 
 /** A session for the list of them. */
-export interface ListedSession {
-  readonly sessionId: string
-  readonly username: string
-  readonly source: string
-  readonly createdAt: Date
-  readonly lastSeenAt: Date
-  readonly expiresAt: Date
-}
+export type ListedSession = Omit<SessionRow, 'tokenHash' | 'credentialMac' | 'mac'>
 
 /**
  * Checks a password through the login gate and begins a session; its token is returned this once, and the audit log of administrators

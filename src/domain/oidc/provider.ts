@@ -55,9 +55,7 @@ export interface OidcSettings {
 }
 
 /** A provider of one application. */
-export interface OidcProvider {
-  readonly applicationId: string
-  readonly providerId: string
+export interface OidcProvider extends Omit<OidcProviderRow, 'settings' | 'credentials'> {
   readonly settings: OidcSettings
   /** sealed, for these settings alone; an empty text where the client has none */
   readonly credentials: Uint8Array

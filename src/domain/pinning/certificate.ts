@@ -29,9 +29,6 @@ interface PinTarget {
   readonly domain: string
 }
 
-/** What was stored, or was there already. */
-export type Pinned = PinnedCertificateRow
-
 /**
  * Pins the first certificate of a PEM text. Throws ADMINISTRATION_REFUSED when it is not a certificate, has ended or, without `force`, is
  * for other names.
@@ -41,7 +38,7 @@ export function pinPem(
   { applicationId, domain }: PinTarget,
   pem: string,
   force: boolean,
-): Promise<Pinned> {
+): Promise<PinnedCertificateRow> {
   const certificate = parseCertificate(parsePem(pem) ?? new Uint8Array())
   if (certificate === undefined) throw refuse('pem', 'must be a certificate in PEM')
   requireFit(parts, certificate, domain, force, 'pem')
@@ -54,7 +51,7 @@ export function pinFingerprint(
   { applicationId, domain }: PinTarget,
   fingerprint: string,
   expiresAt: Date,
-): Promise<Pinned> {
+): Promise<PinnedCertificateRow> {
   const bytes = requireFingerprint(fingerprint)
   if (expiresAt.getTime() < parts.platform.now()) throw refuse('expires', 'must be in the future, in seconds since 1970')
   const certificate = { fingerprint: bytes, expiresAt, certificate: null }
@@ -94,7 +91,7 @@ export const pinLive = (
   parts: Pick<DomainParts, 'db' | 'platform'>,
   applicationId: string,
   { domain, port, certificate }: LiveCertificate,
-): Promise<Pinned> => store(parts, applicationId, { domain, port, source: 'fetch', ...toColumns(certificate) })
+): Promise<PinnedCertificateRow> => store(parts, applicationId, { domain, port, source: 'fetch', ...toColumns(certificate) })
 
 /** The leaf that a host shows now. Throws OutboundError. */
 export async function fetchCertificate(
@@ -118,7 +115,7 @@ export function toHostName(name: string): string | undefined {
 }
 
 /** Why apps do not find a pin under its name; undefined when they do, or the certificate is not at hand. */
-export function warnOfName({ domain, certificate }: Pick<Pinned, 'domain' | 'certificate'>): string | undefined {
+export function warnOfName({ domain, certificate }: Pick<PinnedCertificateRow, 'domain' | 'certificate'>): string | undefined {
   const parsed = certificate === null ? undefined : parseCertificate(certificate)
   if (parsed === undefined || parsed.commonName === domain) return undefined
   return parsed.commonName === undefined
@@ -151,7 +148,7 @@ async function store(
   { db, platform }: Pick<DomainParts, 'db' | 'platform'>,
   applicationId: string,
   row: Omit<NewCertificate, 'applicationId' | 'createdAt'>,
-): Promise<Pinned> {
+): Promise<PinnedCertificateRow> {
   await insertPinnedCertificate(db, { ...row, applicationId, createdAt: new Date(platform.now()) })
   const stored = await findPinnedCertificate(db, applicationId, row.domain, row.fingerprint)
   if (stored === undefined) throw refuse('domain', 'was removed at the same time')

@@ -93,13 +93,9 @@ export async function hasAdmin(db: Db): Promise<boolean> {
   return row !== undefined
 }
 
-interface NewCredential {
-  readonly username: string
-  readonly role: Role
-  readonly applicationId: string | null
+export interface NewCredential extends Pick<CredentialRow, 'username' | 'role' | 'applicationId' | 'expiresAt'> {
   /** 16 bytes. */
   readonly salt: Uint8Array
-  readonly expiresAt: Date | null
   readonly allowedAddresses?: readonly string[]
   readonly createdAt: Date
 }

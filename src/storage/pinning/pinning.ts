@@ -34,11 +34,11 @@ export async function insertPinningKeyPair(db: Db, pair: Insertable<PinningKeyPa
 export interface PinnedCertificateRow {
   readonly domain: string
   /** SHA-256, 32 bytes. */
-  readonly fingerprint: Buffer
+  readonly fingerprint: Uint8Array
   readonly expiresAt: Date
   readonly source: CertificateSource
   /** DER; null where only the fingerprint is known. */
-  readonly certificate: Buffer | null
+  readonly certificate: Uint8Array | null
   readonly createdAt: Date
 }
 
@@ -70,16 +70,10 @@ export async function findPinnedCertificate(
     .executeTakeFirst()
 }
 
-export interface NewCertificate {
+export interface NewCertificate extends PinnedCertificateRow {
   readonly applicationId: string
-  readonly domain: string
   /** Where the domain is watched; null leaves it as it is. */
   readonly port: number | null
-  readonly fingerprint: Uint8Array
-  readonly expiresAt: Date
-  readonly source: CertificateSource
-  readonly certificate: Uint8Array | null
-  readonly createdAt: Date
 }
 
 /**
@@ -193,16 +187,11 @@ export async function claimDueDomains(db: Db, { at, until, latest }: DomainClaim
   return rows
 }
 
-export interface DomainCheck {
+/** `checkedAt`: null where nothing could be looked at. */
+export interface DomainCheck extends Omit<PinnedDomainRow, 'port' | 'liveFingerprint'> {
   readonly applicationId: string
-  readonly domain: string
-  /** Null where nothing could be looked at. */
-  readonly checkedAt: Date | null
-  readonly nextCheckAt: Date
   readonly liveFingerprint: Uint8Array | null
-  readonly liveExpiresAt: Date | null
-  readonly isChainTrusted: boolean | null
-  readonly problem: string | null
+  readonly nextCheckAt: Date
 }
 
 /**

@@ -13,12 +13,12 @@ export interface WebhookRow {
   readonly url: string
   readonly attributes: readonly string[]
   /** sealed */
-  readonly secret: Buffer
+  readonly secret: Uint8Array
   /** sealed */
-  readonly previousSecret: Buffer | null
+  readonly previousSecret: Uint8Array | null
   readonly previousSecretExpiresAt: Date | null
   /** sealed; username:password */
-  readonly basicCredentials: Buffer | null
+  readonly basicCredentials: Uint8Array | null
   readonly isEnabled: boolean
   readonly disabledReason: string | null
   readonly failuresInRow: number
@@ -70,20 +70,7 @@ export async function listWebhooks(db: Db, webhookId: string | null): Promise<re
   return rows.map((row) => ({ ...row, attributes: toList(row.attributes) }))
 }
 
-interface NewWebhook {
-  readonly webhookId: string
-  readonly applicationId: string
-  readonly name: string
-  readonly kind: WebhookKind
-  readonly url: string
-  readonly attributes: readonly string[]
-  /** sealed */
-  readonly secret: Uint8Array
-  /** sealed */
-  readonly basicCredentials: Uint8Array | null
-  readonly isEnabled: boolean
-  readonly createdAt: Date
-}
+type NewWebhook = Omit<WebhookRow, 'previousSecret' | 'previousSecretExpiresAt' | 'disabledReason' | 'failuresInRow'>
 
 /** Stores a new webhook; changes committed from now on are written to its outbox. */
 export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> {
@@ -104,13 +91,9 @@ export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> 
     .execute()
 }
 
-interface WebhookChange {
-  readonly name: string
-  readonly url: string
-  readonly attributes: readonly string[]
+interface WebhookChange extends Pick<WebhookRow, 'name' | 'url' | 'attributes' | 'isEnabled'> {
   /** sealed; undefined keeps what is stored */
   readonly basicCredentials: Uint8Array | null | undefined
-  readonly isEnabled: boolean
   readonly at: Date
 }
 
