@@ -1,7 +1,8 @@
 // In whose name a caller of the cloud API acts: the application of its credential (cloud §2).
 import type { Caller } from '../../domain/credential/credential.ts'
-import type { NamedOwner, Owner } from '../../domain/activation/registration.ts'
+import type { Owner } from '../../domain/activation/registration.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import type { OwnerNames } from '../../storage/activation/find.ts'
 import { findDefaultApplicationId, listApplications } from '../../storage/application/applications.ts'
 import type { CloudParts } from './parts.ts'
 
@@ -15,10 +16,10 @@ export const ownerOf = async (call: { parts: CloudParts; caller: Caller }, userI
  * The same without a read: which one the default application is, the statement that uses it finds out. The user is null where nobody is named.
  * Throws as applicationOf.
  */
-export async function namedOwnerOf<User extends NamedOwner['userId'] | null>(
+export async function namedOwnerOf<User extends OwnerNames['userId'] | null>(
   call: { parts: CloudParts; caller: Caller },
   userId: User,
-): Promise<Pick<NamedOwner, 'applicationId'> & { readonly userId: User }> {
+): Promise<Pick<OwnerNames, 'applicationId'> & { readonly userId: User }> {
   const { caller, parts } = call
   if (caller.role === 'admin' ? !parts.settings.adminActsOnDefaultApplication : !caller.applicationId)
     throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')

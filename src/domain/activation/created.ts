@@ -1,6 +1,7 @@
 // The record of a new activation: state CREATED, a server key pair, a code, and no device yet (v3 §8.2).
 import type { KeyObject } from 'node:crypto'
 import { utf8 } from '../../lib/bytes.ts'
+import type { OwnedActivation } from '../../storage/activation/find.ts'
 import { insertActivation, type NewActivationRow } from '../../storage/activation/insert.ts'
 import type { Db, Pool, Tx } from '../../storage/database/database.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
@@ -44,10 +45,7 @@ interface NewActivation extends RegistrationLimits {
 }
 
 /** What the key exchange needs of an activation. */
-export interface CreatedActivation {
-  readonly activationId: string
-  readonly applicationId: string
-  readonly userId: string
+export interface CreatedActivation extends OwnedActivation {
   /** Of its activation code. */
   readonly codeHash: Uint8Array
   readonly rowVersion: number

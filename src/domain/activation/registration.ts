@@ -3,7 +3,7 @@ import { fromUtf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { changeState } from '../../storage/activation/change.ts'
-import { findRegistrations, type RegistrationRow } from '../../storage/activation/find.ts'
+import { findRegistrations, type OwnerNames, type RegistrationRow } from '../../storage/activation/find.ts'
 import { findRegistrationBasis, type LiveActivation, type RegistrationBasis } from '../../storage/activation/insert.ts'
 import { lockNewRegistrations } from '../../storage/activation/device-slot.ts'
 import { asOneStep, type Db, inTransaction, isPool, isUniqueViolation, type Tx } from '../../storage/database/database.ts'
@@ -26,13 +26,6 @@ export interface Owner {
 /** One registration of an owner: who has another one by now has none. */
 interface OwnedRegistration extends Owner {
   readonly activationId?: string | undefined
-}
-
-/** The same, before it is known which application that is. */
-export interface NamedOwner {
-  /** Null for the default application. */
-  readonly applicationId: string | null
-  readonly userId: string
 }
 
 /**
@@ -102,7 +95,7 @@ export interface CreatedRegistration {
  */
 export async function createRegistration(
   parts: ActivationParts,
-  named: NamedOwner,
+  named: OwnerNames,
   { isFurther = false, ...rules }: RegistrationRules = { commitPhase: 'ON_COMMIT', otpHash: null },
 ): Promise<CreatedRegistration | undefined> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
@@ -121,7 +114,7 @@ type Basis = Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> & 
 }
 
 /** What a registration is made from. A live registration that has run out is removed, another one is REGISTRATION_EXISTS. */
-async function findBasis(parts: ActivationParts, named: NamedOwner, isFurther: boolean): Promise<Basis | undefined> {
+async function findBasis(parts: ActivationParts, named: OwnerNames, isFurther: boolean): Promise<Basis | undefined> {
   const basis = await findRegistrationBasis(parts.db, named)
   if (basis === undefined) return undefined
   const { applicationId, isProtocol3Admitted, signingKey } = basis
@@ -197,7 +190,7 @@ export async function prepareCommit(parts: ActivationParts, owner: OwnedRegistra
  */
 export async function commitRegistration(
   parts: ActivationParts,
-  named: NamedOwner & Pick<OwnedRegistration, 'activationId'>,
+  named: OwnerNames,
   { otp, externalUserId, verifiedBy }: { readonly otp: string | null } & OnWord,
   judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
 ): Promise<'COMMITTED' | 'NO_APPLICATION'> {
@@ -220,7 +213,7 @@ export async function commitRegistration(
 /** The application with the registration that is meant. Throws REGISTRATION_CHANGE_REFUSED when there are several and none is named. */
 async function findToCommit(
   parts: Pick<ActivationParts, 'db' | 'platform'>,
-  named: NamedOwner & Pick<OwnedRegistration, 'activationId'>,
+  named: OwnerNames,
 ): Promise<RegistrationToCommit | undefined> {
   const found = await findRegistrationToCommit(parts.db, named)
   if (!found?.isMultiDevice || found.live === undefined || named.activationId !== undefined) return found

@@ -2,13 +2,13 @@
 import { sha256 } from '../../crypto/hash.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { findRegistrations } from '../../storage/activation/find.ts'
+import { findRegistrations, type OwnerNames } from '../../storage/activation/find.ts'
 import { findDefaultApplicationId } from '../../storage/application/applications.ts'
 import { type Db, inTransaction } from '../../storage/database/database.ts'
 import { findIdempotencyKey, type KnownKey, takeIdempotencyKey } from '../../storage/operation/idempotency-keys.ts'
 import { findOperation, insertOperation, type NewOperation, type OperationRow } from '../../storage/operation/operations.ts'
 import type { TemplateRow } from '../../storage/template/templates.ts'
-import type { NamedOwner, Owner } from '../activation/registration.ts'
+import type { Owner } from '../activation/registration.ts'
 import { composeEventData } from '../audit/audit.ts'
 import { composeOperationData } from '../template/operation-data.ts'
 import { chooseTexts, fillText, type TemplateTexts } from '../template/template.ts'
@@ -33,7 +33,7 @@ export interface OperationRequest {
 }
 
 /** The user who is asked, in the application of the caller; null for the first who claims the operation. */
-export interface Asked extends Pick<NamedOwner, 'applicationId'> {
+export interface Asked extends Pick<OwnerNames, 'applicationId'> {
   readonly userId: string | null
 }
 

@@ -1,17 +1,6 @@
 // Reads the certificate that a TLS server shows, at the one address that was checked. Nothing is sent to it but the handshake.
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
-import { OutboundError, shownAs, withConnection } from '../../lib/outbound.ts'
-
-interface PeerRequest {
-  /** Looked up once; also the server name that is asked for (RFC 6066 §3). */
-  readonly host: string
-  readonly port: number
-  readonly arePrivateAllowed: boolean
-  /** For the look-up, the connection and the handshake. */
-  readonly timeoutMs: number
-  /** Ends the attempt early. */
-  readonly signal?: AbortSignal | undefined
-}
+import { OutboundError, type OutboundTarget, shownAs, withConnection } from '../../lib/outbound.ts'
 
 export interface PeerCertificate {
   /** DER of the leaf. */
@@ -20,8 +9,15 @@ export interface PeerCertificate {
   readonly chainProblem: string | undefined
 }
 
-/** The leaf of a TLS 1.2 or 1.3 server, whether or not its chain verifies. Throws OutboundError when the server shows none in time. */
-export function readPeerCertificate({ host, port, ...bounds }: PeerRequest): Promise<PeerCertificate> {
+/**
+ * The leaf of a TLS 1.2 or 1.3 server, whether or not its chain verifies. `host`: also the server name that is asked for (RFC 6066 §3). Throws OutboundError when the
+ * server shows none in time.
+ */
+export function readPeerCertificate({
+  host,
+  port,
+  ...bounds
+}: Omit<OutboundTarget, 'name' | 'tls' | 'bytesMax'>): Promise<PeerCertificate> {
   const name = `${host}:${port}`
   const tls: ConnectionOptions = { ...shownAs(host), rejectUnauthorized: false, minVersion: 'TLSv1.2' }
   return withConnection({ name, host, port, tls, bytesMax: HANDSHAKE_BYTES_MAX, ...bounds }, async (connection) => {

@@ -33,13 +33,9 @@ export interface BasicCredentials {
 }
 
 /** What of a webhook may change. */
-interface WebhookTarget {
-  readonly name: string
-  readonly url: string
-  readonly attributes: readonly string[]
+interface WebhookTarget extends Pick<WebhookRow, 'name' | 'url' | 'attributes' | 'isEnabled'> {
   /** Undefined keeps what is there, null removes it. */
   readonly basic: BasicCredentials | null | undefined
-  readonly isEnabled: boolean
 }
 
 /**

@@ -3,6 +3,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { amongUndelivered } from '../database/index-conditions.ts'
+import type { WebhookFigures } from './webhooks.ts'
 
 export type PushProvider = 'apns' | 'fcm'
 
@@ -26,15 +27,10 @@ export async function enablePushProviders(db: Db, providers: readonly NewPushPro
     where not w.is_enabled or w.url <> excluded.url`.execute(db)
 }
 
-interface PushProviderFigures {
+/** Delivered: since the first start with it. */
+interface PushProviderFigures extends WebhookFigures {
   readonly provider: PushProvider
   readonly isEnabled: boolean
-  /** Since the first start with it. */
-  readonly delivered: number
-  readonly waiting: number
-  readonly dead: number
-  /** Of the oldest push that waits. */
-  readonly waitingSince: Date | null
   readonly failuresInRow: number
   /** What an attempt said of the newest push that waits again, or else of the newest that was given up. */
   readonly lastError: string | null
