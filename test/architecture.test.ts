@@ -113,7 +113,6 @@ const layers: readonly Layer[] = [
     packages: [
       '@opentelemetry/api',
       '@opentelemetry/core',
-      '@opentelemetry/exporter-trace-otlp-http',
       '@opentelemetry/exporter-trace-otlp-proto',
       '@opentelemetry/resources',
       '@opentelemetry/sdk-trace',

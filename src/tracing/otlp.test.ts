@@ -27,7 +27,7 @@ async function collect(env: Readonly<Record<string, string>>, work: (tracer: Tra
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', `http://127.0.0.1:${(collector.address() as AddressInfo).port}`)
   const lines: string[] = []
   const log = createLog('debug', { write: (line: string) => lines.push(line) })
-  const tracer = await startTracing(env, { now: () => 1_700_000_000_000 }, log)
+  const tracer = startTracing(env, { now: () => 1_700_000_000_000 }, log)
   work(tracer)
   await tracer.close()
   collector.closeAllConnections()

@@ -1,8 +1,9 @@
-// Traces through the SDK of OpenTelemetry, sent to a collector as OTLP over HTTP. Loaded by main.ts when the environment asks for traces.
+// Traces through the SDK of OpenTelemetry, sent to a collector as OTLP over HTTP, in protobuf. Loaded by main.ts when the environment asks for traces.
 //
 // Nothing here waits for the collector: spans lie in a queue of fixed length until they are sent, and what does not fit is dropped.
 import * as api from '@opentelemetry/api'
 import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core'
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import * as sdk from '@opentelemetry/sdk-trace'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -13,10 +14,10 @@ import { type Attributes, runInScope, type Span, type Tracer, traceStages } from
 import { type Environment, readTracingSettings, type TracingSettings } from './settings.ts'
 
 /** Starts to send traces. The SDK reads endpoint, headers, certificates, timeout, compression and resource from the environment itself. */
-export async function startTracing(env: Environment, platform: Pick<Platform, 'now'>, log: Log): Promise<Tracer> {
+export function startTracing(env: Environment, platform: Pick<Platform, 'now'>, log: Log): Tracer {
   const tell = tellOfFailures(createFailures(log))
   const settings = readTracingSettings(env, (setting, problem) => log.warn({ setting, problem }, 'a setting of traces is wrong'))
-  const exporter = await createExporter(settings)
+  const exporter = new OTLPTraceExporter()
   const { attributeCharactersMax: attributeValueLengthLimit } = settings
   const provider = new sdk.TracerProvider({
     resource: describeProcess(),
@@ -81,14 +82,6 @@ function describeProcess() {
   return defaultResource()
     .merge(resourceFromAttributes(own))
     .merge(detectResources({ detectors: [envDetector] }))
-}
-
-async function createExporter({ protocol }: TracingSettings) {
-  const { OTLPTraceExporter } =
-    protocol === 'http/json'
-      ? await import('@opentelemetry/exporter-trace-otlp-http')
-      : await import('@opentelemetry/exporter-trace-otlp-proto')
-  return new OTLPTraceExporter()
 }
 
 function createSampler({ sampler, ratio }: TracingSettings): sdk.Sampler {

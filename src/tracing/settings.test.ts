@@ -18,18 +18,16 @@ test.each<[boolean, Environment]>([
   expect(areTracesWanted(env)).toBe(isWanted)
 })
 
-test('values are read, those for traces before those for everything', () => {
+test('values are read', () => {
   const problems: string[] = []
   const env = {
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
-    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
     OTEL_TRACES_SAMPLER: 'traceidratio',
     OTEL_TRACES_SAMPLER_ARG: '0.25',
     OTEL_BSP_MAX_QUEUE_SIZE: '100',
     OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: '64',
   }
   expect(readTracingSettings(env, (name) => problems.push(name))).toMatchObject({
-    protocol: 'http/json',
     sampler: 'traceidratio',
     ratio: 0.25,
     batch: { maxQueueSize: 100, scheduledDelayMillis: 5_000 },
@@ -42,6 +40,7 @@ test('a wrong value is named and the default taken', () => {
   const problems: string[] = []
   const env = {
     OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
     OTEL_TRACES_SAMPLER: 'perhaps',
     OTEL_TRACES_SAMPLER_ARG: '2',
     OTEL_BSP_SCHEDULE_DELAY: '-1',

@@ -4,7 +4,6 @@
 export type Environment = Readonly<Record<string, string | undefined>>
 
 export interface TracingSettings {
-  readonly protocol: 'http/protobuf' | 'http/json'
   readonly sampler: SamplerName
   /** Of the samplers with a ratio, 0 to 1. */
   readonly ratio: number
@@ -48,10 +47,10 @@ export function readTracingSettings(env: Environment, warn: (name: string, probl
   const oneOf = <T extends string>(name: string, values: readonly T[], otherwise: T): T =>
     read(name, (text) => values.find((value) => value === text), `one of ${values.join(', ')}`, otherwise)
   const count = (name: string, otherwise: number): number => read(name, parseCount, 'a whole number above 0', otherwise)
-  const general = oneOf('OTEL_EXPORTER_OTLP_PROTOCOL', PROTOCOLS, 'http/protobuf')
+  // pawl speaks one protocol; who sets another one is told.
+  for (const name of ['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL']) oneOf(name, [PROTOCOL], PROTOCOL)
   const limits = ['OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT', 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT'] as const
   return {
-    protocol: oneOf('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', PROTOCOLS, general),
     sampler: oneOf('OTEL_TRACES_SAMPLER', SAMPLERS, 'parentbased_always_on'),
     ratio: read('OTEL_TRACES_SAMPLER_ARG', parseRatio, 'a number from 0 to 1', 1),
     batch: {
@@ -71,4 +70,4 @@ function parseRatio(text: string): number | undefined {
   return ratio >= 0 && ratio <= 1 ? ratio : undefined
 }
 
-const PROTOCOLS = ['http/protobuf', 'http/json'] as const
+const PROTOCOL = 'http/protobuf'

@@ -6,7 +6,9 @@ export interface Question {
   readonly method: string
   readonly path: string
   readonly headers: IncomingHttpHeaders
+  /** Undefined where the body is protobuf. */
   readonly json: unknown
+  readonly body: Buffer
 }
 
 export interface ProviderAnswer {
@@ -34,8 +36,10 @@ export async function startProvider(): Promise<Provider> {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
-      const json: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
-      const question = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, json }
+      const { method = '', url: path = '', headers: sent } = request
+      const bytes = Buffer.concat(chunks)
+      const json: unknown = sent['content-type'] === 'application/x-protobuf' ? undefined : JSON.parse(bytes.toString('utf8'))
+      const question = { method, path, headers: sent, json, body: bytes }
       questions.push(question)
       const given = answer(question)
       if (given === undefined) return

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { send, sendJson } from '../../phone/http.ts'
+import { type ExportedSpan, readSpans } from '../helpers/otlp.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import {
   ADMIN_PASSWORD,
@@ -24,17 +25,6 @@ afterAll(endEverything)
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
 const PARENT_ID = '00f067aa0ba902b7'
 const COLLECTOR_KEY = 'key of the collector'
-
-interface ExportedSpan {
-  readonly traceId: string
-  readonly spanId: string
-  readonly parentSpanId?: string
-  readonly name: string
-  readonly startTimeUnixNano: string
-  readonly endTimeUnixNano: string
-  readonly attributes: readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[]
-  readonly status: { readonly code?: number }
-}
 
 describe('with a collector', () => {
   test('a signed request is one trace of its stages and statements, from the caller on and to the bank, without a secret', async () => {
@@ -70,7 +60,7 @@ describe('with a collector', () => {
     const ours = spans.filter(({ traceId }) => traceId === TRACE_ID)
     const root = one(ours, 'POST /pa/v3/user/info')
     expect(root.parentSpanId).toBe(PARENT_ID)
-    expect(describeAttributes(root)).toEqual({
+    expect(root.attributes).toEqual({
       'http.request.method': 'POST',
       'http.route': '/pa/v3/user/info',
       'http.response.status_code': 200,
@@ -92,20 +82,22 @@ describe('with a collector', () => {
       ]),
     )
     for (const span of ours) {
-      expect(BigInt(span.startTimeUnixNano)).toBeGreaterThanOrEqual(BigInt(root.startTimeUnixNano))
-      expect(BigInt(span.endTimeUnixNano)).toBeLessThanOrEqual(BigInt(root.endTimeUnixNano))
+      expect(span.startedAt).toBeGreaterThanOrEqual(root.startedAt)
+      expect(span.endedAt).toBeLessThanOrEqual(root.endedAt)
     }
     const asked = claims.questions.at(-1)?.headers['traceparent']
     expect(asked).toBe(`00-${TRACE_ID}-${one(ours, 'POST').spanId}-01`)
-    const refused = spans.filter(({ name }) => name === 'check code').map((span) => describeAttributes(span)['error.type'])
+    const refused = spans.filter(({ name }) => name === 'check code').map(({ attributes }) => attributes['error.type'])
     expect(refused).toContain('AUTHENTICATION_CODE_INVALID')
     expect(stdout).toContain(`"requestId":"asked-by-the-test","traceId":"${TRACE_ID}"`)
 
-    const statement = describeAttributes(one(ours, 'insert unique_value'))
-    expect(statement).toMatchObject({ 'db.system.name': 'postgresql', 'db.query.text': expect.stringContaining('$1') })
+    expect(one(ours, 'insert unique_value').attributes).toMatchObject({
+      'db.system.name': 'postgresql',
+      'db.query.text': expect.stringContaining('$1'),
+    })
 
     expect(collector.questions[0]?.headers.authorization).toBe(COLLECTOR_KEY)
-    const text = JSON.stringify(collector.questions.map(({ json }) => json))
+    const text = collector.questions.map(({ body }) => body.toString('utf8')).join('')
     expect(text).toContain('pawl-of-the-test')
     expect(text).toContain('deployment.environment.name')
     const { activationId } = phone.state
@@ -147,11 +139,10 @@ test('no code of OpenTelemetry is loaded where nothing asks for traces', async (
 
 const ADMIN = { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
 
-/** A server that sends JSON, whose modules are noted. */
+/** A server whose modules are noted. */
 async function startTraced(env: Environment) {
   const installation = await createInstallation('embedded')
-  const json = { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' }
-  const server: PawlProcess = await startPawl(installation.env, ADMIN, json, env, watchModules(installation))
+  const server: PawlProcess = await startPawl(installation.env, ADMIN, env, watchModules(installation))
   return { installation, server }
 }
 
@@ -172,10 +163,7 @@ function listLoaded({ directory }: Installation): readonly string[] {
 /** Every span that a collector was sent. */
 function listSpans({ questions }: Provider): readonly ExportedSpan[] {
   expect(new Set(questions.map(({ path }) => path))).toEqual(new Set(['/v1/traces']))
-  return questions.flatMap(({ json }) => {
-    const { resourceSpans } = json as { resourceSpans: { scopeSpans: { spans: ExportedSpan[] }[] }[] }
-    return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
-  })
+  return questions.flatMap(({ body }) => readSpans(body))
 }
 
 function one(spans: readonly ExportedSpan[], name: string): ExportedSpan {
@@ -183,6 +171,3 @@ function one(spans: readonly ExportedSpan[], name: string): ExportedSpan {
   expect(found, name).toHaveLength(1)
   return found[0] as ExportedSpan
 }
-
-const describeAttributes = ({ attributes }: ExportedSpan): Record<string, unknown> =>
-  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
