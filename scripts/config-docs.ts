@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { SECRET_SETTINGS } from '../src/config/secrets.ts'
 import { SETTINGS } from '../src/config/config.ts'
-import type { SecretSetting, Setting } from '../src/config/kinds.ts'
+import type { Setting } from '../src/config/kinds.ts'
 import { runCommand } from './command-line.ts'
 
 const root = new URL('..', import.meta.url)
@@ -57,17 +57,17 @@ function renderSettingRow(setting: Setting): string {
   return `| \`${setting.name}\` | ${value} | ${fallback} | ${setting.description} |`
 }
 
-const renderSecretRow = ({ name, kind, description }: SecretSetting): string => `| \`${name}\` | ${kind.label} | ${description} |`
+const renderSecretRow = ({ name, kind, description }: Setting): string => `| \`${name}\` | ${kind.label} | ${description} |`
 
 function renderSettingExample(setting: Setting): string {
   const fallback = setting.defaultLabel === undefined ? (setting.default ?? '') : ''
   return `# ${setting.description}\n# ${setting.name}=${fallback}`
 }
 
-const renderSecretExample = ({ name, description }: SecretSetting): string => `# ${description}\n# ${name}=`
+const renderSecretExample = ({ name, description }: Setting): string => `# ${description}\n# ${name}=`
 
 const settings = Object.values<Setting>(SETTINGS)
-const secretSettings = Object.values<SecretSetting>(SECRET_SETTINGS)
+const secretSettings = Object.values<Setting>(SECRET_SETTINGS)
 
 const usage = `Writes docs/CONFIG.md and .env.example from the table of settings in src/config/config.ts:
   node scripts/config-docs.ts`

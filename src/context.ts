@@ -1,7 +1,7 @@
 // Composition root: everything the server holds, built once from the configuration and passed down.
 import { setTimeout as sleep } from 'node:timers/promises'
 import packageJson from '../package.json' with { type: 'json' }
-import type { Config } from './config/shape.ts'
+import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import type { DeviceParts } from './api/device/parts.ts'
 import type { CloudParts } from './api/cloud/parts.ts'

@@ -11,6 +11,7 @@ import { renderErrorsDocument } from '../scripts/errors-docs.ts'
 import { renderMetricsDocument } from '../scripts/metrics-docs.ts'
 import { SECRET_SETTINGS } from '../src/config/secrets.ts'
 import { SETTINGS } from '../src/config/config.ts'
+import type { Setting } from '../src/config/kinds.ts'
 import { attributesOf, WEBHOOK_EVENTS } from '../src/domain/webhook/message.ts'
 import { readDiff } from './helpers/contributing.ts'
 
@@ -59,7 +60,7 @@ describe('configuration', () => {
   })
 
   test('a default that a page tells before the name of its setting is the default of the setting', () => {
-    const defaults = new Map(Object.values(SETTINGS).map((setting) => [setting.name, setting.default ?? '']))
+    const defaults = new Map(Object.values<Setting>(SETTINGS).map((setting) => [setting.name, setting.default ?? '']))
     const told = ['SECURITY.md', 'docs/LIMITS.md', 'docs/RUNNING.md', 'docs/SECURE-SETUP.md', 'docs/SIZING.md'].flatMap((path) =>
       [...readText(path).matchAll(/\b([\d,]+)( KiB)?[a-z ]* \(`(PAWL_\w+)`/g)].map(([text, figure = '', unit, name = '']) => ({
         text: `${path}: ${text}`,
@@ -108,7 +109,7 @@ describe('limits', () => {
 
   test('the defaults in the tables of limits are those of the settings', () => {
     const listed = [...text.matchAll(/\| (\d+)(?: bytes)?, `(PAWL_\w+)`/g)].map(([, value, name]) => `${name}=${value}`)
-    const all = Object.values(SETTINGS).map(({ name, default: value }) => `${name}=${value}`)
+    const all = Object.values<Setting>(SETTINGS).map(({ name, default: value }) => `${name}=${value}`)
     expect(listed.length).toBeGreaterThan(10)
     expect(listed.filter((one) => !all.includes(one))).toEqual([])
   })

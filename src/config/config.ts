@@ -11,21 +11,19 @@ import {
   portList,
   providerUrl,
   publicUrl,
-  vaultKeyUrl,
+  type Settings,
+  type ValuesOf,
   variableList,
+  vaultKeyUrl,
 } from './kinds.ts'
-import { DOOR_SETTINGS } from './doors.ts'
-import type { Setting } from './kinds.ts'
+import { DOOR_SETTINGS, TOKEN_SETTINGS } from './bank-api.ts'
 import { PUSH_SETTINGS } from './push.ts'
 import { RETENTION_SETTINGS } from './retention.ts'
-import { SERVING_SETTINGS } from './serving.ts'
-import { TLS_SETTINGS } from './tls.ts'
-import { TOKEN_SETTINGS } from './tokens.ts'
-import type { Config } from './shape.ts'
+import { SERVING_SETTINGS, TLS_SETTINGS } from './serving.ts'
 import { LOG_LEVELS } from '../log/log.ts'
 
-/** Every setting that is not a secret, in the order of the documentation. The type demands a row for each member of Config. */
-export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = {
+/** Every setting that is not a secret, in the order of the documentation. */
+export const SETTINGS = {
   host: {
     name: 'PAWL_HOST',
     kind: matching('host name or IP address', /^[\w.:-]+$/, 'a host name or an IP address'),
@@ -55,7 +53,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
   },
   metrics: {
     name: 'PAWL_METRICS',
-    kind: oneOf(['open', 'basic', 'off'] as const),
+    kind: oneOf(['open', 'basic', 'off']),
     defaultLabel: '`open` with `PAWL_INTERNAL_PORT`, else `basic`',
     description:
       'Who reads `GET /metrics`, which is served where the cloud API is: open is everybody who reaches that listener; basic is an ' +
@@ -394,4 +392,6 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: 'info',
     description: 'Log lines go to stdout as JSON. debug has one line for each request.',
   },
-}
+} satisfies Settings
+
+export type Config = ValuesOf<typeof SETTINGS>

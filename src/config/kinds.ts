@@ -35,12 +35,18 @@ export interface Setting<T = unknown> {
   readonly description: string
 }
 
-/** A setting that may also come from a file, by the name NAME_FILE. */
-export interface SecretSetting<T = unknown> {
-  readonly name: string
-  readonly kind: Kind<T>
-  readonly description: string
+/** Rows by the member that has the value. */
+export type Settings = Readonly<Record<string, Setting>>
+
+/** The values of a table: one for each row, which may be absent where the row has no default. */
+export type ValuesOf<Table extends Settings> = {
+  readonly [M in keyof Table as Table[M] extends WithDefault ? M : never]: ValueOf<Table[M]>
+} & {
+  readonly [M in keyof Table as Table[M] extends WithDefault ? never : M]?: ValueOf<Table[M]>
 }
+
+type WithDefault = Setting & { readonly default: string }
+type ValueOf<Row extends Setting> = Row extends { readonly kind: Kind<infer T> } ? T : never
 
 export const matching = (label: string, pattern: RegExp, hint: string): Kind<string> => ({
   label,
@@ -66,7 +72,7 @@ export const boolean: Kind<boolean> = {
     value === 'true' || value === 'false' ? { value: value === 'true' } : { problem: `${quote(value)} is not true or false` },
 }
 
-export const oneOf = <T extends string>(values: readonly T[]): Kind<T> => ({
+export const oneOf = <const T extends string>(values: readonly T[]): Kind<T> => ({
   label: values.join(', '),
   parse(value) {
     const found = values.find((candidate) => candidate === value)

@@ -1,10 +1,7 @@
 // Configuration: a record of environment variables becomes a frozen Config and Secrets, or one error that lists every problem.
-import type { Config } from './shape.ts'
-import { SETTINGS } from './config.ts'
-import { findMissingOfPush } from './push.ts'
-import { hideSecrets, readEnvironment } from './reader.ts'
-import type { Secrets } from './secrets.ts'
-import { SECRET_SETTINGS, TLS_MODE } from './secrets.ts'
+import { type Config, SETTINGS } from './config.ts'
+import { type Environment, hideSecrets, readEnvironment } from './reader.ts'
+import { SECRET_SETTINGS, type Secrets, TLS_MODE } from './secrets.ts'
 import { findServiceLinks } from './service-links.ts'
 
 /** The environment is not usable; `problems` has one line for each fault and no secret value. */
@@ -22,19 +19,17 @@ export class ConfigError extends Error {
  * Reads the environment; `readFile` gives the text of the file a NAME_FILE points to. An empty value counts as not set, and so does what
  * Kubernetes made of a Service. Throws ConfigError.
  */
-export function parseConfig(
-  env: Readonly<Record<string, string | undefined>>,
-  readFile: (path: string) => string,
-): { config: Config; secrets: Secrets } {
-  const tables = { settings: SETTINGS, secretSettings: SECRET_SETTINGS, foreignNames: FOREIGN_NAMES }
+export function parseConfig(env: Environment, readFile: (path: string) => string): { config: Config; secrets: Secrets } {
   const links = findServiceLinks(env)
   const own = Object.fromEntries(Object.entries(env).filter(([name]) => !links.has(name)))
-  const { config, secrets, problems } = readEnvironment(tables, own, readFile)
+  const { config, secrets, problems } = readEnvironment(own, readFile)
   // What the image sets is lost below the variable of the Service. Where there is a default, it is that of the image.
   const lost = Object.values(SETTINGS).filter((setting) => links.has(setting.name) && !('default' in setting))
   problems.push(...lost.map(({ name }) => `${name}: ${LOST}`))
-  const isGiven = (member: 'masterKeys' | 'databaseUrl' | 'apnsKey'): boolean =>
-    member in secrets || problems.some((problem) => /^(.*?)(?:_FILE)?:/.exec(problem)?.[1] === SECRET_SETTINGS[member].name)
+  const isGiven = (member: Member): boolean =>
+    member in config ||
+    member in secrets ||
+    (member in SECRET_SETTINGS && problems.some((problem) => /^(.*?)(?:_FILE)?:/.exec(problem)?.[1] === ROWS[member].name))
   const hasMasterKey = isGiven('masterKeys')
   const hasKeyCommand = 'masterKeyCommand' in config
   if ('databaseUrl' in secrets && !hasMasterKey && !hasKeyCommand) problems.push(MASTER_KEY_MISSING)
@@ -45,8 +40,7 @@ export function parseConfig(
   if (parsed !== undefined && 'problem' in parsed) problems.push(`${TLS_MODE.name}: ${parsed.problem}`)
   if (typeof config['processes'] === 'number' && config['processes'] > 1 && !hasDatabase)
     problems.push(PROCESSES_WITHOUT_DATABASE)
-  problems.push(...findMissing(config, TOKENS), ...findMissing(config, INTERNAL_TLS))
-  problems.push(...findMissingOfPush(config, isGiven('apnsKey')))
+  problems.push(...findMissing(isGiven))
   if (isBankExposed(config)) problems.push(BANK_EXPOSED)
   if (problems.length > 0) throw new ConfigError(problems)
   if (hasKeyCommand)
@@ -56,7 +50,7 @@ export function parseConfig(
 }
 
 /** What every program gets, and these. */
-const pickVariables = (env: Readonly<Record<string, string | undefined>>, names: readonly string[]): Record<string, string> =>
+const pickVariables = (env: Environment, names: readonly string[]): Record<string, string> =>
   Object.fromEntries([...COMMON_VARIABLES, ...names].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
 const COMMON_VARIABLES = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
 
@@ -67,32 +61,22 @@ const MASTER_KEY_TWICE = 'PAWL_MASTER_KEY_COMMAND: set together with PAWL_MASTER
 
 const PROCESSES_WITHOUT_DATABASE = 'PAWL_PROCESSES: more than one needs DATABASE_URL, the embedded database takes one process'
 
-/** Settings that are given together or not at all. */
-interface Together {
-  readonly members: readonly (keyof typeof SETTINGS)[]
-  /** What they need, and may be given without them. */
-  readonly needs: readonly (keyof typeof SETTINGS)[]
-}
+type Member = keyof typeof SETTINGS | keyof typeof SECRET_SETTINGS
+const ROWS = { ...SETTINGS, ...SECRET_SETTINGS }
 
-const TOKENS: Together = { members: ['jwtJwksUrl', 'jwtIssuer', 'jwtAudience'], needs: [] }
-const INTERNAL_TLS: Together = {
-  members: ['internalTlsCertificate', 'internalTlsKey', 'internalTlsClientCa'],
-  needs: ['internalPort'],
-}
+/** Settings that are given together or not at all. `needs`: what they need, and may be given without them. */
+const TOGETHER: readonly { readonly members: readonly Member[]; readonly needs?: readonly Member[] }[] = [
+  { members: ['jwtJwksUrl', 'jwtIssuer', 'jwtAudience'] },
+  { members: ['internalTlsCertificate', 'internalTlsKey', 'internalTlsClientCa'], needs: ['internalPort'] },
+  { members: ['apnsKey', 'apnsKeyId', 'apnsTeamId', 'apnsTopic'] },
+]
 
-function findMissing(config: Record<string, unknown>, { members, needs }: Together): readonly string[] {
-  const given = members.filter((member) => member in config).map((member) => SETTINGS[member].name)
-  if (given.length === 0) return []
-  const missing = [...members, ...needs].filter((member) => !(member in config))
-  return missing.map((member) => `${SETTINGS[member].name}: needed together with ${given.join(' and ')}`)
-}
-
-/** What `pawl phone` reads. */
-const PHONE_NAMES = ['PAWL_PHONES', 'PAWL_PHONE_PASSPHRASE', 'PAWL_PHONE_PASSWORD', 'PAWL_PHONE_NEW_PASSWORD']
-/** What commands read that call a server. */
-const COMMAND_NAMES = ['PAWL_URL', 'PAWL_ADMIN', 'PAWL_OTP', 'PAWL_CLIENT_CERTIFICATE', 'PAWL_CLIENT_KEY']
-// The test suite, and what runs against a server from the same shell.
-const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_APP', 'PAWL_APPLICATION', ...COMMAND_NAMES, ...PHONE_NAMES]
+const findMissing = (isGiven: (member: Member) => boolean): readonly string[] =>
+  TOGETHER.flatMap(({ members, needs = [] }) => {
+    const given = members.filter(isGiven).map((member) => ROWS[member].name)
+    const missing = given.length === 0 ? [] : [...members, ...needs].filter((member) => !isGiven(member))
+    return missing.map((member) => `${ROWS[member].name}: needed together with ${given.join(' and ')}`)
+  })
 
 /** True when phones would reach the bank's API: both on one listener, at an address that is not of this machine alone. */
 function isBankExposed({ host, internalPort, singleListener }: Record<string, unknown>): boolean {

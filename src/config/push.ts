@@ -1,22 +1,15 @@
 // Settings of pushes that pawl sends itself (mobile-token §7.1). Without credentials a provider is off.
 import { utf8 } from '../lib/bytes.ts'
 import { JsonFault, parseForeignObject } from '../lib/json.ts'
-import { jwksUrl, type Kind, matching, boolean, type SecretSetting, type Setting } from './kinds.ts'
-import type { Config } from './shape.ts'
+import { boolean, jwksUrl, type Kind, matching, type Settings } from './kinds.ts'
 
 /** What a service account of Google signs with. */
-export interface ServiceAccount {
+interface ServiceAccount {
   readonly projectId: string
   readonly clientEmail: string
   /** PEM, PKCS #8. */
   readonly privateKey: string
   readonly tokenUrl: string
-}
-
-export interface PushSecrets {
-  /** PEM, PKCS #8. */
-  readonly apnsKey?: string
-  readonly fcmServiceAccount?: ServiceAccount
 }
 
 const appleId = matching('10 letters and digits', /^[A-Z0-9]{10}$/, '10 capital letters and digits')
@@ -63,9 +56,9 @@ export const PUSH_SETTINGS = {
     default: 'https://fcm.googleapis.com',
     description: 'Where pushes for Android go.',
   },
-} satisfies Partial<{ readonly [M in keyof Config]: Setting<Config[M]> }>
+} satisfies Settings
 
-// Values are secrets, so that problems do not repeat them.
+// Values are secrets, so that problems do not repeat them. A key is PEM, PKCS #8.
 const apnsKey: Kind<string> = {
   label: 'PEM of a private key',
   parse: (value) => (isPrivateKey(value) ? { value: value.trim() } : { problem: 'not the text of a .p8 file from Apple' }),
@@ -102,9 +95,7 @@ function readAccount(text: string): ServiceAccount | undefined {
 const isPrivateKey = (text: string): boolean =>
   /^\s*-----BEGIN PRIVATE KEY-----[A-Za-z0-9+/=\s]{32,8192}-----END PRIVATE KEY-----\s*$/.test(text)
 
-export const PUSH_SECRET_SETTINGS: {
-  readonly [M in keyof PushSecrets]-?: SecretSetting<NonNullable<PushSecrets[M]>>
-} = {
+export const PUSH_SECRET_SETTINGS = {
   apnsKey: {
     name: 'PAWL_APNS_KEY',
     kind: apnsKey,
@@ -117,16 +108,4 @@ export const PUSH_SECRET_SETTINGS: {
     kind: serviceAccount,
     description: 'Service account for pushes to Android, the text of its JSON file from Google. docs/PUSH.md says how to set it.',
   },
-}
-
-/** What of the settings of Apple is missing beside the others. `hasKey`: PAWL_APNS_KEY is given, whatever its value is. */
-export function findMissingOfPush(config: Record<string, unknown>, hasKey: boolean): readonly string[] {
-  const beside = (['apnsKeyId', 'apnsTeamId', 'apnsTopic'] as const).map((member) => ({
-    name: PUSH_SETTINGS[member].name,
-    isGiven: member in config,
-  }))
-  const all = [{ name: PUSH_SECRET_SETTINGS.apnsKey.name, isGiven: hasKey }, ...beside]
-  const given = all.filter(({ isGiven }) => isGiven).map(({ name }) => name)
-  if (given.length === 0) return []
-  return all.filter(({ isGiven }) => !isGiven).map(({ name }) => `${name}: needed together with ${given.join(' and ')}`)
-}
+} satisfies Settings

@@ -1,67 +1,59 @@
-// Reads the environment by tables of settings: strict about names, and every problem at once.
-import { findNearest } from '../lib/nearest.ts'
+// Reads the environment by the tables of settings: strict about names, and every problem at once.
 import { inspect } from 'node:util'
-import type { Parsed, SecretSetting, Setting } from './kinds.ts'
+import { findNearest } from '../lib/nearest.ts'
+import { SETTINGS } from './config.ts'
+import type { Parsed, Setting } from './kinds.ts'
+import { SECRET_SETTINGS } from './secrets.ts'
 
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Gives the text of a file, or throws. */
-export type ReadFile = (path: string) => string
-
-export interface Tables {
-  readonly settings: Readonly<Record<string, Setting>>
-  readonly secretSettings: Readonly<Record<string, SecretSetting>>
-  /** Names that begin like ours and belong to others. */
-  readonly foreignNames: readonly string[]
-}
-
-export interface Findings {
-  /** Values by member; a setting without value and default has none. */
-  readonly config: Record<string, unknown>
-  readonly secrets: Record<string, unknown>
-  /** One line a fault, without secret values. */
-  readonly problems: string[]
-}
-
-/** The value of every setting that has one. An empty value counts as not set. */
-export function readEnvironment(tables: Tables, env: Environment, readFile: ReadFile): Findings {
-  const problems = findUnknownNames(tables, env)
+/**
+ * The value of every setting that has one, by its member, and one line without secret values for each fault. An empty value counts as not set.
+ * `readFile` gives the text of a file, or throws.
+ */
+export function readEnvironment(env: Environment, readFile: (path: string) => string) {
+  const problems = findUnknownNames(env)
   const config: Record<string, unknown> = {}
-  for (const [member, setting] of Object.entries(tables.settings)) {
+  for (const [member, setting] of Object.entries<Setting>(SETTINGS)) {
     const text = env[setting.name] || setting.default
     if (text !== undefined) config[member] = keep(setting.name, setting.kind.parse(text), problems)
   }
   const secrets: Record<string, unknown> = {}
-  for (const [member, setting] of Object.entries(tables.secretSettings)) {
-    const text = readSecret(setting.name, env, readFile, problems)
-    if (text !== undefined) secrets[member] = keep(setting.name, setting.kind.parse(text), problems)
+  for (const [member, { name, kind }] of Object.entries<Setting>(SECRET_SETTINGS)) {
+    const text = readSecret(name, env, readFile, problems)
+    if (text !== undefined) secrets[member] = keep(name, kind.parse(text), problems)
   }
   return { config, secrets, problems }
 }
 
-function findUnknownNames(tables: Tables, env: Environment): string[] {
-  return Object.keys(env)
-    .filter((name) => name.startsWith('PAWL_') && env[name] !== '' && !isKnownName(tables, name))
+const findUnknownNames = (env: Environment): string[] =>
+  Object.keys(env)
+    .filter((name) => name.startsWith('PAWL_') && env[name] !== '' && !isKnownName(name))
     .toSorted()
-    .map((name) => `${name}: no such setting, ${suggestName(tables, name)}docs/CONFIG.md lists them`)
-}
+    .map((name) => `${name}: no such setting, ${suggestName(name)}docs/CONFIG.md lists them`)
+
+const isKnownName = (name: string): boolean =>
+  NAMES.includes(name) || FOREIGN_NAMES.includes(name) || name.startsWith('PAWL_TEST_')
 
 /** The known name that is nearest, when it is near enough to be meant: a third of the letters behind PAWL_ may differ. */
-function suggestName({ settings, secretSettings }: Tables, name: string): string {
-  const secrets = Object.values(secretSettings).flatMap((setting) => [setting.name, `${setting.name}_FILE`])
-  const known = [...Object.values(settings).map((setting) => setting.name), ...secrets]
-  const nearest = findNearest(name, known, (name.length - 'PAWL_'.length) / 3)
+function suggestName(name: string): string {
+  const nearest = findNearest(name, NAMES, (name.length - 'PAWL_'.length) / 3)
   return nearest === undefined ? '' : `${nearest} is the nearest; `
 }
 
-function isKnownName({ settings, secretSettings, foreignNames }: Tables, name: string): boolean {
-  if (Object.values(settings).some((setting) => setting.name === name)) return true
-  if (Object.values(secretSettings).some((setting) => setting.name === name || `${setting.name}_FILE` === name)) return true
-  return foreignNames.includes(name) || name.startsWith('PAWL_TEST_')
-}
+const NAMES: readonly string[] = [
+  ...Object.values(SETTINGS).map(({ name }) => name),
+  ...Object.values(SECRET_SETTINGS).flatMap(({ name }) => [name, `${name}_FILE`]),
+]
+/** What `pawl phone` reads. */
+const PHONE_NAMES = ['PAWL_PHONES', 'PAWL_PHONE_PASSPHRASE', 'PAWL_PHONE_PASSWORD', 'PAWL_PHONE_NEW_PASSWORD']
+/** What commands read that call a server. */
+const COMMAND_NAMES = ['PAWL_URL', 'PAWL_ADMIN', 'PAWL_OTP', 'PAWL_CLIENT_CERTIFICATE', 'PAWL_CLIENT_KEY']
+// The test suite, and what runs against a server from the same shell.
+const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_APP', 'PAWL_APPLICATION', ...COMMAND_NAMES, ...PHONE_NAMES]
 
-function readSecret(name: string, env: Environment, readFile: ReadFile, problems: string[]): string | undefined {
+function readSecret(name: string, env: Environment, readFile: (path: string) => string, problems: string[]): string | undefined {
   const fileName = `${name}_FILE`
   const path = env[fileName]
   if (!path) return env[name] || undefined

@@ -1,6 +1,5 @@
 // Settings that say how long rows are kept, and where the audit log is delivered to.
-import { auditSinkUrl, integer, type Setting } from './kinds.ts'
-import type { Config } from './shape.ts'
+import { auditSinkUrl, integer, type Settings } from './kinds.ts'
 
 /** The rows of SETTINGS about days that rows are kept, and about the audit log. */
 export const RETENTION_SETTINGS = {
@@ -62,4 +61,4 @@ export const RETENTION_SETTINGS = {
     unit: 'days',
     description: 'How long inbox messages are kept, read or not.',
   },
-} satisfies Partial<{ readonly [M in keyof Config]: Setting<Config[M]> }>
+} satisfies Settings

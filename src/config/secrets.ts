@@ -1,31 +1,12 @@
 // Every setting that is a secret; each may come from a file instead.
-import { adminPassword, authorization, databaseUrl, masterKeys, tlsMode } from './kinds.ts'
-import type { SecretSetting } from './kinds.ts'
-import { PUSH_SECRET_SETTINGS, type PushSecrets } from './push.ts'
-import type { GivenKeys } from '../lib/key-list.ts'
-
-/** Never logged: an object of this type prints as [secret]. */
-export interface Secrets extends PushSecrets {
-  readonly databaseUrl?: string
-  readonly masterKeys?: GivenKeys
-  /** Value of the header X-Vault-Token. */
-  readonly vaultToken?: string
-  readonly adminPassword?: string
-  /** Values of the header Authorization. */
-  readonly userInfoAuthorization?: string
-  readonly activationProviderAuthorization?: string
-  readonly auditSinkAuthorization?: string
-  /** What the program of PAWL_MASTER_KEY_COMMAND gets for its environment: it may hold what opens the secret store. */
-  readonly masterKeyCommandEnvironment?: Readonly<Record<string, string>>
-}
-
-type SecretSettings = Omit<Secrets, 'masterKeyCommandEnvironment'>
+import { adminPassword, authorization, databaseUrl, masterKeys, type Settings, tlsMode, type ValuesOf } from './kinds.ts'
+import { PUSH_SECRET_SETTINGS } from './push.ts'
 
 /** node-postgres reads it where the URL has no mode, and ignores what it does not know. */
 export const TLS_MODE = { name: 'PGSSLMODE', kind: tlsMode }
 
-/** Every secret that is a setting; each may come from a file instead. */
-export const SECRET_SETTINGS: { readonly [M in keyof SecretSettings]-?: SecretSetting<NonNullable<Secrets[M]>> } = {
+/** Every secret that is a setting; each may come from a file instead, by the name NAME_FILE. */
+export const SECRET_SETTINGS = {
   databaseUrl: {
     name: 'DATABASE_URL',
     kind: databaseUrl,
@@ -71,4 +52,10 @@ export const SECRET_SETTINGS: { readonly [M in keyof SecretSettings]-?: SecretSe
     description: 'The same for PAWL_AUDIT_SINK_URL over HTTP.',
   },
   ...PUSH_SECRET_SETTINGS,
+} satisfies Settings
+
+/** Never logged: an object of this type prints as [secret]. */
+export type Secrets = ValuesOf<typeof SECRET_SETTINGS> & {
+  /** What the program of PAWL_MASTER_KEY_COMMAND gets for its environment: it may hold what opens the secret store. */
+  readonly masterKeyCommandEnvironment?: Readonly<Record<string, string>>
 }

@@ -1,10 +1,7 @@
-// Settings of how much is served at once, by how many processes, and how serving ends.
-import { integer, type Setting } from './kinds.ts'
-import type { Config } from './shape.ts'
+// Settings of how pawl serves: how much at once, by how many processes, how serving ends, and TLS on the internal listener.
+import { integer, path, type Settings } from './kinds.ts'
 
-type Serving = 'processes' | 'connectionsMax' | 'requestsInFlightMax' | 'drainSeconds' | 'shutdownTimeoutSeconds'
-
-export const SERVING_SETTINGS: { readonly [M in Serving]: Setting<Config[M]> } = {
+export const SERVING_SETTINGS = {
   processes: {
     name: 'PAWL_PROCESSES',
     kind: integer(1, 64),
@@ -50,4 +47,26 @@ export const SERVING_SETTINGS: { readonly [M in Serving]: Setting<Config[M]> } =
       'How long a stopping server then waits for requests in progress before it cuts their connections. Up to 2.5 seconds more go by for ' +
       'connections to be given back and the database to be closed. With PAWL_PROCESSES, a process that has not ended after 3 is killed.',
   },
-}
+} satisfies Settings
+
+/** Of TLS with client certificates on the internal listener (http/internal-tls.ts). */
+export const TLS_SETTINGS = {
+  internalTlsCertificate: {
+    name: 'PAWL_INTERNAL_TLS_CERTIFICATE',
+    kind: path,
+    description:
+      'PEM file with the certificate of the internal listener and those that lead to its root. With it, PAWL_INTERNAL_TLS_KEY and ' +
+      'PAWL_INTERNAL_TLS_CLIENT_CA that listener speaks TLS alone, to callers with a certificate. The files are read again when they change.',
+  },
+  internalTlsKey: {
+    name: 'PAWL_INTERNAL_TLS_KEY',
+    kind: path,
+    description: 'PEM file with the private key of that certificate.',
+  },
+  internalTlsClientCa: {
+    name: 'PAWL_INTERNAL_TLS_CLIENT_CA',
+    kind: path,
+    description:
+      'PEM file with the authorities that sign callers\' certificates. docs/spec/cloud.md, "Client certificates", says what a certificate is good for.',
+  },
+} satisfies Settings

@@ -1,10 +1,10 @@
-// Settings of access tokens for the bank's API (domain/credential/access-token.ts).
-import { algorithmList, integer, jwksUrl, matching, type Setting, tokenTypeList } from './kinds.ts'
-import type { Config } from './shape.ts'
+// Settings of the bank's API: access tokens, the doors, and the API of the reference.
+import { algorithmList, boolean, integer, jwksUrl, matching, type Settings, tokenTypeList } from './kinds.ts'
 
 const claim = matching('name of a claim', /^[\x21-\x7E]{1,200}$/, 'the name of a claim')
 
-export const TOKEN_SETTINGS: { readonly [M in keyof Config & `jwt${string}`]-?: Setting<Config[M]> } = {
+/** Of access tokens (domain/credential/access-token.ts). */
+export const TOKEN_SETTINGS = {
   jwtJwksUrl: {
     name: 'PAWL_JWT_JWKS_URL',
     kind: jwksUrl,
@@ -57,4 +57,33 @@ export const TOKEN_SETTINGS: { readonly [M in keyof Config & `jwt${string}`]-?: 
     default: 'pawl_application',
     description: 'Claim that gives the application. Without one the caller has none, as a credential without application.',
   },
-}
+} satisfies Settings
+
+/** Of what a bank has verified, opened and sealed for its own endpoints. */
+export const DOOR_SETTINGS = {
+  doorIdempotencySeconds: {
+    name: 'PAWL_DOOR_IDEMPOTENCY_SECONDS',
+    kind: integer(5, 3_600),
+    default: '60',
+    unit: 'seconds',
+    description:
+      'How long a verdict of `/verification` is given again for the same request with the same `Idempotency-Key`. Longer than the back end ' +
+      'tries again.',
+  },
+  sealTicketSeconds: {
+    name: 'PAWL_SEAL_TICKET_SECONDS',
+    kind: integer(5, 300),
+    default: '300',
+    unit: 'seconds',
+    description:
+      'How long the answer to an envelope may be sealed after `/encryption/open`. Longer than an endpoint of the bank takes.',
+  },
+  referenceApi: {
+    name: 'PAWL_REFERENCE_API',
+    kind: boolean,
+    default: 'false',
+    description:
+      "Serves the back-end API of Wultra's PowerAuth server below `/rest/v3` and `/rest/v4`, beside the bank's API, for Spring services that have " +
+      'its client. docs/REFERENCE-API.md says what is served.',
+  },
+} satisfies Settings
