@@ -21,7 +21,7 @@ export interface Peers {
 }
 
 /** One exposition of several: the series of a metric stand together below its one description (text format 0.0.4). */
-export function mergeExpositions(texts: readonly string[]): string {
+function mergeExpositions(texts: readonly string[]): string {
   const metrics = new Map<string, string[]>()
   for (const block of texts.flatMap((text) => text.trimEnd().split('\n\n'))) {
     const [help = '', type = '', ...series] = block.split('\n')
@@ -62,7 +62,6 @@ export interface MetricSources {
 export function createMetrics(events: Events, now: () => number, peers?: Peers): Metrics {
   const instruments = createInstruments()
   const processWatch = watchProcess(instruments)
-  const time = createRequestTimer(instruments)
   const { registry } = instruments
   let update = async (): Promise<void> => undefined
   let history: History | undefined
@@ -86,7 +85,7 @@ export function createMetrics(events: Events, now: () => number, peers?: Peers):
         await readDatabase()
       }
     },
-    timeRequests: (app) => timeRequests(app, time),
+    timeRequests: (app) => timeRequests(app, instruments),
     render: async () => ({
       contentType: registry.contentType,
       text: peers ? mergeExpositions(await peers.collect()) : await renderOwn(),
@@ -125,24 +124,14 @@ function showPool({ poolConnections, poolMax, poolWaiting }: Instruments, { open
   poolWaiting.set(waiting)
 }
 
-interface Served {
-  readonly method: string
-  /** As it is mounted; undefined for a path that nothing is mounted at. */
-  readonly route: string | undefined
-  readonly status: number
-  readonly ms: number
-}
-
-/** What has no route is one, whatever its path and method: nobody makes series by thinking of paths. */
-function createRequestTimer({ requests }: Pick<Instruments, 'requests'>): (served: Served) => void {
-  return ({ method, route, status, ms }) =>
-    requests.observe({ method: route ? method : 'any', route: route ?? 'unknown', status: String(status) }, ms / 1000)
-}
-
-/** Times the requests of a listener, from their headers to the end of their answer. */
-function timeRequests(app: FastifyInstance, time: (served: Served) => void): void {
-  app.addHook('onResponse', ({ method, routeOptions: { url: route } }, { statusCode: status, elapsedTime: ms }, done) => {
-    time({ method, route, status, ms })
+/**
+ * Times the requests of a listener, from their headers to the end of their answer. What has no route is one, whatever its path and method: nobody
+ * makes series by thinking of paths.
+ */
+function timeRequests(app: FastifyInstance, { requests }: Instruments): void {
+  app.addHook('onResponse', ({ method, routeOptions: { url: route } }, { statusCode, elapsedTime }, done) => {
+    const labels = { method: route ? method : 'any', route: route ?? 'unknown', status: String(statusCode) }
+    requests.observe(labels, elapsedTime / 1000)
     done()
   })
 }
