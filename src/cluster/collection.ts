@@ -1,6 +1,6 @@
 // A text of every worker for one of them that asks.
 import type { Worker } from 'node:cluster'
-import type { PrimaryMessage, WorkerMessage } from './messages.ts'
+import type { PrimaryMessage, WorkerMessage } from './worker.ts'
 
 export interface Collection {
   /** From now on this worker is asked. */

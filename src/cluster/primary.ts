@@ -6,7 +6,7 @@ import type { Log } from '../log/log.ts'
 import { createCollection } from './collection.ts'
 import { endWithWorker } from './handed-over.ts'
 import { createHeartbeat } from './heartbeat.ts'
-import type { WorkerMessage } from './messages.ts'
+import type { WorkerMessage } from './worker.ts'
 
 export interface PrimaryOptions {
   readonly processes: number

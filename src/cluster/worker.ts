@@ -1,6 +1,22 @@
-// The side of a worker: what it tells the process that started it, and asks of the others through it.
+// The side of a worker: what it tells the process that started it, and asks of the others through it, and the messages between both.
 import { BEAT_MS } from './heartbeat.ts'
-import type { PrimaryMessage, WorkerMessage } from './messages.ts'
+
+/** From a worker to its primary. */
+export type WorkerMessage =
+  /** The worker listens; `startText` is for the operator, once. */
+  | { readonly kind: 'ready'; readonly startText: string }
+  /** Its event loop goes round. */
+  | { readonly kind: 'alive' }
+  /** Asks for a text of every worker. */
+  | { readonly kind: 'collect'; readonly id: number }
+  /** The text that was asked for. */
+  | { readonly kind: 'text'; readonly round: number; readonly text: string }
+
+/** From the primary to a worker. */
+export type PrimaryMessage =
+  | { readonly kind: 'tell'; readonly round: number }
+  /** Answers `collect` with the texts of the workers that sent theirs in time. */
+  | { readonly kind: 'collected'; readonly id: number; readonly texts: readonly string[] }
 
 export interface Primary {
   readonly tellReady: (startText: string) => void
