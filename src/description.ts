@@ -10,8 +10,7 @@ import { describeMetrics, type MetricsSettings } from './api/metrics/index.ts'
 import { describeMobileTokenApi } from './api/mobile-token/describe.ts'
 import { describeUtilityApi } from './api/utility/describe.ts'
 import { describeReferenceApi, REFERENCE_TAG } from './api/reference/index.ts'
-import { frontOperations } from './http/front.ts'
-import { healthOperations } from './http/health.ts'
+import { openOperations } from './http/health.ts'
 import { renderOpenApi, type Tag } from './http/openapi.ts'
 import type { Operation } from './http/operation.ts'
 
@@ -35,8 +34,7 @@ export function describeApis(settings: DescriptionSettings): Record<string, unkn
       ...(settings.referenceApi === true ? describeReferenceApi() : []),
       ...publicOperations().map((operation) => ({ ...operation, ...server })),
       ...docsOperations,
-      ...frontOperations,
-      ...healthOperations,
+      ...openOperations,
       ...describeMetrics(settings),
     ],
     {

@@ -1,9 +1,26 @@
-// How connections end when a server stops: balancers are told first, then connections are given back, then the server closes. It does not
-// wait for every connection. Node counts one that never sent anything, or only half a request, as active; a load balancer or a browser
-// that connects ahead would hold up every stop.
+// Where a listener is, and how its connections end when a server stops: balancers are told first, then connections are given back, then the
+// server closes. It does not wait for every connection. Node counts one that never sent anything, or only half a request, as active; a load
+// balancer or a browser that connects ahead would hold up every stop.
 import type { FastifyInstance } from 'fastify'
 import type { IncomingMessage, Server } from 'node:http'
-import type { Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+
+/** Where the listener of the phones' API is, from the moment it listens. */
+export interface PublicListener {
+  address: AddressInfo | undefined
+}
+
+/** `http://ADDRESS:PORT`; of a listener on every interface, ADDRESS is the host name of `origin`, an http URL, where one is given. */
+export function formatListenerUrl(
+  { address, family, port }: AddressInfo,
+  origin?: string,
+  scheme: 'http' | 'https' = 'http',
+): string {
+  if (origin !== undefined && EVERY_INTERFACE.has(address)) return `http://${new URL(origin).hostname}:${port}`
+  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+}
+
+const EVERY_INTERFACE: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 export interface ServiceState {
   /** `draining`: everything is served, readiness says no. `closing`: each answer is the last on its connection. */

@@ -1,5 +1,6 @@
-// Health for balancers and people: alive without the database, ready with it.
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+// What needs no credential: health for balancers and people, alive without the database and ready with it; and the answer at `/`, for somebody
+// who looks whether anything is there.
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Type } from '@sinclair/typebox'
 import type { Clock } from '../lib/clock.ts'
 import type { Operation } from './operation.ts'
@@ -11,26 +12,23 @@ export const health =
     readonly pingDatabase: () => Promise<void>
     readonly serviceState: ServiceState
     readonly clock: Pick<Clock, 'isAgreed' | 'difference'>
-  }): FastifyPluginAsyncTypebox =>
-  async (app) => {
-    app.get('/health/live', { schema: { response: { 200: Healthy } } }, async () => ({ status: 'OK' as const }))
+  }) =>
+  async (app: FastifyInstance) => {
+    app.get('/health/live', { schema: { response: { 200: Healthy } } }, async () => ({ status: 'OK' }))
     app.get('/health/ready', { schema: { response: { 200: Healthy, 503: Unhealthy } } }, async (_request, reply) => {
       try {
         // A stop first tells balancers to send nothing more; what they send meanwhile is served.
-        if (parts.serviceState.phase !== 'serving')
-          return reply.code(503).header('retry-after', 1).send({ status: 'UNAVAILABLE' })
+        if (parts.serviceState.phase !== 'serving') return refuse(reply)
         await parts.pingDatabase()
-        if (!parts.clock.isAgreed())
-          return reply
-            .code(503)
-            .header('retry-after', 1)
-            .send({ status: 'UNAVAILABLE', reason: explain(parts.clock) })
-        return { status: 'OK' as const }
+        return parts.clock.isAgreed() ? { status: 'OK' } : refuse(reply, explain(parts.clock))
       } catch {
-        return reply.code(503).header('retry-after', 1).send({ status: 'UNAVAILABLE' })
+        return refuse(reply)
       }
     })
   }
+
+const refuse = (reply: FastifyReply, reason?: string): FastifyReply =>
+  reply.code(503).header('retry-after', 1).send({ status: 'UNAVAILABLE', reason })
 
 const explain = ({ difference }: Pick<Clock, 'difference'>): string => {
   const seconds = Math.round((difference() ?? 0) / 1000)
@@ -46,10 +44,33 @@ const Unhealthy = Type.Object(
   { title: 'NotReady' },
 )
 
+/** `to`: a page of this listener that is for people, as an address below `/`. Without one, `/` is one line of `text`. */
+export const front =
+  ({ to, text }: { readonly to?: string | undefined; readonly text: string }) =>
+  async (app: FastifyInstance) => {
+    // Relative: a proxy may have taken a prefix off the path.
+    app.get('/', async (_request, reply) =>
+      to === undefined ? reply.type('text/plain; charset=utf-8').send(`${text}\n`) : reply.redirect(`./${to}`, 303),
+    )
+  }
+
 const tag = 'Description and health'
 
-/** What the description of the APIs says of health. */
-export const healthOperations: readonly Operation[] = [
+/** What the description of the APIs says of them. */
+export const openOperations: readonly Operation[] = [
+  {
+    method: 'GET',
+    path: '/',
+    operationId: 'readFront',
+    tag,
+    summary: 'What this listener is',
+    description: 'Where the console is, it leads there.',
+    security: [],
+    answers: [
+      { status: 200, description: 'one line of text', mediaType: '*/*' },
+      { status: 303, description: 'to the console', headers: { Location: 'where it is, relative' } },
+    ],
+  },
   {
     method: 'GET',
     path: '/health/live',

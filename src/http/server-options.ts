@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyHttpOptions } from 'fastify'
 import type { Platform } from '../lib/platform.ts'
 import { STRANGERS_BYTES_MAX, TOO_MANY_PIECES } from './body-bounds.ts'
-import { ANSWER_HEADERS } from './request-guards.ts'
+import { ANSWER_HEADERS } from './hooks.ts'
 
 export interface ServerSettings {
   /** IP addresses and CIDR ranges whose X-Forwarded-For counts. */

@@ -1,8 +1,8 @@
 // Answers health while a start takes its time, at the address that phones will call: alive, and not ready. A probe that found nobody there would
 // have the process killed, and a long migration begun anew, again and again.
 import type { Server } from 'node:http'
-import { formatListenerUrl } from './listener-url.ts'
-import { ANSWER_HEADERS } from './request-guards.ts'
+import { formatListenerUrl } from './connections.ts'
+import { ANSWER_HEADERS } from './hooks.ts'
 
 export interface WaitingRoomOptions {
   readonly host: string
@@ -49,7 +49,7 @@ function listen({ host, port, reason, onOpen }: WaitingRoomOptions): Promise<Ser
     server.once('error', () => resolve(undefined))
     server.listen({ host, port }, () => {
       const address = server.address()
-      if (address !== null && typeof address === 'object') onOpen(formatListenerUrl(address, undefined, 'http'))
+      if (address !== null && typeof address === 'object') onOpen(formatListenerUrl(address))
       resolve(server)
     })
   })

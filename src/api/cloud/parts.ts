@@ -13,7 +13,7 @@ import type { Pinning } from '../../domain/pinning/pinning.ts'
 import type { ActivationParts } from '../../domain/activation/created.ts'
 import type { DeliveryParts } from '../../domain/webhook/webhook.ts'
 import type { Pool } from '../../storage/database/database.ts'
-import type { PublicListener } from '../../http/listener-url.ts'
+import type { PublicListener } from '../../http/connections.ts'
 
 export interface CloudParts extends ChannelParts, ActivationParts, OperationParts, DeliveryParts {
   readonly db: Pool

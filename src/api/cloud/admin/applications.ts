@@ -9,7 +9,7 @@ import {
 import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
 import { switchMultiDevice } from '../../../domain/application/multi-device.ts'
 import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
-import { formatListenerUrl } from '../../../http/listener-url.ts'
+import { formatListenerUrl } from '../../../http/connections.ts'
 import { AnyMembers, named, ObjectResponse, ok, withExample } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import {

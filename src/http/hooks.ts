@@ -1,0 +1,87 @@
+// What every request and answer passes, whichever API it is of: its id and its span, its guards, and how an answer is written.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { PawlError } from '../lib/errors.ts'
+import { runInScope, type Span, type Tracer } from '../lib/trace.ts'
+
+/** Every answer and every log line of a request has its id, and its trace has both. */
+export function followRequests(app: FastifyInstance, tracer: Tracer | undefined): void {
+  const traced = Symbol('span')
+  app.decorateRequest(traced, undefined)
+  app.addHook('onRequest', (request, reply, done) => {
+    void reply.header('x-request-id', request.id)
+    const span = tracer && startSpan(tracer, request)
+    if (span) request.setDecorator(traced, span)
+    runInScope({ id: request.id, span }, done)
+  })
+  if (tracer === undefined) return
+  app.addHook('onResponse', (request, { statusCode }, done) => {
+    const failure = statusCode >= 500 ? String(statusCode) : undefined
+    request.getDecorator<Span | undefined>(traced)?.end({ failure, attributes: { 'http.response.status_code': statusCode } })
+    done()
+  })
+}
+
+/** Named after the route: a path may hold ids, and whoever thinks of paths would make names. Probes have no span. */
+function startSpan(tracer: Tracer, { id, method, headers, routeOptions: { url: route } }: FastifyRequest): Span | undefined {
+  if (route !== undefined && PROBES.test(route)) return undefined
+  const attributes = { 'http.request.method': method, 'pawl.request_id': id, ...(route && { 'http.route': route }) }
+  return tracer.startRequest(route ? `${method} ${route}` : method, headers, attributes)
+}
+
+const PROBES = /^\/(health|metrics)\b/
+
+/**
+ * The id that joins what is logged, answered and traced of a request: a caller's own when it is 1 to 128 characters that no log, header or
+ * shell reads as anything else, else undefined.
+ */
+export const parseRequestId = (text: unknown): string | undefined =>
+  typeof text === 'string' && /^[\w.:~+/=@-]{1,128}$/.test(text) ? text : undefined
+
+/** Headers of every answer; an endpoint whose answer may be kept says so itself. */
+export const ANSWER_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
+
+/** Forbids caches and guessed types, and refuses requests with more than one `Host` (RFC 9112 §3.2). For the server as a whole. */
+export function guardRequests(app: FastifyInstance): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    void reply.headers(ANSWER_HEADERS)
+    done(hasSecondHost(request.raw.rawHeaders) ? SECOND_HOST : undefined)
+  })
+}
+
+/** Names stand at the even places. Node keeps the first value only; a proxy before it may have gone by the second. */
+function hasSecondHost(rawHeaders: readonly string[]): boolean {
+  let hosts = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]
+    if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1
+  }
+  return hosts > 1
+}
+
+const SECOND_HOST = new PawlError('REQUEST_INVALID', {
+  detail: 'more than one header Host',
+  violations: [{ fieldName: 'request', hint: 'must have one header Host' }],
+})
+
+/**
+ * Compiles how an answer is written when the first such answer is sent, once for all routes that share its schema. Fastify would compile the
+ * answers of all routes at the start, some 500, of which most processes use few. Holds for routes that are added later. A route names the schemas of its answers by their statuses:
+ * `schema.response`.
+ */
+export function serializeWhenSent(app: FastifyInstance): void {
+  const writers = new WeakMap<object, ReturnType<FastifyReply['compileSerializationSchema']>>()
+  app.addHook('onRoute', (route) => {
+    const answers = route.schema?.response as Readonly<Record<number, Record<string, unknown>>> | undefined
+    if (answers === undefined) return
+    route.schema = { ...route.schema, response: undefined }
+    route.preSerialization = (_request, reply, answer, done) => {
+      const schema = answers[reply.statusCode]
+      if (schema !== undefined) {
+        const write = writers.get(schema) ?? reply.compileSerializationSchema(schema)
+        writers.set(schema, write)
+        reply.serializer(write)
+      }
+      done(null, answer)
+    }
+  })
+}
