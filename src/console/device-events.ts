@@ -20,9 +20,13 @@ export interface DeviceEvents {
   readonly next?: number
 }
 
-/** What happened to the phones of a user, newest first; of the last 30 days where the page names no time. Throws Refusal for an unknown user. */
-export const readDeviceEvents = ({ api, application = '', now }: PageCall, userId: string, page: Query): Promise<DeviceEvents> =>
-  api.get<DeviceEvents>(at`/admin/applications/${application}/audit`, { timestampFrom: now - RANGE_MS, userId, ...page })
+/** What happened to the phones of a user, newest first; of the last 30 days where `search` says nothing of times. Throws Refusal for an unknown user. */
+export const readDeviceEvents = (
+  { api, application = '', now }: PageCall,
+  userId: string | undefined,
+  search: Query,
+): Promise<DeviceEvents> =>
+  api.get<DeviceEvents>(at`/admin/applications/${application}/audit`, { timestampFrom: now - RANGE_MS, userId, ...search })
 
 /** What happened; colour and words say the same. */
 export const eventBadge = (eventType: string, verifiedBy?: string): Markup =>

@@ -1,7 +1,8 @@
 // What became of an operation, one thing after the other: what the audit log has of it, and what webhooks were told.
 import type { ListedOperation } from './answers.ts'
-import { at, unlessRefused } from './api.ts'
+import { unlessRefused } from './api.ts'
 import { readDeliverySteps } from './deliveries.ts'
+import { type DeviceEvent, readDeviceEvents } from './device-events.ts'
 import { reason, type Step, timeline, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { link, type PageCall } from './page.ts'
@@ -23,22 +24,12 @@ export async function operationTimeline(call: PageCall, operation: ListedOperati
   )
 }
 
-interface AuditItem {
-  readonly activationId: string
-  readonly eventType: string
-  readonly eventData: string
-  readonly timestamp: number
-}
-
 /** What phone and bank did with it, of the audit log of its user. */
 async function readEvents(call: PageCall, operation: ListedOperation): Promise<readonly Step[]> {
   const { operationId, userId, timestampCreated: timestampFrom, timestampExpires } = operation
-  const { api, application = '' } = call
-  const path = at`/admin/applications/${application}/audit`
   // Nothing happens to an operation after its time: what its user did since then does not push its end out of the answer.
   const timestampTo = Math.min(call.now, timestampExpires)
-  const search = { userId, timestampFrom, timestampTo, limit: EVENTS_MAX }
-  const found = await unlessRefused(api.get<{ items: readonly AuditItem[] }>(path, search))
+  const found = await unlessRefused(readDeviceEvents(call, userId, { timestampFrom, timestampTo, limit: EVENTS_MAX }))
   return (found?.items ?? [])
     .filter(({ eventType, eventData }) => isAbout(operationId, eventType, eventData))
     .map((item) => toStep(call, item))
@@ -49,7 +40,7 @@ const isAbout = (operationId: string, eventType: string, eventData: string): boo
   eventData.includes(operationId) &&
   ((eventType.startsWith('operation_') && eventType !== 'operation_created') || eventType.startsWith('offline_otp_'))
 
-function toStep(call: PageCall, { activationId, eventType, eventData, timestamp }: AuditItem): Step {
+function toStep(call: PageCall, { activationId, eventType, eventData, timestamp }: DeviceEvent): Step {
   const what = eventType.replace('operation_', '')
   const why = readReason(eventData)
   const by =

@@ -92,6 +92,8 @@ export interface Form {
   /** The text, or undefined when it is empty. */
   readonly optional: (name: string) => string | undefined
   readonly all: (name: string) => readonly string[]
+  /** What stands in a line, with spaces or commas between it. */
+  readonly words: (name: string) => readonly string[]
   readonly isChecked: (name: string) => boolean
   readonly entries: readonly (readonly [string, string])[]
   readonly isEmpty: boolean
@@ -123,6 +125,10 @@ export function readForm(body: string): Form {
     text,
     optional: (name) => text(name) || undefined,
     all,
+    words: (name) =>
+      text(name)
+        .split(/[\s,]+/)
+        .filter(Boolean),
     isChecked: (name) => all(name).length > 0,
     entries,
     isEmpty: entries.length === 0,

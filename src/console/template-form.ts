@@ -1,11 +1,12 @@
 // The form of a template: what is signed, who approves, and the texts of each language, with a line for each member.
 import { ATTRIBUTE_SLOTS } from '../domain/template/attributes.ts'
-import { type AttributeTemplate, listPlaceholders } from '../domain/template/template.ts'
+import type { AttributeTemplate } from '../domain/template/template.ts'
 import { isJsonObject } from '../lib/json.ts'
 import { actionForm, checks, type Choice, field, type FieldOptions, select } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { type PageCall, readForm } from './page.ts'
-import { type Draft, type LanguageJson, RESULT_TEXTS, SCREEN_MEMBERS, type TemplateJson } from './template-draft.ts'
+import { type Draft, type LanguageJson, RESULT_TEXTS, SCREEN_MEMBERS } from './template-draft.ts'
+import { placeholdersOf } from './template-preview.ts'
 
 const SIGNATURES: readonly Choice[] = [
   ['possession', 'the phone alone'],
@@ -78,7 +79,7 @@ function jsonTexts(call: PageCall, draft: Draft, check: string): Markup {
 }
 
 function formTexts(call: PageCall, { template }: Draft, check: string): Markup {
-  const names = placeholderNames(template)
+  const names = placeholdersOf(template).map(({ name }) => name)
   // The one that phones fall back to comes first.
   const languages = Object.entries(template.texts).toSorted(
     ([a], [b]) => Number(b === 'en') - Number(a === 'en') || (a < b ? -1 : 1),
@@ -201,15 +202,6 @@ function splitUi(ui: LanguageJson['ui']): { readonly screen: Readonly<Record<str
     screen: isPlain ? preApprovalScreen : {},
     more: Object.keys(rest).length === 0 ? '' : JSON.stringify(rest, undefined, 2),
   }
-}
-
-/** Names that a row may take its values from: those of the signed data first. */
-function placeholderNames({ dataTemplate, texts }: TemplateJson): readonly string[] {
-  const shown = Object.values(texts).flatMap(({ title = '', message = '', attributes = [] }) => [
-    ...listPlaceholders(`${title}\n${message}`),
-    ...attributes.flatMap(({ params }) => Object.values(params)),
-  ])
-  return [...new Set([...listPlaceholders(dataTemplate), ...shown])]
 }
 
 /** A button that changes the shape of the draft and stores nothing. */

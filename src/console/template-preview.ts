@@ -4,18 +4,13 @@ import { composeOperationData } from '../domain/template/operation-data.ts'
 import { chooseTexts, listPlaceholders, type OperationParameters, type Template } from '../domain/template/template.ts'
 import { html, type Markup } from './markup.ts'
 import { phonePreview } from './phone-preview.ts'
+import type { TemplateJson } from './template-draft.ts'
 import { sayState } from './words.ts'
 
-export interface Placeholder {
-  readonly name: string
-  /** Part of what is signed: an operation without it is refused. */
-  readonly isRequired: boolean
-}
-
-/** The parameters that a template reads, those of the signed data first. */
-export function placeholdersOf({ dataTemplate, texts }: Template): readonly Placeholder[] {
+/** The parameters that a template reads, those of the signed data first: an operation without one of these is refused. */
+export function placeholdersOf({ dataTemplate, texts }: Pick<TemplateJson, 'dataTemplate' | 'texts'>) {
   const required = new Set(listPlaceholders(dataTemplate))
-  const shown = Object.values(texts).flatMap(({ title, message, attributes }) => [
+  const shown = Object.values(texts).flatMap(({ title = '', message = '', attributes = [] }) => [
     ...listPlaceholders(`${title}\n${message}`),
     ...attributes.flatMap(({ params }) => Object.values(params)),
   ])

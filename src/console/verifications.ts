@@ -1,38 +1,18 @@
 // What back ends had verified of a phone (docs/DOORS.md): the rows of the audit log that name who asked, for people.
-import { at } from './api.ts'
+import { type DeviceEvent, type DeviceEvents, readDeviceEvents } from './device-events.ts'
 import { ago, badge, card, type Column, exactTime, table, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { link, type PageCall } from './page.ts'
 import { sayReason } from './words.ts'
 
-export interface Verification {
-  readonly eventType: string
-  readonly eventData: string
-  /** User name of the credential. */
-  readonly verifiedBy?: string
-  readonly timestamp: number
-}
-
-export interface Verifications {
-  readonly items: readonly Verification[]
-  /** Where older ones are; absent when there are none. */
-  readonly next?: number
-}
-
 /** What was verified of one registration, newest first. `before`: the `next` of another page. */
 export const readVerifications = (
-  { api, application = '' }: PageCall,
+  call: PageCall,
   { userId, activationId }: { readonly userId: string; readonly activationId: string },
   limit: number,
   before?: string,
-): Promise<Verifications> =>
-  api.get<Verifications>(at`/admin/applications/${application}/audit`, {
-    userId,
-    activationId,
-    onlyVerified: 'true',
-    limit,
-    before,
-  })
+): Promise<DeviceEvents> =>
+  readDeviceEvents(call, userId, { activationId, onlyVerified: 'true', timestampFrom: undefined, limit, before })
 
 interface Verdict {
   readonly door: string
@@ -44,7 +24,7 @@ interface Verdict {
 }
 
 /** Takes a row of the audit log apart (cloud §7, §12.5). */
-export function readVerdict({ eventType, eventData }: Pick<Verification, 'eventType' | 'eventData'>): Verdict {
+export function readVerdict({ eventType, eventData }: Pick<DeviceEvent, 'eventType' | 'eventData'>): Verdict {
   const [first = '', second = '', , , text] = eventData.split('\n')
   if (eventType === 'envelope_opened') return { door: 'Envelope', resource: first, tone: 'good', says: 'Opened' }
   if (eventType.startsWith('device_signature_')) {
@@ -71,7 +51,7 @@ export function readVerdict({ eventType, eventData }: Pick<Verification, 'eventT
 const COLUMNS: readonly Column[] = ['Resource', ['Verdict', 'side'], 'Door', 'Asked by', 'When']
 
 /** The rows as a list; `isExact`: with the time to the second. */
-export const renderVerifications = (call: PageCall, items: readonly Verification[], isExact = false): Markup =>
+export const renderVerifications = (call: PageCall, items: readonly DeviceEvent[], isExact = false): Markup =>
   table(
     'Verifications',
     COLUMNS,
@@ -88,7 +68,7 @@ export const renderVerifications = (call: PageCall, items: readonly Verification
   )
 
 /** The newest ones on the page of a registration, or nothing where no back end asked. */
-export const verificationsCard = (call: PageCall, activationId: string, { items, next }: Verifications): Markup | false =>
+export const verificationsCard = (call: PageCall, activationId: string, { items, next }: DeviceEvents): Markup | false =>
   items.length > 0 &&
   card(
     'Verified for the bank',

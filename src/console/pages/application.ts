@@ -84,10 +84,7 @@ export const application: Page = {
         minimumProtocolVersion: form.optional('minimumProtocolVersion') ?? null,
         isMultiDevice: form.isChecked('isMultiDevice'),
         vaultFactors: form.all('vaultFactors'),
-        roles: form
-          .text('roles')
-          .split(/[\s,]+/)
-          .filter(Boolean),
+        roles: form.words('roles'),
         customObject: customObject === undefined ? null : parseJsonField('customObject', customObject),
         transfers: parseJsonField('transfers', form.optional('transfers') ?? '[]'),
       })
@@ -200,5 +197,3 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
       ${field(call, 'transfers', 'Hands over to', { value: handsOver, rows: 4, hint: 'JSON, for instance [{"targets":["new-app"],"type":"MOVE"}]: which applications a phone may let be bound, beside its own (SPAWN) or in its place (MOVE).' })}`,
   })}${!isDefault && actionForm(call, 'default', 'Make it the default', { tone: 'plain' })}`
 }
-
-/** Characters that fit into the largest QR code. */

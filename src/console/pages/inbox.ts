@@ -1,11 +1,28 @@
-// The inbox of a user: what was written, whether it was read, and a new message.
-import { unlessRefused } from '../api.ts'
-import { actionForm, ago, badge, card, type Choice, empty, field, pageHead, searchForm, select, table } from '../elements.ts'
+// The inbox of a user: what was written, whether it was read, and a new message; and one message as its user reads it.
+import { at, unlessRefused } from '../api.ts'
+import {
+  actionForm,
+  ago,
+  backTo,
+  badge,
+  card,
+  type Choice,
+  code,
+  empty,
+  exactTime,
+  facts,
+  field,
+  guardedForm,
+  pageHead,
+  searchForm,
+  select,
+  table,
+} from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'
 
-export interface InboxMessage {
+interface InboxMessage {
   readonly messageId: string
   readonly type: 'text' | 'html'
   readonly subject: string
@@ -89,3 +106,43 @@ const renderForm = (call: PageCall, userId: string | undefined): Markup =>
       ${select('type', 'Body is', TYPES, call.form.optional('type'))}
       ${field(call, 'body', 'Body', { isRequired: true, rows: 6 })}`,
   })}<p class="hint">The app shows it when it next asks. No push is sent: the bank’s push sender does that.</p>`
+
+interface Detail extends InboxMessage {
+  readonly userId: string
+  readonly body: string
+}
+
+const pathOf = ({ params }: PageCall): string => at`/inbox/messages/${params['id'] ?? ''}`
+
+export const inboxMessage: Page = {
+  path: '/inbox/:id',
+  section: 'inbox',
+  async render(call) {
+    const { messageId, userId, subject, summary, body, type, isRead, timestampCreated } = await call.api.get<Detail>(pathOf(call))
+    const back = backTo(link(call, '/inbox', { userId }), `Inbox of ${userId}`)
+    const remove = guardedForm(call, 'remove', 'Remove the message', {
+      question: `${userId} does not find it in the app any more.`,
+    })
+    return {
+      title: subject,
+      body: html`${pageHead(subject, { back, lead: summary })}
+        <div class="columns"><div>${card(type === 'html' ? 'Body, in HTML' : 'Body', html`<div class="letter${type === 'html' && html` is-source`}">${body}</div>`)}</div>
+        <div>${card(
+          'Message',
+          facts([
+            ['To', html`<a href="${link(call, '/registrations', { userId })}">${userId}</a>`],
+            ['State', isRead ? badge('off', 'Read') : badge('info', 'Unread')],
+            ['Sent', exactTime(timestampCreated)],
+            ['Message', code(messageId, 'the id of the message')],
+          ]),
+        )}${call.isActing && card('Actions', remove)}</div></div>`,
+    }
+  },
+  actions: {
+    remove: async (call) => {
+      const { userId } = await call.api.get<Detail>(pathOf(call))
+      await call.api.send('DELETE', pathOf(call))
+      return done(call, '/inbox', 'removed', { userId })
+    },
+  },
+}

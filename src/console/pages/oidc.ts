@@ -28,7 +28,6 @@ const AUTHENTICATIONS: readonly Choice[] = [
 const pathOf = ({ application = '' }: PageCall): string => at`/admin/applications/${application}/oidc-providers`
 /** What is sent back of what is shown. */
 const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: Partial<Provider>) => settings
-const words = (text: string): readonly string[] => text.split(/[\s,]+/).filter(Boolean)
 
 export const oidc: Page = {
   path: '/oidc',
@@ -68,10 +67,10 @@ export const oidc: Page = {
         redirectUri: form.text('redirectUri'),
         clientAuthentication: form.text('clientAuthentication'),
         ...(clientSecret !== undefined && { clientSecret }),
-        scopes: words(form.text('scopes')),
+        scopes: form.words('scopes'),
         userIdClaim: form.text('userIdClaim'),
         isCommitted: form.isChecked('isCommitted'),
-        flags: words(form.text('flags')),
+        flags: form.words('flags'),
       })
       return done(call, '/oidc', 'saved')
     },

@@ -8,10 +8,12 @@ import {
   badge,
   card,
   code,
+  empty,
   exactTime,
   facts,
   field,
   guardedForm,
+  listCard,
   live,
   pageHead,
   pager,
@@ -27,7 +29,7 @@ import { sayState } from '../words.ts'
 import { readDeliverySteps } from '../deliveries.ts'
 import { type DeviceEvent, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
 import { html, type Markup, nothing } from '../markup.ts'
-import { readVerifications, verificationsCard } from '../verifications.ts'
+import { readVerifications, renderVerifications, verificationsCard } from '../verifications.ts'
 import { type Done, done, link, type Page, type PageCall } from '../page.ts'
 
 interface Detail extends ListedRegistration {
@@ -132,11 +134,7 @@ export const registration: Page = {
     remove: change('REMOVE', 'removed'),
     flags: async (call) => {
       const { activationId } = await readLive(call)
-      const flags = call.form
-        .text('flags')
-        .split(/[\s,]+/)
-        .filter(Boolean)
-      await call.api.send('PUT', at`/admin/activations/${activationId}/flags`, { flags })
+      await call.api.send('PUT', at`/admin/activations/${activationId}/flags`, { flags: call.form.words('flags') })
       return done(call, `/registrations/${encodeURIComponent(activationId)}`, 'saved')
     },
   },
@@ -270,5 +268,29 @@ const renderEvents = (call: PageCall, userId: string, items: readonly DeviceEven
     html`<a href="${link(call, '/audit/devices', { userId })}">All</a>`,
   )
 
+/** All that back ends had verified of one registration. */
+export const registrationVerifications: Page = {
+  path: '/registrations/:id/verifications',
+  section: 'registrations',
+  async render(call) {
+    const { api, application = '', params, query } = call
+    const id = params['id'] ?? ''
+    const one = await api.get<ListedRegistration>(at`/admin/applications/${application}/registrations/${id}`, { limit: 1 })
+    const { items, next } = await readVerifications(call, one, VERIFICATIONS_MAX, query['before'])
+    const here = `/registrations/${encodeURIComponent(one.activationId)}`
+    const list = `${here}/verifications`
+    const ends = pager(
+      query['before'] === undefined ? undefined : link(call, list),
+      next === undefined ? undefined : link(call, list, { before: next }),
+    )
+    return {
+      title: `Verified for the bank, ${one.userId}`,
+      body: html`${pageHead('Verified for the bank', { back: backTo(link(call, here), one.userId), lead: html`What back ends had verified of this phone of ${one.userId}, and what they were answered.` })}
+        ${listCard('Verifications', html`${items.length === 0 ? empty('Nothing', 'No back end asked for a verification of this phone, or its rows are past their time.') : renderVerifications(call, items, true)}${ends}`)}`,
+    }
+  },
+}
+
 const VERIFICATIONS_SHOWN = 8
+const VERIFICATIONS_MAX = 50
 const EVENTS_SHOWN = 10

@@ -1,15 +1,44 @@
-// The editor of a template: its form, and beside it what phones show of it, or why it is none.
+// Templates of operations: the list, and the editor of one: its form, and beside it what phones show of it, or why it is none.
 import { warnOfDataTemplate } from '../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../domain/template/parser.ts'
 import { chooseTexts, PAYMENT_TEMPLATE, type Template } from '../../domain/template/template.ts'
 import { at, Refusal } from '../api.ts'
-import { backTo, badge, card, guardedForm, pageHead } from '../elements.ts'
+import { backTo, badge, card, empty, guardedForm, listCard, pageHead, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, type Form, link, type Page, type PageCall, type View } from '../page.ts'
 import { changeDraft, type Draft, readDraft, type TemplateJson } from '../template-draft.ts'
 import { templateForm } from '../template-form.ts'
 import { templatePreview } from '../template-preview.ts'
-import { SOURCES, type StoredTemplate } from './templates.ts'
+
+interface StoredTemplate extends TemplateJson {
+  readonly source: keyof typeof SOURCES
+}
+
+const SOURCES = {
+  shipped: 'Shipped with pawl',
+  file: 'From the file of templates',
+  administration: 'Written here or by the API',
+} as const
+
+export const templates: Page = {
+  path: '/templates',
+  section: 'templates',
+  async render(call) {
+    const { templates: found } = await call.api.get<{ templates: readonly StoredTemplate[] }>('/admin/templates')
+    const create = call.isAdmin && html`<a class="button is-primary" href="${link(call, '/new-template')}">New template</a>`
+    const rows = found.map((one) => [
+      html`<a href="${link(call, `/templates/${encodeURIComponent(one.templateName)}`)}">${one.templateName}</a><br><small>${one.operationType}</small>`,
+      html`${(one.texts['en'] ?? Object.values(one.texts)[0])?.title}<br><small>${Object.keys(one.texts).join(', ')}</small>`,
+      html`<code>${one.dataTemplate}</code>`,
+      html`<small>${SOURCES[one.source]}</small>`,
+    ])
+    return {
+      title: 'Templates',
+      body: html`${pageHead('Templates', { lead: 'A template says what is signed, who may approve, and what the phone shows. All applications share them.', actions: create })}
+        ${listCard('Templates', found.length === 0 ? empty('No template', 'Without one no operation can be created.', create) : table('Templates', ['Template', 'Title', ['Signed data', 'away'], 'Source'], rows))}`,
+    }
+  },
+}
 
 export const template: Page = {
   path: '/templates/:name',

@@ -24,7 +24,7 @@ import {
 import { sayState } from '../words.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, type View } from '../page.ts'
-import { readWebhook, renderSecret, webhookFields, webhookState } from './webhooks.ts'
+import { readWebhook, showSecret, webhookFields, webhookState } from './webhooks.ts'
 
 interface Deliveries {
   readonly deliveries: readonly Delivery[]
@@ -82,7 +82,7 @@ export const webhook: Page = {
     secret: async (call) => {
       const keepPreviousSeconds = Number(call.form.text('keepPreviousSeconds') || '0')
       const { secret } = await call.api.send<{ secret: string }>('POST', `${pathOf(call)}/secret`, { keepPreviousSeconds })
-      return { title: 'New secret', body: renderSecret(call, call.params['id'] ?? '', secret, 'New secret') }
+      return showSecret(call, call.params['id'] ?? '', secret, 'New secret')
     },
     remove: async (call) => {
       await call.api.send('DELETE', pathOf(call))

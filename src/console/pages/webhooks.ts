@@ -3,10 +3,10 @@ import type { PushProvider, Webhook } from '../answers.ts'
 import { PUSH_PROVIDERS } from '../attention.ts'
 import { actionForm, badge, card, type Choice, code, empty, field, pageHead, sayDistance, select, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { link, type Page, type PageCall } from '../page.ts'
+import { link, type Page, type PageCall, type View } from '../page.ts'
 import { needsApplication } from './registrations.ts'
 
-export const WEBHOOK_KINDS: readonly Choice[] = [
+const WEBHOOK_KINDS: readonly Choice[] = [
   ['OPERATION', 'operations'],
   ['ACTIVATION', 'registrations'],
 ]
@@ -46,7 +46,7 @@ export const webhooks: Page = {
         kind: form.text('kind'),
         ...readWebhook(call),
       })
-      return { title: 'Webhook created', body: renderSecret(call, created.id, created.secret, 'Webhook created') }
+      return showSecret(call, created.id, created.secret, 'Webhook created')
     },
   },
 }
@@ -57,21 +57,20 @@ export const readWebhook = ({ form }: PageCall) => {
   return {
     name: form.text('name'),
     url: form.text('url'),
-    attributes: form
-      .text('attributes')
-      .split(/[\s,]+/)
-      .filter(Boolean),
+    attributes: form.words('attributes'),
     ...(username !== undefined && { basic: { username, password: form.all('basicPassword')[0] ?? '' } }),
   }
 }
 
 /** A secret that is shown this once. */
-export const renderSecret = (call: PageCall, id: string, secret: string, title: string): Markup =>
-  html`${pageHead(title)}${card(
+export const showSecret = (call: PageCall, id: string, secret: string, title: string): View => ({
+  title,
+  body: html`${pageHead(title)}${card(
     'Its secret',
     html`<p>The receiver checks signatures with it. It is shown this once.</p><p>${code(secret, 'the secret')}</p>
     <p><a class="button is-primary" href="${link(call, `/webhooks/${encodeURIComponent(id)}`)}">I have noted it</a></p>`,
-  )}`
+  )}`,
+})
 
 export const webhookState = ({ isEnabled, disabledReason, failuresInRow }: Webhook): Markup =>
   isEnabled
