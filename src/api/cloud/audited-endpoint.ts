@@ -9,8 +9,7 @@ import type { CloudParts } from './parts.ts'
 
 /** A call within the transaction of its change, which is all that it sees of the database. */
 export interface AuditedCall<B = unknown, Q = unknown, U = unknown, H = unknown> extends Omit<CloudCall<B, Q, U, H>, 'parts'> {
-  readonly tx: Tx
-  readonly parts: Omit<CloudParts, 'db'>
+  readonly parts: Omit<CloudParts, 'db'> & { readonly db: Tx }
   /** Work for after the change is committed, on the database itself; not done when it is not. The answer waits for it. */
   readonly afterCommit: (work: (db: Pool) => unknown) => void
 }
@@ -52,12 +51,11 @@ export const auditedEndpoint = <
     const prepared = (await endpoint.prepare?.(call)) as P
     const { db, ...rest } = call.parts
     const { events, tell } = holdChanges(rest.events)
-    const parts = { ...rest, events }
     const followUps: ((db: Pool) => unknown)[] = []
-    const outcome = await inTransaction(db, async (tx) => {
-      const within = { ...call, parts, tx, afterCommit: (work: (db: Pool) => unknown) => followUps.push(work) }
-      return changeAndRecord(endpoint, within, prepared)
-    })
+    const afterCommit = (work: (db: Pool) => unknown) => followUps.push(work)
+    const outcome = await inTransaction(db, async (tx) =>
+      changeAndRecord(endpoint, { ...call, parts: { ...rest, events, db: tx }, afterCommit }, prepared),
+    )
     tell()
     if ('refusal' in outcome) throw outcome.refusal
     for (const followUp of followUps) await followUp(db)
@@ -72,12 +70,12 @@ async function changeAndRecord<B, Q, U, H, R, P>(
   prepared: P,
 ): Promise<{ readonly answer: R } | { readonly refusal: PawlError }> {
   const { method, path, handle, audited } = endpoint
-  await lockAdministration(call.tx)
+  await lockAdministration(call.parts.db)
   const before = await audited.view(call, undefined)
   try {
     const answer = await handle(call, prepared)
     const after = await audited.view(call, answer)
-    await insertAdminEvent(call.tx, {
+    await insertAdminEvent(call.parts.db, {
       username: call.caller.username,
       action: `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`,
       target: audited.target(call, answer),

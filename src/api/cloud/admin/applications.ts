@@ -87,7 +87,7 @@ export const ApplicationDetail = ObjectResponse(Detail)
 /** How changes of an application are recorded. */
 export const auditedApplication: Audited<{ readonly id: string }> = {
   target: ({ params: { id } }) => `application ${id}`,
-  view: ({ params: { id }, tx }) => viewApplication(tx, id),
+  view: ({ params: { id }, parts }) => viewApplication(parts.db, id),
 }
 
 /** Throws ADMINISTRATION_REFUSED when there is none. */
@@ -171,13 +171,13 @@ export const applicationCreate = auditedEndpoint({
   body: Type.Object({ id: NewIdentifier }),
   response: ApplicationConfiguration,
   invalidAs: 'ADMINISTRATION_REFUSED',
-  async handle({ body: { id }, tx, parts, origin }) {
-    await createApplication({ ...parts, db: tx }, id)
-    return ok({ serviceBaseUrl: baseUrlOf(parts, origin), ...(await readMobileConfiguration({ ...parts, db: tx }, id)) })
+  async handle({ body: { id }, parts, origin }) {
+    await createApplication(parts, id)
+    return ok({ serviceBaseUrl: baseUrlOf(parts, origin), ...(await readMobileConfiguration(parts, id)) })
   },
   audited: {
     target: ({ body: { id } }) => `application ${id}`,
-    view: ({ body: { id }, tx }) => viewApplication(tx, id),
+    view: ({ body: { id }, parts }) => viewApplication(parts.db, id),
   },
 })
 
@@ -294,15 +294,16 @@ export const applicationChange = auditedEndpoint({
     transfers: Type.Optional(Transfers),
   }),
   response: ApplicationDetail,
-  async handle({ params: { id }, body, tx, parts }) {
+  async handle({ params: { id }, body, parts }) {
     const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion, transfers } =
       body
     const serialized = customObject && serializeCustomObject(customObject)
-    await readApplicationDetail(tx, id)
-    if (transfers) await requireTransfers(tx, id, transfers)
-    if (isDefault) await markDefaultApplication(tx, id)
-    if (body.isMultiDevice !== undefined) await switchMultiDevice(tx, id, body.isMultiDevice, new Date(parts.platform.now()))
-    await setApplicationSettings(tx, id, {
+    await readApplicationDetail(parts.db, id)
+    if (transfers) await requireTransfers(parts.db, id, transfers)
+    if (isDefault) await markDefaultApplication(parts.db, id)
+    if (body.isMultiDevice !== undefined)
+      await switchMultiDevice(parts.db, id, body.isMultiDevice, new Date(parts.platform.now()))
+    await setApplicationSettings(parts.db, id, {
       // Possession and knowledge always opens the vault.
       vaultFactors: vaultFactors && [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])],
       customObject: serialized,
@@ -312,7 +313,7 @@ export const applicationChange = auditedEndpoint({
       minimumVersion: minimumProtocolVersion,
       transfers,
     })
-    return ok(await readApplicationDetail(tx, id))
+    return ok(await readApplicationDetail(parts.db, id))
   },
   audited: auditedApplication,
 })

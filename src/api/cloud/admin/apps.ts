@@ -95,9 +95,9 @@ export const appCreate = auditedEndpoint({
   roles: ['admin'],
   body: Type.Object({ name: NewIdentifier, displayName: Type.Optional(Identifier) }),
   response: AppDetail,
-  async handle({ body: { name, displayName }, tx, parts }) {
-    await createApplication({ ...parts, db: tx }, name, displayName)
-    return readAppDetail({ ...parts, db: tx }, name)
+  async handle({ body: { name, displayName }, parts }) {
+    await createApplication(parts, name, displayName)
+    return readAppDetail(parts, name)
   },
   audited: {
     target: ({ body: { name } }) => `application ${name}`,

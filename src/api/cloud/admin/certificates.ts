@@ -53,8 +53,8 @@ export function toCertificate(row: PinnedCertificateRow, now: number) {
 /** How changes of the pins of an app are recorded. */
 const auditedCertificates: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `certificates of ${name}`,
-  view: async ({ params: { name }, tx }) =>
-    (await listPinnedCertificates(tx, name)).map(({ domain, fingerprint, expiresAt }) => ({
+  view: async ({ params: { name }, parts }) =>
+    (await listPinnedCertificates(parts.db, name)).map(({ domain, fingerprint, expiresAt }) => ({
       domain,
       fingerprint: toBase64(fingerprint),
       expires: toSeconds(expiresAt),
@@ -84,10 +84,10 @@ export const certificateAuto = auditedEndpoint({
     await requireApplication(parts.db, params.name)
     return readLive(parts, domain, port, force)
   },
-  async handle({ params, tx, parts, afterCommit }, live) {
-    await requireApplication(tx, params.name)
+  async handle({ params, parts, afterCommit }, live) {
+    await requireApplication(parts.db, params.name)
     const { chainProblem } = live
-    const row = await pinLive({ ...parts, db: tx }, params.name, live)
+    const row = await pinLive(parts, params.name, live)
     afterCommit(() => parts.pinning.forget(params.name))
     return {
       name: row.domain,
@@ -115,9 +115,9 @@ export const certificatePem = auditedEndpoint({
   params: OfName,
   body: Type.Object({ domain: Identifier, pem: Pem, force: Force }),
   response: PinnedOfDomain,
-  async handle({ params, body: { domain, pem, force = false }, tx, parts, afterCommit }) {
-    await requireApplication(tx, params.name)
-    const row = await pinPem({ ...parts, db: tx }, { applicationId: params.name, domain }, pem, force)
+  async handle({ params, body: { domain, pem, force = false }, parts, afterCommit }) {
+    await requireApplication(parts.db, params.name)
+    const row = await pinPem(parts, { applicationId: params.name, domain }, pem, force)
     afterCommit(() => parts.pinning.forget(params.name))
     return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
   },
@@ -135,14 +135,9 @@ export const certificateFingerprint = auditedEndpoint({
   params: OfName,
   body: Type.Object({ domain: Identifier, fingerprint: Identifier, expires: Seconds }),
   response: PinnedOfDomain,
-  async handle({ params, body: { domain, fingerprint, expires }, tx, parts, afterCommit }) {
-    await requireApplication(tx, params.name)
-    const row = await pinFingerprint(
-      { ...parts, db: tx },
-      { applicationId: params.name, domain },
-      fingerprint,
-      new Date(expires * 1000),
-    )
+  async handle({ params, body: { domain, fingerprint, expires }, parts, afterCommit }) {
+    await requireApplication(parts.db, params.name)
+    const row = await pinFingerprint(parts, { applicationId: params.name, domain }, fingerprint, new Date(expires * 1000))
     afterCommit(() => parts.pinning.forget(params.name))
     return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
   },
@@ -160,9 +155,9 @@ export const certificateRemove = auditedEndpoint({
   params: OfName,
   query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
   response: Ok,
-  async handle({ params: { name }, query: { domain, ...query }, tx, parts, afterCommit }) {
+  async handle({ params: { name }, query: { domain, ...query }, parts, afterCommit }) {
     const fingerprint = requireFingerprint(query.fingerprint)
-    if (!(await deletePinnedCertificate(tx, name, domain, fingerprint)))
+    if (!(await deletePinnedCertificate(parts.db, name, domain, fingerprint)))
       throw notFound(`such certificate of ${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
@@ -181,8 +176,8 @@ export const domainRemove = auditedEndpoint({
   params: OfName,
   query: Type.Object({ domain: Identifier }),
   response: Ok,
-  async handle({ params: { name }, query: { domain }, tx, parts, afterCommit }) {
-    if (!(await deletePinnedDomain(tx, name, domain))) throw notFound(`domain ${domain} in ${name}`)
+  async handle({ params: { name }, query: { domain }, parts, afterCommit }) {
+    if (!(await deletePinnedDomain(parts.db, name, domain))) throw notFound(`domain ${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },
@@ -198,8 +193,8 @@ export const expiredRemove = auditedEndpoint({
   errors: [],
   roles: ['admin'],
   response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer({ description: 'pins that were removed' }) }),
-  async handle({ tx, parts, afterCommit }) {
-    const removed = await deleteExpiredCertificates(tx, new Date(parts.platform.now()))
+  async handle({ parts, afterCommit }) {
+    const removed = await deleteExpiredCertificates(parts.db, new Date(parts.platform.now()))
     afterCommit(() => parts.pinning.forget())
     return { status: 'OK' as const, removed }
   },

@@ -16,8 +16,8 @@ const OfUser = Type.Object({ id: Identifier, userId: UserId })
 const auditedClaims: Audited<{ readonly id: string; readonly userId: string }> = {
   target: ({ params: { id, userId } }) => `claims about ${userId} in ${id}`,
   // What they say about a person stays where it is encrypted.
-  view: async ({ params: { id, userId }, tx, parts }) => {
-    const claims = await readStoredClaims({ ...parts, db: tx }, id, userId)
+  view: async ({ params: { id, userId }, parts }) => {
+    const claims = await readStoredClaims(parts, id, userId)
     return claims && { names: Object.keys(claims) }
   },
 }
@@ -54,9 +54,9 @@ export const claimsReplace = auditedEndpoint({
   // A request without a body must not empty them: that is what DELETE is for.
   body: Type.Record(Type.String(), Type.Unknown(), { minProperties: 1 }),
   response: Ok,
-  async handle({ params: { id, userId }, body, tx, parts }) {
-    await requireApplication(tx, id)
-    await writeClaims({ ...parts, db: tx }, id, userId, body)
+  async handle({ params: { id, userId }, body, parts }) {
+    await requireApplication(parts.db, id)
+    await writeClaims(parts, id, userId, body)
     return { status: 'OK' as const }
   },
   audited: auditedClaims,
@@ -72,9 +72,9 @@ export const claimsRemove = auditedEndpoint({
   roles: ['admin'],
   params: OfUser,
   response: Ok,
-  async handle({ params: { id, userId }, tx }) {
-    await requireApplication(tx, id)
-    if (!(await deleteUserClaims(tx, id, userId))) refuseClaims(userId)
+  async handle({ params: { id, userId }, parts }) {
+    await requireApplication(parts.db, id)
+    if (!(await deleteUserClaims(parts.db, id, userId))) refuseClaims(userId)
     return { status: 'OK' as const }
   },
   audited: auditedClaims,

@@ -48,8 +48,12 @@ function refuseItem(key: string): never {
 const OfScope = Type.Object({ scope: Type.Optional(Scope) })
 
 /** The item of the path for the audit log; undefined when there is none. */
-async function viewOfApplication({ params: { id, key }, query: { scope = 'APPLICATION' }, tx }: KeyCall<Static<typeof OfScope>>) {
-  const items = await listConfigItems(tx, { applicationId: id, activationId: null })
+async function viewOfApplication({
+  params: { id, key },
+  query: { scope = 'APPLICATION' },
+  parts,
+}: KeyCall<Static<typeof OfScope>>) {
+  const items = await listConfigItems(parts.db, { applicationId: id, activationId: null })
   return items.find((item) => item.key === key && item.scope === scope)
 }
 
@@ -83,9 +87,9 @@ export const applicationConfigStore = auditedEndpoint({
   query: OfScope,
   body: NewValue,
   response: Ok,
-  async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, body: { value }, tx, parts }) {
-    await requireApplication(tx, id)
-    await writeConfigItem({ ...parts, db: tx }, { applicationId: id, activationId: null }, { key, value, scope })
+  async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, body: { value }, parts }) {
+    await requireApplication(parts.db, id)
+    await writeConfigItem(parts, { applicationId: id, activationId: null }, { key, value, scope })
     return { status: 'OK' as const }
   },
   audited: { target: targetOf('application'), view: viewOfApplication },
@@ -102,18 +106,18 @@ export const applicationConfigRemove = auditedEndpoint({
   params: OfKey,
   query: OfScope,
   response: Ok,
-  async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, tx }) {
-    if (!(await deleteConfigItem(tx, { applicationId: id, activationId: null }, { scope, key }))) refuseItem(key)
+  async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, parts }) {
+    if (!(await deleteConfigItem(parts.db, { applicationId: id, activationId: null }, { scope, key }))) refuseItem(key)
     return { status: 'OK' as const }
   },
   audited: { target: targetOf('application'), view: viewOfApplication },
 })
 
 /** The item of the path for the audit log; undefined when there is none. */
-async function viewOfActivation({ params: { id, key }, tx, parts }: KeyCall) {
-  const activation = await findActivation(tx, id, new Date(parts.platform.now()))
+async function viewOfActivation({ params: { id, key }, parts }: KeyCall) {
+  const activation = await findActivation(parts.db, id, new Date(parts.platform.now()))
   if (activation === undefined) return undefined
-  const items = await listConfigItems(tx, { applicationId: activation.applicationId, activationId: id })
+  const items = await listConfigItems(parts.db, { applicationId: activation.applicationId, activationId: id })
   return items.find((item) => item.key === key)
 }
 
@@ -155,10 +159,10 @@ export const activationConfigStore = auditedEndpoint({
   params: OfKey,
   body: NewValue,
   response: Ok,
-  async handle({ params: { id, key }, body: { value }, tx, parts }) {
-    const { isRemoved, ...owner } = await requireActivation({ ...parts, db: tx }, id)
+  async handle({ params: { id, key }, body: { value }, parts }) {
+    const { isRemoved, ...owner } = await requireActivation(parts, id)
     if (isRemoved) throw administrationRefused('activation', `activation ${id} is removed`)
-    await writeConfigItem({ ...parts, db: tx }, owner, { key, value, scope: 'ACTIVATION' })
+    await writeConfigItem(parts, owner, { key, value, scope: 'ACTIVATION' })
     return { status: 'OK' as const }
   },
   audited: { target: targetOf('activation'), view: viewOfActivation },
@@ -174,9 +178,9 @@ export const activationConfigRemove = auditedEndpoint({
   roles: ['admin'],
   params: OfKey,
   response: Ok,
-  async handle({ params: { id, key }, tx, parts }) {
-    const owner = await requireActivation({ ...parts, db: tx }, id)
-    if (!(await deleteConfigItem(tx, owner, { scope: 'ACTIVATION', key }))) refuseItem(key)
+  async handle({ params: { id, key }, parts }) {
+    const owner = await requireActivation(parts, id)
+    if (!(await deleteConfigItem(parts.db, owner, { scope: 'ACTIVATION', key }))) refuseItem(key)
     return { status: 'OK' as const }
   },
   audited: { target: targetOf('activation'), view: viewOfActivation },

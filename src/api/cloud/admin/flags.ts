@@ -17,13 +17,13 @@ export const activationFlags = auditedEndpoint({
   params: OfId,
   body: FlagsBody,
   response: FlagsBody,
-  async handle({ params: { id }, body: { flags }, tx, parts }) {
-    const isStored = await setActivationFlags(tx, id, flags, new Date(parts.platform.now()))
+  async handle({ params: { id }, body: { flags }, parts }) {
+    const isStored = await setActivationFlags(parts.db, id, flags, new Date(parts.platform.now()))
     if (!isStored) throw notFound(`live activation ${id}`)
     return { flags }
   },
   audited: {
     target: ({ params: { id } }) => `activation ${id}`,
-    view: async ({ params: { id }, tx }) => ({ flags: await findActivationFlags(tx, id) }),
+    view: async ({ params: { id }, parts }) => ({ flags: await findActivationFlags(parts.db, id) }),
   },
 })

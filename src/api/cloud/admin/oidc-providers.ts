@@ -145,8 +145,8 @@ async function requireProvider(parts: Pick<KeyParts, 'db' | 'recordKeys'>, id: s
 /** How changes of a provider are recorded: as it is answered, without secrets. */
 const auditedProvider: Audited<Static<typeof OfProvider>> = {
   target: ({ params: { id, providerId } }) => `OpenID provider ${providerId} of ${id}`,
-  view: async ({ params: { id, providerId }, tx, parts }) => {
-    const provider = await readOidcProvider({ ...parts, db: tx }, id, providerId)
+  view: async ({ params: { id, providerId }, parts }) => {
+    const provider = await readOidcProvider(parts, id, providerId)
     return provider && toAnswer(provider)
   },
 }
@@ -193,10 +193,10 @@ export const oidcProviderStore = auditedEndpoint({
   params: OfProvider,
   body: NewProvider,
   response: Provider,
-  async handle({ params: { id, providerId }, body, tx, parts }) {
+  async handle({ params: { id, providerId }, body, parts }) {
     const provider = { applicationId: id, providerId, settings: toSettings(body) }
-    await writeOidcProvider({ ...parts, db: tx }, provider, credentialsOf(body))
-    return requireProvider({ ...parts, db: tx }, id, providerId)
+    await writeOidcProvider(parts, provider, credentialsOf(body))
+    return requireProvider(parts, id, providerId)
   },
   audited: auditedProvider,
 })
@@ -211,8 +211,8 @@ export const oidcProviderRemove = auditedEndpoint({
   roles: ['admin'],
   params: OfProvider,
   response: Ok,
-  async handle({ params: { id, providerId }, tx }) {
-    await removeOidcProvider(tx, id, providerId)
+  async handle({ params: { id, providerId }, parts }) {
+    await removeOidcProvider(parts.db, id, providerId)
     return { status: 'OK' as const }
   },
   audited: auditedProvider,

@@ -54,8 +54,8 @@ const ListedRegistration = named(
 /** How changes of a registration are recorded. */
 const auditedRegistration: Audited<{ readonly id: string }, { readonly userId: string }> = {
   target: ({ params: { id }, body: { userId } }) => `registration of ${userId} in ${id}`,
-  view: async ({ params: { id }, body: { userId }, tx, parts }) => {
-    const rows = await findRegistrations(tx, id, userId, new Date(parts.platform.now()))
+  view: async ({ params: { id }, body: { userId }, parts }) => {
+    const rows = await findRegistrations(parts.db, id, userId, new Date(parts.platform.now()))
     const [row, ...more] = rows.map(({ activationId, state }) => ({ activationId, state }))
     return more.length === 0 ? row : [row, ...more]
   },
@@ -84,8 +84,8 @@ export const administrationRegistrationCreate = auditedEndpoint({
     const { otp, commitPhase } = toCommitRules(body)
     return { commitPhase, otpHash: otp === null ? null : await parts.activationOtps.hash(otp), isFurther: true }
   },
-  async handle({ params: { id }, body, tx, parts }, rules) {
-    const created = await createRegistration({ ...parts, db: tx }, { applicationId: id, userId: body.userId }, rules)
+  async handle({ params: { id }, body, parts }, rules) {
+    const created = await createRegistration(parts, { applicationId: id, userId: body.userId }, rules)
     if (created === undefined) throw notFound(`application ${id}`)
     return created
   },
@@ -105,10 +105,10 @@ export const administrationRegistrationCommit = auditedEndpoint({
   response: Ok,
   prepare: ({ params: { id }, body: { userId, otp, registrationId: activationId }, parts }) =>
     prepareCommit(parts, { applicationId: id, userId, activationId }, otp ?? null),
-  async handle({ params: { id }, body: { userId, otp, externalUserId, registrationId: activationId }, tx, parts }, judgeOtp) {
+  async handle({ params: { id }, body: { userId, otp, externalUserId, registrationId: activationId }, parts }, judgeOtp) {
     const given = { otp: otp ?? null, externalUserId: externalUserId ?? null }
     const owner = { applicationId: id, userId, activationId }
-    const outcome = await commitRegistration({ ...parts, db: tx }, owner, given, judgeOtp)
+    const outcome = await commitRegistration(parts, owner, given, judgeOtp)
     if (outcome === 'NO_APPLICATION') throw notFound(`application ${id}`)
     return { status: 'OK' as const }
   },

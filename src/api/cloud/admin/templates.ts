@@ -135,7 +135,7 @@ const optionalTemplateMembers = {
 /** How changes of a template are recorded. */
 const auditedTemplate: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `template ${name}`,
-  view: ({ params: { name }, tx }) => viewTemplate(tx, name),
+  view: ({ params: { name }, parts }) => viewTemplate(parts.db, name),
 }
 
 /** The template of a body. Throws REQUEST_INVALID with everything that is wrong. */
@@ -193,10 +193,10 @@ export const templateCreate = auditedEndpoint({
   roles: ['admin'],
   body: Type.Object({ templateName: NewIdentifier, ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
-  async handle({ body, caller, tx, parts, afterCommit }) {
+  async handle({ body, caller, parts, afterCommit }) {
     const template = readTemplate(body)
     const { templateName } = template
-    const outcome = await writeTemplate(tx, parts.platform, template, 'administration', 'absent')
+    const outcome = await writeTemplate(parts.db, parts.platform, template, 'administration', 'absent')
     if (outcome === 'refused') throw existsAlready(`template ${templateName}`)
     afterCommit(() => {
       parts.templates.forget()
@@ -206,7 +206,7 @@ export const templateCreate = auditedEndpoint({
   },
   audited: {
     target: ({ body: { templateName } }) => `template ${templateName}`,
-    view: ({ body: { templateName }, tx }) => viewTemplate(tx, templateName),
+    view: ({ body: { templateName }, parts }) => viewTemplate(parts.db, templateName),
   },
 })
 
@@ -221,7 +221,7 @@ export const templateReplace = auditedEndpoint({
   params: OfName,
   body: Type.Object({ templateName: OptionalOrNull(Identifier), ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
-  async handle({ params: { name }, body, caller, tx, parts, afterCommit }) {
+  async handle({ params: { name }, body, caller, parts, afterCommit }) {
     if (body.templateName && body.templateName !== name) {
       const violations = [
         { fieldName: 'templateName', invalidValue: body.templateName.slice(0, 128), hint: 'must be the name in the path' },
@@ -229,7 +229,7 @@ export const templateReplace = auditedEndpoint({
       throw new PawlError('REQUEST_INVALID', { detail: 'a template keeps its name', violations })
     }
     const template = readTemplate({ ...body, templateName: name })
-    const outcome = await writeTemplate(tx, parts.platform, template, 'administration', 'present')
+    const outcome = await writeTemplate(parts.db, parts.platform, template, 'administration', 'present')
     if (outcome === 'refused') throw notFound(`template ${name}`)
     afterCommit(() => {
       parts.templates.forget()
@@ -250,8 +250,8 @@ export const templateRemove = auditedEndpoint({
   roles: ['admin'],
   params: OfName,
   response: Ok,
-  async handle({ params: { name }, caller, tx, parts, afterCommit }) {
-    if (!(await deleteTemplate(tx, name))) throw notFound(`template ${name}`)
+  async handle({ params: { name }, caller, parts, afterCommit }) {
+    if (!(await deleteTemplate(parts.db, name))) throw notFound(`template ${name}`)
     afterCommit(() => {
       parts.templates.forget()
       parts.events.templateChanged({ templateName: name, change: 'deleted', by: caller.username })

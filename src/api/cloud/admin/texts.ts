@@ -44,14 +44,14 @@ export const textStore = auditedEndpoint({
     text: Type.String({ pattern: '^(?=[^]*\\S)[^\\u0000]{1,4096}$', description: 'must be 1 to 4096 characters, not blank' }),
   }),
   response: Text,
-  async handle({ body, tx, parts, afterCommit }) {
-    await storeVersionText(tx, body)
+  async handle({ body, parts, afterCommit }) {
+    await storeVersionText(parts.db, body)
     afterCommit(() => parts.pinning.forget())
     return body
   },
   audited: {
     target: ({ body: { messageKey, language } }) => `text ${messageKey} in ${language}`,
-    view: ({ body: { messageKey, language }, tx }) => findVersionText(tx, messageKey, language),
+    view: ({ body: { messageKey, language }, parts }) => findVersionText(parts.db, messageKey, language),
   },
 })
 
@@ -82,13 +82,13 @@ export const textRemove = auditedEndpoint({
   roles: ['admin'],
   params: OfText,
   response: Ok,
-  async handle({ params: { key, language }, tx, parts, afterCommit }) {
-    if (!(await deleteVersionText(tx, key, language))) throw notFound(`text ${key} in ${language}`)
+  async handle({ params: { key, language }, parts, afterCommit }) {
+    if (!(await deleteVersionText(parts.db, key, language))) throw notFound(`text ${key} in ${language}`)
     afterCommit(() => parts.pinning.forget())
     return { status: 'OK' as const }
   },
   audited: {
     target: ({ params: { key, language } }) => `text ${key} in ${language}`,
-    view: ({ params: { key, language }, tx }) => findVersionText(tx, key, language),
+    view: ({ params: { key, language }, parts }) => findVersionText(parts.db, key, language),
   },
 })

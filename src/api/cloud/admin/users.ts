@@ -42,7 +42,7 @@ const OfUser = Type.Object({ name: Username })
 /** How changes of a credential are recorded. */
 const auditedUser: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `user ${name}`,
-  view: ({ params: { name }, tx }) => viewUser(tx, name),
+  view: ({ params: { name }, parts }) => viewUser(parts.db, name),
 }
 
 /** A user for the audit log: of passwords only which kind there are and until when. */
@@ -130,17 +130,17 @@ export const userCreate = auditedEndpoint({
     password: Type.String(),
   }),
   prepare: ({ body: { password }, parts }) => parts.credentials.prepare(password),
-  async handle({ body: { username, role, application, expiresAt, allowedAddresses = [] }, tx, parts }, prepared) {
+  async handle({ body: { username, role, application, expiresAt, allowedAddresses = [] }, parts }, prepared) {
     requireRanges(allowedAddresses)
-    if (application !== undefined) await requireApplication(tx, application)
+    if (application !== undefined) await requireApplication(parts.db, application)
     const ends = expiresAt === undefined ? null : new Date(expiresAt)
     const user = { username, role, applicationId: application ?? null, expiresAt: ends, allowedAddresses }
-    await parts.credentials.create(tx, user, prepared)
+    await parts.credentials.create(parts.db, user, prepared)
     return { username, role, ...(application !== undefined && { application }), password: prepared.password }
   },
   audited: {
     target: ({ body: { username } }) => `user ${username}`,
-    view: ({ body: { username }, tx }) => viewUser(tx, username),
+    view: ({ body: { username }, parts }) => viewUser(parts.db, username),
   },
 })
 
@@ -154,10 +154,10 @@ export const userRemove = auditedEndpoint({
   roles: ['admin'],
   params: OfUser,
   response: Ok,
-  async handle({ params: { name }, caller, tx, parts, afterCommit }) {
+  async handle({ params: { name }, caller, parts, afterCommit }) {
     if (name === caller.username)
       throw administrationRefused('name', 'must not be that of the caller: nobody removes their own credential')
-    if (!(await deleteCredential(tx, name))) throw notFound(`user ${name}`)
+    if (!(await deleteCredential(parts.db, name))) throw notFound(`user ${name}`)
     afterCommit(parts.credentials.forget)
     return { status: 'OK' as const }
   },
@@ -178,8 +178,8 @@ export const userChange = auditedEndpoint({
   params: OfUser,
   body: Type.Object({ rights: Rights }),
   response: Ok,
-  async handle({ params: { name }, body: { rights }, tx, parts, afterCommit }) {
-    await parts.credentials.entitle(tx, name, rights)
+  async handle({ params: { name }, body: { rights }, parts, afterCommit }) {
+    await parts.credentials.entitle(parts.db, name, rights)
     afterCommit(parts.credentials.forget)
     return { status: 'OK' as const }
   },
@@ -203,8 +203,8 @@ export const userPassword = auditedEndpoint({
   }),
   response: Type.Object({ username: Type.String(), password: Type.String() }),
   prepare: ({ params: { name }, body: { password }, parts }) => parts.credentials.prepare(password, name),
-  async handle({ params: { name }, body: { keepPreviousSeconds = 0 }, tx, parts, afterCommit }, prepared) {
-    await parts.credentials.reset(tx, name, prepared, keepPreviousSeconds)
+  async handle({ params: { name }, body: { keepPreviousSeconds = 0 }, parts, afterCommit }, prepared) {
+    await parts.credentials.reset(parts.db, name, prepared, keepPreviousSeconds)
     afterCommit(parts.credentials.forget)
     return { username: name, password: prepared.password }
   },
@@ -224,9 +224,9 @@ export const userAllowedAddresses = auditedEndpoint({
   params: OfUser,
   body: Type.Object({ allowedAddresses: AllowedAddresses }),
   response: Ok,
-  async handle({ params: { name }, body: { allowedAddresses }, tx, parts, afterCommit }) {
+  async handle({ params: { name }, body: { allowedAddresses }, parts, afterCommit }) {
     requireRanges(allowedAddresses)
-    await parts.credentials.restrict(tx, name, allowedAddresses)
+    await parts.credentials.restrict(parts.db, name, allowedAddresses)
     afterCommit(parts.credentials.forget)
     return { status: 'OK' as const }
   },
@@ -254,8 +254,8 @@ export const userCertificates = auditedEndpoint({
     ),
   }),
   response: Ok,
-  async handle({ params: { name }, body: { certificates }, tx, parts, afterCommit }) {
-    await parts.credentials.assignCertificates(tx, name, certificates)
+  async handle({ params: { name }, body: { certificates }, parts, afterCommit }) {
+    await parts.credentials.assignCertificates(parts.db, name, certificates)
     afterCommit(parts.credentials.forget)
     return { status: 'OK' as const }
   },

@@ -50,7 +50,7 @@ const Rule = named('VersionRule', Type.Object({ id: Type.Integer({ description: 
 /** How changes of the rules of an app are recorded. */
 const auditedVersionRules: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `version rules of ${name}`,
-  view: async ({ params: { name }, tx }) => (await listVersionRules(tx, name)).map(toRule),
+  view: async ({ params: { name }, parts }) => (await listVersionRules(parts.db, name)).map(toRule),
 }
 
 /** Members without a value are left out. */
@@ -91,8 +91,8 @@ export const ruleCreate = auditedEndpoint({
   params: OfName,
   body: Type.Object(ruleMembers),
   response: Rule,
-  async handle({ params: { name }, body, tx, parts, afterCommit }) {
-    await requireApplication(tx, name)
+  async handle({ params: { name }, body, parts, afterCommit }) {
+    await requireApplication(parts.db, name)
     const row = {
       application_id: name,
       platform: body.platform,
@@ -102,7 +102,7 @@ export const ruleCreate = auditedEndpoint({
       message_key: body.messageKey ?? null,
       created_at: new Date(parts.platform.now()),
     }
-    const rule = await insertVersionRule(tx, row).catch((cause: unknown) => {
+    const rule = await insertVersionRule(parts.db, row).catch((cause: unknown) => {
       if (!isUniqueViolation(cause)) throw cause
       const violations = [{ fieldName: 'majorOsVersion', hint: 'has a rule already' }]
       throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'the rule exists', violations, cause })
@@ -140,8 +140,8 @@ export const ruleRemove = auditedEndpoint({
   roles: ['admin'],
   params: OfRule,
   response: Ok,
-  async handle({ params: { name, id }, tx, parts, afterCommit }) {
-    if (!(await deleteVersionRule(tx, name, id))) throw notFound(`version rule ${id} of ${name}`)
+  async handle({ params: { name, id }, parts, afterCommit }) {
+    if (!(await deleteVersionRule(parts.db, name, id))) throw notFound(`version rule ${id} of ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },

@@ -20,10 +20,10 @@ export const versionCreate = auditedEndpoint({
   body: Type.Object({ name: NewIdentifier }),
   response: ApplicationDetail,
   invalidAs: 'ADMINISTRATION_REFUSED',
-  async handle({ params: { id }, body: { name }, tx, parts }) {
-    await readApplicationDetail(tx, id)
-    await addVersion({ ...parts, db: tx }, id, name)
-    return ok(await readApplicationDetail(tx, id))
+  async handle({ params: { id }, body: { name }, parts }) {
+    await readApplicationDetail(parts.db, id)
+    await addVersion(parts, id, name)
+    return ok(await readApplicationDetail(parts.db, id))
   },
   audited: auditedApplication,
 })
@@ -39,9 +39,9 @@ export const versionChange = auditedEndpoint({
   params: Type.Object({ id: Identifier, name: Identifier }),
   body: Type.Object({ isSupported: Type.Boolean() }),
   response: ApplicationDetail,
-  async handle({ params: { id, name }, body: { isSupported }, tx }) {
-    if (!(await setVersionSupported(tx, id, name, isSupported))) throw notFound(`version ${name} of ${id}`)
-    return ok(await readApplicationDetail(tx, id))
+  async handle({ params: { id, name }, body: { isSupported }, parts }) {
+    if (!(await setVersionSupported(parts.db, id, name, isSupported))) throw notFound(`version ${name} of ${id}`)
+    return ok(await readApplicationDetail(parts.db, id))
   },
   audited: auditedApplication,
 })

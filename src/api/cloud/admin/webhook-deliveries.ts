@@ -114,18 +114,18 @@ export const webhookDeliveriesReplay = auditedEndpoint({
   params: OfId,
   body: Type.Object({ deliveryId: Type.Optional(Identifier), status: Type.Optional(Type.Literal('DEAD')) }),
   response: Type.Object({ replayed: Type.Integer({ description: 'deliveries that are sent again' }) }),
-  async handle({ params: { id }, body: { deliveryId, status }, tx, parts }) {
+  async handle({ params: { id }, body: { deliveryId, status }, parts }) {
     if ((deliveryId === undefined) === (status === undefined)) {
       const violations = [{ fieldName: 'body', hint: 'must have either deliveryId or status' }]
       throw new PawlError('REQUEST_INVALID', { detail: 'nothing to replay was named', violations })
     }
-    return { replayed: await replayDeliveries({ ...parts, db: tx }, id, deliveryId) }
+    return { replayed: await replayDeliveries(parts, id, deliveryId) }
   },
   audited: {
     target: ({ params: { id }, body: { deliveryId } }) =>
       deliveryId ? `delivery ${deliveryId} of webhook ${id}` : `webhook ${id}`,
-    view: async ({ params: { id }, tx }) => {
-      const [webhook] = await listWebhooks(tx, id)
+    view: async ({ params: { id }, parts }) => {
+      const [webhook] = await listWebhooks(parts.db, id)
       return webhook && { waiting: webhook.waiting, dead: webhook.dead }
     },
   },

@@ -24,7 +24,7 @@ const Kind = Type.Unsafe<WebhookKind>(Type.String({ enum: ['OPERATION', 'ACTIVAT
 /** How changes of a webhook are recorded. */
 const auditedWebhook: Audited<{ readonly id: string }> = {
   target: ({ params: { id } }) => `webhook ${id}`,
-  view: ({ params: { id }, tx, parts }) => viewWebhook({ ...parts, db: tx }, id),
+  view: ({ params: { id }, parts }) => viewWebhook(parts, id),
 }
 
 /** The credentials with which the receiver is called. */
@@ -177,14 +177,14 @@ export const webhookCreate = auditedEndpoint({
   roles: ['admin'],
   body: Type.Object({ application: Identifier, kind: Kind, ...webhookMembers, basic: Type.Optional(Basic) }),
   response: Type.Composite([Webhook, Secret]),
-  async handle({ body: { application, kind, name, url, attributes = [], basic, isEnabled = true }, tx, parts }) {
+  async handle({ body: { application, kind, name, url, attributes = [], basic, isEnabled = true }, parts }) {
     const webhook = { applicationId: application, kind, name, url, attributes, basic, isEnabled }
-    const { webhookId, secret } = await createWebhook({ ...parts, db: tx }, webhook)
-    return { ...(await readWebhookDetail({ ...parts, db: tx }, webhookId)), secret }
+    const { webhookId, secret } = await createWebhook(parts, webhook)
+    return { ...(await readWebhookDetail(parts, webhookId)), secret }
   },
   audited: {
     target: (_call, { id }) => `webhook ${id}`,
-    view: async ({ tx, parts }, answer) => answer && viewWebhook({ ...parts, db: tx }, answer.id),
+    view: async ({ parts }, answer) => answer && viewWebhook(parts, answer.id),
   },
 })
 
@@ -201,9 +201,9 @@ export const webhookChange = auditedEndpoint({
   params: OfId,
   body: Type.Object({ ...webhookMembers, basic: Type.Optional(Type.Union([Basic, Type.Null()])) }),
   response: Webhook,
-  async handle({ params: { id }, body: { name, url, attributes = [], basic, isEnabled = true }, tx, parts }) {
-    await changeWebhook({ ...parts, db: tx }, id, { name, url, attributes, basic, isEnabled })
-    return readWebhookDetail({ ...parts, db: tx }, id)
+  async handle({ params: { id }, body: { name, url, attributes = [], basic, isEnabled = true }, parts }) {
+    await changeWebhook(parts, id, { name, url, attributes, basic, isEnabled })
+    return readWebhookDetail(parts, id)
   },
   audited: auditedWebhook,
 })
@@ -218,8 +218,8 @@ export const webhookRemove = auditedEndpoint({
   roles: ['admin'],
   params: OfId,
   response: Ok,
-  async handle({ params: { id }, tx, parts, afterCommit }) {
-    await removeWebhook({ ...parts, db: tx }, id)
+  async handle({ params: { id }, parts, afterCommit }) {
+    await removeWebhook(parts, id)
     afterCommit((db) => removeDeliveries({ db }, id))
     return { status: 'OK' as const }
   },
@@ -237,8 +237,8 @@ export const webhookSecret = auditedEndpoint({
   params: OfId,
   body: Type.Object({ keepPreviousSeconds: KeepPreviousSeconds }),
   response: Secret,
-  async handle({ params: { id }, body: { keepPreviousSeconds = 0 }, tx, parts }) {
-    return { secret: await rotateWebhookSecret({ ...parts, db: tx }, id, keepPreviousSeconds) }
+  async handle({ params: { id }, body: { keepPreviousSeconds = 0 }, parts }) {
+    return { secret: await rotateWebhookSecret(parts, id, keepPreviousSeconds) }
   },
   audited: auditedWebhook,
 })
