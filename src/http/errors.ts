@@ -26,6 +26,10 @@ export function sendError(reply: FastifyReply, error: PawlError, status: number,
   void reply.code(status).type('application/json').send(body)
 }
 
+/** Sends it as `{ "status": "ERROR", "responseObject": ... }`, as every API but the mobile utility's does. */
+export const sendErrorResponse = (reply: FastifyReply, error: PawlError, status: number, responseObject: object): void =>
+  sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject }))
+
 /** Says with a refusal of 401 that HTTP Basic is asked for (RFC 7617). */
 export const askForBasic = (reply: FastifyReply): void =>
   void reply.header('www-authenticate', 'Basic realm="pawl", charset="UTF-8"')

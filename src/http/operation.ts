@@ -54,9 +54,9 @@ export type SecurityScheme =
 /** How one API shows its errors: its table, and the body it makes of a row. */
 export interface ErrorDescription {
   readonly rendering: ErrorTable
-  /** Of the body, the same for all codes. */
-  readonly schema: TSchema
-  readonly example: (error: RenderedError) => unknown
+  /** Of the body, the same for all codes: ErrorResponse unless it is said. */
+  readonly schema?: TSchema
+  readonly example?: (error: RenderedError) => unknown
   readonly headers?: Readonly<Record<number, Readonly<Record<string, string>>>>
 }
 
@@ -83,13 +83,15 @@ export function describeErrors(api: ErrorDescription, codes: readonly ErrorCode[
     return {
       status,
       description: [...byText.keys()].sort().join('; '),
-      schema: api.schema,
+      schema: api.schema ?? ErrorResponse,
       codes: wireCodes,
       headers: { ...COMMON_HEADERS[status], ...api.headers?.[status] },
-      examples: Object.fromEntries(errors.map((error) => [nameExample(error, errors), api.example(error)])),
+      examples: Object.fromEntries(errors.map((error) => [nameExample(error, errors), (api.example ?? showError)(error)])),
     }
   })
 }
+
+const showError = ({ code, message }: RenderedError) => ({ status: 'ERROR', responseObject: { code, message } })
 
 /** Wire codes repeat where only the message differs. */
 const nameExample = ({ code, message }: RenderedError, all: readonly RenderedError[]): string =>

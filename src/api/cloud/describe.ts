@@ -1,5 +1,5 @@
 // Describes the cloud API for the document of the APIs: its endpoints as they are declared, and the checks before them (cloud §1.2).
-import { describeErrors, type ErrorDescription, ErrorResponse, type Operation } from '../../http/operation.ts'
+import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { AnyCloudDeclaration } from './endpoint.ts'
 import { rendering } from './error-renderer.ts'
@@ -49,7 +49,6 @@ function listCodes({ params, errors, invalidAs, body, query }: AnyCloudDeclarati
 
 const errorsOfCloud: ErrorDescription = {
   rendering,
-  schema: ErrorResponse,
   example: ({ code, message }) => ({
     status: 'ERROR',
     responseObject: { code, message, ...(code === 'ERROR_REQUEST' && { violations: VIOLATIONS }) },

@@ -1,6 +1,6 @@
 // Writes the errors of the cloud API (cloud §1.2).
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { askForBasic, sendError } from '../../http/errors.ts'
+import { askForBasic, sendErrorResponse } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { CloudCode, PawlError } from '../../lib/errors.ts'
 
@@ -48,5 +48,5 @@ export function renderCloudError(error: PawlError, _request: FastifyRequest, rep
   const { status, code, message } = rowOf(rendering, error.code)
   if (status === 401) askForBasic(reply)
   const violations = error.violations.length > 0 ? { violations: error.violations } : {}
-  sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject: { code, message, ...violations } }))
+  sendErrorResponse(reply, error, status, { code, message, ...violations })
 }

@@ -1,7 +1,7 @@
 // Writes the errors of the device API (v3 §16, v4 §12). Device clients read status and code only.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readProtocolHeaders } from '../../channel/headers.ts'
-import { sendError } from '../../http/errors.ts'
+import { sendErrorResponse } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { DeviceCode, PawlError } from '../../lib/errors.ts'
 
@@ -49,7 +49,7 @@ export function renderDeviceError(error: PawlError, request: FastifyRequest, rep
   const prefix = readProtocolHeaders(request.headers).dialect === 'svc' ? 'SVC_' : 'POWER_AUTH_'
   const [violation] = error.violations
   const text = violation ? `${violation.fieldName} ${violation.hint}` : `${prefix}${message}`
-  sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject: { code, message: text } }))
+  sendErrorResponse(reply, error, status, { code, message: text })
 }
 
 /** By the path of the route: a caller may have written its own in percent-encoding. */

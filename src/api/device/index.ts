@@ -1,7 +1,9 @@
 // The device API: every endpoint below /pa, called by mobile SDKs. The generation of the protocol is in the path.
 import type { FastifyInstance } from 'fastify'
+import { describeDeviceEndpoints } from '../../channel/describe.ts'
 import type { Endpoint } from '../../channel/endpoint.ts'
 import { mountDeviceEndpoints } from '../../channel/mount.ts'
+import type { ErrorDescription, ErrorTable, Operation } from '../../http/operation.ts'
 import type { Protocol } from '../../protocol/protocol.ts'
 import { activationConfirm } from './activation/confirm.ts'
 import { activationCreateV3 } from './activation/create.v3.ts'
@@ -16,7 +18,7 @@ import { biometryAdd } from './biometry/add.ts'
 import { biometryRemove } from './biometry/remove.ts'
 import { configActivation } from './config/activation.ts'
 import { configApplication } from './config/application.ts'
-import { renderDeviceError } from './error-renderer.ts'
+import { renderDeviceError, rendering, renderingV4 } from './error-renderer.ts'
 import { keystoreCreateV3 } from './keystore/create.v3.ts'
 import { keystoreCreateV4 } from './keystore/create.v4.ts'
 import type { DeviceParts } from './parts.ts'
@@ -94,3 +96,22 @@ export const deviceApi = (parts: DeviceParts) => (app: FastifyInstance) =>
     })),
     renderError: renderDeviceError,
   })
+
+/** One operation for each method and path, for the document of the APIs. */
+export const describeDeviceApi = (): Operation[] =>
+  deviceGroups.flatMap(({ prefix, generations, endpoints }) =>
+    describeDeviceEndpoints(
+      { place: '/pa', prefix, protocols: generations, ...(prefix === '/v3/' ? DESCRIPTIONS.v3 : DESCRIPTIONS.v4) },
+      endpoints,
+    ),
+  )
+
+const errorsOf = (rows: ErrorTable): ErrorDescription => ({
+  rendering: rows,
+  example: ({ code, message }) => ({ status: 'ERROR', responseObject: { code, message: `POWER_AUTH_${message}` } }),
+})
+
+const DESCRIPTIONS = {
+  v3: { tag: 'Device API, protocol 3', errors: errorsOf(rendering) },
+  v4: { tag: 'Device API, protocol 4', errors: errorsOf(renderingV4) },
+} as const

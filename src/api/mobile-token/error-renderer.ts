@@ -1,6 +1,6 @@
 // Writes the errors of the mobile token API (mobile-token §2). SDKs read the code.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { sendError } from '../../http/errors.ts'
+import { sendErrorResponse } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { MobileTokenCode, PawlError } from '../../lib/errors.ts'
 
@@ -38,5 +38,5 @@ export const rendering = {
 /** Answers with the documented body. */
 export function renderMobileTokenError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
   const { status, code, message } = rowOf(rendering, error.code)
-  sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject: { code, message } }))
+  sendErrorResponse(reply, error, status, { code, message })
 }

@@ -1,9 +1,11 @@
 // The mobile token API: how the phone lists, approves and rejects operations, registers for pushes and reads its inbox.
 import type { FastifyInstance } from 'fastify'
+import { describeDeviceEndpoints } from '../../channel/describe.ts'
 import { mountDeviceEndpoints } from '../../channel/mount.ts'
+import type { Operation } from '../../http/operation.ts'
 import { activationCode } from './activation/code.ts'
 import { configOidc } from './config/oidc.ts'
-import { renderMobileTokenError } from './error-renderer.ts'
+import { renderMobileTokenError, rendering } from './error-renderer.ts'
 import { inboxCount, inboxDetail, inboxList, inboxRead, inboxReadAll } from './inbox.ts'
 import { operationAuthorize } from './operation/authorize.ts'
 import { operationCancel } from './operation/cancel.ts'
@@ -13,7 +15,7 @@ import { operationList } from './operation/list.ts'
 import type { MobileTokenParts } from './parts.ts'
 import { pushRegister, pushRegisterToken } from './push.ts'
 
-export const mobileTokenEndpoints = [
+const mobileTokenEndpoints = [
   activationCode,
   configOidc,
   operationList,
@@ -36,3 +38,10 @@ export const mobileTokenApi = (parts: MobileTokenParts) => (app: FastifyInstance
     groups: [{ protocols: [parts.protocols.v3, parts.protocols.v4], prefix: '/', endpoints: mobileTokenEndpoints }],
     renderError: renderMobileTokenError,
   })
+
+/** One operation for each endpoint, for the document of the APIs. */
+export const describeMobileTokenApi = (): Operation[] =>
+  describeDeviceEndpoints(
+    { place: '/api', prefix: '/', protocols: ['v3', 'v4'], tag: 'Mobile token API', errors: { rendering } },
+    mobileTokenEndpoints,
+  )

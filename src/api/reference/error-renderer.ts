@@ -1,7 +1,7 @@
 // Writes errors as the published clients of the reference read them (cloud §15.4).
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { askForBasic, sendError } from '../../http/errors.ts'
-import { type ErrorDescription, ErrorResponse, type RenderedError, rowOf } from '../../http/operation.ts'
+import { askForBasic, sendErrorResponse } from '../../http/errors.ts'
+import { type ErrorDescription, type RenderedError, rowOf } from '../../http/operation.ts'
 import type { CloudCode, PawlError } from '../../lib/errors.ts'
 
 const operationState: RenderedError = { status: 400, code: 'ERR0036', message: 'Operation is in invalid state' }
@@ -34,14 +34,11 @@ export function renderReferenceError(error: PawlError, _request: FastifyRequest,
   const { status, code, message } = rowOf(rendering, error.code)
   if (status === 401) askForBasic(reply)
   const told = error.violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`).join('; ')
-  const responseObject = { code, message: told === '' ? message : `${message}: ${told}` }
-  sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject }))
+  sendErrorResponse(reply, error, status, { code, message: told === '' ? message : `${message}: ${told}` })
 }
 
 /** For the description of the APIs. */
 export const errorsOfReference: ErrorDescription = {
   rendering,
-  schema: ErrorResponse,
-  example: ({ code, message }) => ({ status: 'ERROR', responseObject: { code, message } }),
   headers: { 401: { 'WWW-Authenticate': 'asks for HTTP Basic' } },
 }

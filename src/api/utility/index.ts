@@ -1,10 +1,12 @@
 // The mobile utility API: what a mobile app asks for when it starts. No credentials; the answers are signed.
+import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
 import type { DomainParts } from '../../domain/secrets/secrets.ts'
 import { renderErrorsWith, renderUnknownPathsWith } from '../../http/errors.ts'
-import type { UtilityErrors } from './error-renderer.ts'
-import { mountInit, mountInitPublicKey } from './init.ts'
+import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
+import { rendering, type UtilityErrors } from './error-renderer.ts'
+import { AppVersion, InitAnswer, mountInit, mountInitPublicKey, OfApplication, PublicKey } from './init.ts'
 
 /** `render` signs errors by `signers`. */
 export const utilityApi =
@@ -15,3 +17,65 @@ export const utilityApi =
     mountInit(app, parts, signers)
     mountInitPublicKey(app, parts)
   }
+
+/** One operation for each endpoint, for the document of the APIs (utility §1 to §3). */
+export const describeUtilityApi = (): readonly Operation[] => [
+  {
+    method: 'GET',
+    path: '/app/init',
+    operationId: 'readInit',
+    tag,
+    summary: 'Pinned certificates of an application, signed',
+    description:
+      '`X-Cert-Pinning-Signature` is ECDSA with SHA-256 over the challenge, `&` and the body as sent. Errors are signed too once the ' +
+      'application is known. `verifyVersionResult` comes when `appVersion`, `osVersion` and `platform` are all sent.',
+    security: [],
+    headers: Challenge,
+    query: Type.Composite([OfApplication, AppVersion]),
+    answers: [
+      {
+        status: 200,
+        description: 'done',
+        schema: InitAnswer,
+        headers: { 'X-Cert-Pinning-Signature': 'Base64 of the signature' },
+      },
+      ...describeErrors(errorsOfUtility, ['CHALLENGE_INSUFFICIENT', ...ERRORS]),
+    ],
+  },
+  {
+    method: 'GET',
+    path: '/app/init/public-key',
+    operationId: 'readInitPublicKey',
+    tag,
+    summary: 'The key that verifies the signature',
+    description: 'For people who build the app: an app that downloads its key gains nothing.',
+    security: [],
+    query: OfApplication,
+    answers: [{ status: 200, description: 'done', schema: PublicKey }, ...describeErrors(errorsOfUtility, ERRORS)],
+  },
+]
+
+const tag = 'Mobile utility API'
+
+// Fewer than 16 bytes are refused with 403, not as a malformed request, so the schema demands nothing of the header but itself.
+const Challenge = Type.Object({
+  'X-Cert-Pinning-Challenge': Type.String({
+    description: '16 to 1024 printable ASCII characters, random for each request',
+    examples: ['r5LrB4bDyoGVEA3U8UeOSQ=='],
+  }),
+})
+
+const ERRORS = ['REQUEST_INVALID', 'PINNING_APPLICATION_UNKNOWN', 'UNAVAILABLE', 'INTERNAL'] as const
+
+const errorsOfUtility: ErrorDescription = {
+  rendering,
+  schema: Type.Object(
+    {
+      id: Type.String({ format: 'uuid', description: 'names the request in the log' }),
+      code: Type.String(),
+      message: Type.String(),
+    },
+    { title: 'ErrorOfUtility' },
+  ),
+  example: ({ code, message }) => ({ id: '3f2504e0-4f89-41d3-9a0c-0305e82c3301', code, message }),
+}
