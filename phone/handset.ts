@@ -7,9 +7,11 @@ import type { OidcConfig } from './oidc.ts'
 import { type OfflineCovered, type OfflineText, splitOfflineText } from './offline-text.ts'
 import { type OperationQr, SIGNED_CALLS, TOKEN_PATHS } from './operations.ts'
 import { hideKey, type HiddenKey, revealKey } from './password.ts'
-import type { Prepared } from './v3/state.ts'
+import { accepted, type Prepared } from './v3/state.ts'
+import type { VirtualPhone } from './v3/virtual-phone.ts'
 import { isEs384, type PhoneAlgorithm } from './v4/crypto.ts'
 import { readSdkConfiguration } from './v4/state.ts'
+import type { VirtualPhoneV4 } from './v4/virtual-phone.ts'
 
 /** What is compiled into its app. A phone of 3.x needs the key of P-256, one of 4.0 the text for SDKs. */
 export interface HandsetApp {
@@ -75,10 +77,6 @@ export interface HandsetStatus {
 /** Members of a direct activation (v3 §8.6, §8.8). */
 export type Identity = Readonly<Record<string, string>>
 
-/** The layer of an activation that says whom it is for. */
-export const layer1Of = (by: string | Identity): { readonly layer1?: Readonly<Record<string, unknown>> } =>
-  typeof by === 'string' ? {} : { layer1: { type: 'DIRECT', identityAttributes: by } }
-
 /** What one generation of the protocol has to say; the rest is the same for both. */
 export interface Generation {
   /** What is remembered; undefined members are not there yet. */
@@ -116,6 +114,38 @@ export interface Generation {
   /** What follows the commit of the bank: 4.0 confirms. */
   readonly prepareConfirm: ((proof: Proof) => Prepared<unknown>) | undefined
 }
+
+/** What both generations say alike. */
+export const createShared = (phone: VirtualPhone | VirtualPhoneV4) =>
+  ({
+    prepareBind: async (by, name, activationOtp) =>
+      phone.prepareActivation(typeof by === 'string' ? by : '', {
+        ...(typeof by !== 'string' && { layer1: { type: 'DIRECT', identityAttributes: by } }),
+        layer2: { activationName: name, ...DEVICE, activationOtp },
+      }),
+    prepareOidcConfig: (providerId) => phone.prepareOidcConfig(providerId),
+    answerOffline: (covered, proof) => phone.answerOffline(covered, proof),
+    prepareCode: (request, proof) => phone.prepareSigned({ ...request, ...proof }),
+    prepareToken: (proof) => phone.prepareTokenCreate(proof),
+    prepareRemove: (proof) => phone.prepareRemove(proof),
+    prepareRename: (name, proof) => phone.prepareRename(name, proof),
+    prepareTokenRemove: (id) => phone.prepareTokenRemove(id, { factors: 'possession' }),
+    tokenHeader: async () => {
+      const [token] = phone.state.tokens
+      if (token === undefined) throw new Error('the phone has no token')
+      return phone.tokenHeader(token, await phone.serverTime())
+    },
+    readStatus: async () => {
+      const { state: number, failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion } = await phone.readStatus()
+      return { state: STATES[number - 1] ?? `${number}`, failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion }
+    },
+  }) satisfies Partial<Generation>
+
+/** What the bank is told about this phone (v3 §8.2). */
+const DEVICE = { platform: 'unknown', deviceInfo: 'pawl phone' }
+
+/** Numbers of the status blob, from 1 on (v3 §9.3). */
+const STATES = ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED']
 
 export interface SignedRequest {
   readonly method?: string
@@ -178,7 +208,7 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
       ...(language !== undefined && { 'Accept-Language': language }),
       ...(await generation.tokenHeader()),
     }
-    const request = { method: 'POST', path, headers, body: Buffer.from(JSON.stringify({ requestObject })), open: okOf }
+    const request = { method: 'POST', path, headers, body: Buffer.from(JSON.stringify({ requestObject })), open: accepted }
     return member(await exchange(request, identity.operationsUrl), 'responseObject')
   }
   const signed = (call: keyof typeof SIGNED_CALLS, requestObject: unknown, proof: Proof) => {
@@ -284,11 +314,6 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
       persist()
     },
   }
-}
-
-const okOf = (reply: HttpReply): unknown => {
-  if (reply.status !== 200) throw new Error(`HTTP ${reply.status} ${reply.text}`)
-  return reply.json
 }
 
 /** The activation code of a QR code or of what was typed. Throws when the text is signed, and by nobody whom the app knows (v3 §4.2). */

@@ -8,10 +8,17 @@ export type Dialect = 'PowerAuth' | 'Svc'
 export const headerName = (dialect: Dialect, kind: 'Authorization' | 'Token' | 'Encryption'): string => `X-${dialect}-${kind}`
 
 /** `PowerAuth key="value", ...`; pairs without a value are left out. */
-export function headerValue(scheme: string, pairs: Readonly<Record<string, string | undefined>>): string {
+function headerValue(scheme: string, pairs: Readonly<Record<string, string | undefined>>): string {
   const given = Object.entries(pairs).filter(([, value]) => value !== undefined)
   return `${scheme} ${given.map(([key, value]) => `${key}="${value}"`).join(', ')}`
 }
+
+/** One protocol header of a phone. */
+export const headerOf = (
+  { dialect = 'PowerAuth', scheme = dialect }: { readonly dialect?: Dialect; readonly scheme?: string },
+  kind: 'Authorization' | 'Token' | 'Encryption',
+  pairs: Readonly<Record<string, string | undefined>>,
+): Record<string, string> => ({ [headerName(dialect, kind)]: headerValue(scheme, pairs) })
 
 /** The request with one pair of its protocol headers replaced, or dropped when there is no value. */
 export function withPair<R extends HttpRequest>(request: R, key: string, value: string | undefined): R {

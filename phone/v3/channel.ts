@@ -19,11 +19,9 @@ import {
 } from './crypto.ts'
 import type { EnvelopeContext, SealedRequest, TemporaryKey } from './envelope.ts'
 import { sealEnvelope } from './envelope.ts'
-import { headerName, headerValue } from '../header.ts'
-import type { EnvelopeOptions, PhoneContext, PhoneToken, PlaintextOption, Prepared, SignOptions } from './state.ts'
+import { headerOf } from '../header.ts'
+import type { EnvelopeOptions, PhoneContext, PhoneScope, PhoneToken, PlaintextOption, Prepared, SignOptions } from './state.ts'
 import { accepted, keysOf, parseObject } from './state.ts'
-
-export type PhoneScope = 'application' | 'activation'
 
 export interface RequestToSign extends SignOptions {
   readonly method?: string
@@ -182,7 +180,7 @@ export async function fetchTemporaryKey(phone: PhoneContext, scope: PhoneScope):
 export function encryptionHeader(phone: PhoneContext, scope: PhoneScope): Record<string, string> {
   const { app, version } = phone.options
   const activationId = scope === 'activation' ? phone.state.activationId : undefined
-  return headerOf(phone, 'Encryption', { version, application_key: app.applicationKey, activation_id: activationId })
+  return headerOf(phone.options, 'Encryption', { version, application_key: app.applicationKey, activation_id: activationId })
 }
 
 /** The token header of one request (v3 §11.2). */
@@ -195,7 +193,7 @@ export function tokenHeader(
   const { version } = phone.options
   const digest = tokenDigest(version, token.secret, nonce, String(timestamp))
   const pairs = { token_id: token.id, token_digest: b64(digest), nonce: b64(nonce), timestamp: String(timestamp), version }
-  return headerOf(phone, 'Token', pairs)
+  return headerOf(phone.options, 'Token', pairs)
 }
 
 function authorizationHeader(phone: PhoneContext, request: RequestToSign & { body: Uint8Array }): Record<string, string> {
@@ -210,7 +208,7 @@ function authorizationHeader(phone: PhoneContext, request: RequestToSign & { bod
   const signature = computeSignature(version, factorKeys, state.ctrData, signed)
   state.ctrData = nextCtrData(state.ctrData)
   state.counter += 1
-  return headerOf(phone, 'Authorization', {
+  return headerOf(phone.options, 'Authorization', {
     pa_activation_id: state.activationId,
     pa_application_key: app.applicationKey,
     pa_nonce: b64(nonce),
@@ -218,12 +216,4 @@ function authorizationHeader(phone: PhoneContext, request: RequestToSign & { bod
     pa_signature: signature,
     pa_version: version,
   })
-}
-
-function headerOf(
-  { options: { dialect = 'PowerAuth', scheme = dialect } }: PhoneContext,
-  kind: 'Authorization' | 'Token' | 'Encryption',
-  pairs: Readonly<Record<string, string | undefined>>,
-): Record<string, string> {
-  return { [headerName(dialect, kind)]: headerValue(scheme, pairs) }
 }

@@ -2,7 +2,7 @@
 // key of the vault, from which biometry gets its own (v3 §3.2, §12).
 import { createCipheriv } from 'node:crypto'
 import { deriveKeys, unb64 } from './crypto.ts'
-import { type Generation, type HandsetIdentity, layer1Of } from '../handset.ts'
+import { createShared, type Generation, type HandsetIdentity } from '../handset.ts'
 import { NO_BODY } from '../http.ts'
 import type { PhoneState, Prepared } from './state.ts'
 import { keysOf } from './state.ts'
@@ -28,13 +28,8 @@ export function createGenerationOf3({ url, dialect, version, app }: HandsetIdent
   const phone = createPhone(options, given)
   const state: StateOf3 = phone.state
   return {
+    ...createShared(phone),
     state,
-    prepareBind: async (by, name, activationOtp) =>
-      phone.prepareActivation(typeof by === 'string' ? by : '', {
-        ...layer1Of(by),
-        layer2: { activationName: name, ...DEVICE, activationOtp },
-      }),
-    prepareOidcConfig: (providerId) => phone.prepareOidcConfig(providerId),
     takeKnowledge: () => {
       const { knowledge, vault } = keysOf(state)
       state.lockedDeviceKey = underVault(state.device.privateKey, vault)
@@ -45,21 +40,10 @@ export function createGenerationOf3({ url, dialect, version, app }: HandsetIdent
     scan: phone.scanOperation,
     computeOtp: (qr, proof) => phone.computeOtp(qr, proof),
     isForThisPhone: phone.isForThisPhone,
-    answerOffline: phone.answerOffline,
-    prepareCode: (request, proof) => phone.prepareSigned({ ...request, ...proof }),
     prepareEncrypted: ({ path, resourceId, plaintext }, proof) =>
       proof === undefined
         ? phone.prepareEncrypted(path, { plaintext })
         : phone.prepareSignedEncrypted({ path, resourceId, plaintext: Buffer.from(plaintext) }, proof),
-    prepareToken: (proof) => phone.prepareTokenCreate(proof),
-    prepareRemove: (proof) => phone.prepareRemove(proof),
-    prepareRename: (name, proof) => phone.prepareRename(name, proof),
-    prepareTokenRemove: (id) => phone.prepareTokenRemove(id, { factors: 'possession' }),
-    tokenHeader: async () => {
-      const [token] = state.tokens
-      if (token === undefined) throw new Error('the phone has no token')
-      return phone.tokenHeader(token, await phone.serverTime())
-    },
     // The server knows no other key: a code with the old one says that the old password was right.
     prepareNewKnowledge: async (proof) => {
       const request = phone.prepareValidation(proof)
@@ -70,20 +54,10 @@ export function createGenerationOf3({ url, dialect, version, app }: HandsetIdent
       state.keys = { ...keysOf(state), biometry: NO_BODY }
       return undefined
     },
-    readStatus: async () => {
-      const { state: number, failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion } = await phone.readStatus()
-      return { state: STATES[number - 1] ?? `${number}`, failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion }
-    },
     validation: { path: '/pa/v3/signature/validate', resourceId: '/pa/signature/validate' },
     prepareConfirm: undefined,
   }
 }
-
-/** What the bank is told about this phone (v3 §8.2). */
-export const DEVICE = { platform: 'unknown', deviceInfo: 'pawl phone' }
-
-/** Numbers of the status blob, from 1 on (v3 §9.3). */
-export const STATES = ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED']
 
 /** The same request whose answer means something else. */
 export const opening = <T>(request: Prepared<unknown>, read: () => T): Prepared<T> => ({

@@ -34,9 +34,11 @@ export type PhoneFactors =
   | 'possession_biometry'
   | 'possession_knowledge_biometry'
 
+export type PhoneScope = 'application' | 'activation'
+
 export interface PhoneToken {
   readonly id: string
-  /** 16 bytes. */
+  /** 16 bytes; in 4.0 it is 32. */
   readonly secret: Uint8Array
   readonly factors: PhoneFactors
 }

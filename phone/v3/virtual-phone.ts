@@ -42,6 +42,7 @@ import type {
   PhoneContext,
   PhoneFactors,
   PhoneOptions,
+  PhoneScope,
   PhoneState,
   PhoneToken,
   PlaintextOption,
@@ -76,11 +77,11 @@ function bindPhone(phone: PhoneContext) {
     send: <T>(request: Prepared<T>, url = options.url): Promise<HttpReply> => send(url, request),
     /** Sends the request and opens the answer; throws when it was refused. */
     exchange,
-    newTemporaryKeyRequest: (scope: 'application' | 'activation') => newTemporaryKeyRequest(phone, scope),
-    openTemporaryKey: (scope: 'application' | 'activation', challenge: string, reply: HttpReply) =>
+    newTemporaryKeyRequest: (scope: PhoneScope) => newTemporaryKeyRequest(phone, scope),
+    openTemporaryKey: (scope: PhoneScope, challenge: string, reply: HttpReply) =>
       openTemporaryKey(phone, scope, challenge, reply),
-    fetchTemporaryKey: (scope: 'application' | 'activation') => fetchTemporaryKey(phone, scope),
-    encryptionHeader: (scope: 'application' | 'activation') => encryptionHeader(phone, scope),
+    fetchTemporaryKey: (scope: PhoneScope) => fetchTemporaryKey(phone, scope),
+    encryptionHeader: (scope: PhoneScope) => encryptionHeader(phone, scope),
     tokenHeader: (token: PhoneToken, timestamp: number, nonce?: Uint8Array) => tokenHeader(phone, token, timestamp, nonce),
     prepareActivation: (code: string, request?: ActivationOptions) => prepareActivation(phone, code, request),
     prepareSigned: (request: RequestToSign) => prepareSigned(phone, request),

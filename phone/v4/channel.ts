@@ -2,8 +2,9 @@
 import type { HttpReply } from '../http.ts'
 import { member, NO_BODY, sendJson } from '../http.ts'
 import { b64, bytesOf, canonicalQuery, random, signedData, unb64 } from '../v3/crypto.ts'
-import { headerName, headerValue } from '../header.ts'
-import type { Prepared } from '../v3/state.ts'
+import { headerOf } from '../header.ts'
+import type { EncryptedSigned, RequestToSign } from '../v3/channel.ts'
+import type { PhoneScope, PhoneToken, Prepared, SignOptions } from '../v3/state.ts'
 import { accepted, parseObject } from '../v3/state.ts'
 import type { SharedSecretResponse } from './crypto.ts'
 import {
@@ -20,19 +21,11 @@ import {
 } from './crypto.ts'
 import type { V4Sealed, V4TemporaryKey } from './envelope.ts'
 import { sealV4Envelope } from './envelope.ts'
-import type { V4EnvelopeOptions, V4PhoneContext, V4PlaintextOption, V4Scope, V4SignOptions, V4Token } from './state.ts'
+import type { V4EnvelopeOptions, V4PhoneContext, V4PlaintextOption } from './state.ts'
 import { v4KeysOf } from './state.ts'
 
-export interface V4RequestToSign extends V4SignOptions {
-  readonly method?: string
-  readonly path: string
-  /** Without the question mark. */
-  readonly query?: string
-  readonly resourceId: string
-  readonly body?: Uint8Array | string
-  /** What the code covers instead of the body. */
-  readonly signedBody?: Uint8Array
-}
+/** It has a content type where it has a body. */
+export type V4RequestToSign = Omit<RequestToSign, 'contentType'>
 
 /** The server's clock: phones synchronize with it before they stamp a request (v4 §9.1). */
 export async function v4ServerTime({ options }: V4PhoneContext): Promise<number> {
@@ -56,18 +49,11 @@ export function prepareV4Signed(phone: V4PhoneContext, request: V4RequestToSign)
   }
 }
 
-export interface V4Protected {
-  readonly path: string
-  readonly resourceId: string
-  readonly label: string
-  readonly plaintext: Uint8Array
-}
-
 /** Encrypts; the code covers the envelope as it is sent (v4 §5.7). */
 export async function prepareV4EncryptedSigned<T>(
   phone: V4PhoneContext,
-  request: V4Protected,
-  options: V4SignOptions & V4EnvelopeOptions,
+  request: EncryptedSigned,
+  options: SignOptions & V4EnvelopeOptions,
   read: (plaintext: Uint8Array) => T,
 ): Promise<Prepared<T>> {
   const sealed = await sealV4(phone, request.label, 'activation', request.plaintext, options)
@@ -78,8 +64,8 @@ export async function prepareV4EncryptedSigned<T>(
 /** Encrypts; the code covers the plaintext (v4 §5.7). Both headers are sent, as the library does. */
 export async function prepareV4SignedEncrypted(
   phone: V4PhoneContext,
-  request: V4Protected,
-  options: V4SignOptions & V4EnvelopeOptions,
+  request: EncryptedSigned,
+  options: SignOptions & V4EnvelopeOptions,
 ): Promise<Prepared<Record<string, unknown>>> {
   const sealed = await sealV4(phone, request.label, 'activation', request.plaintext, options)
   const body = v4BodyOf(sealed, options)
@@ -92,7 +78,7 @@ export async function prepareV4SignedEncrypted(
 export async function prepareV4Encrypted(
   phone: V4PhoneContext,
   path: string,
-  scope: V4Scope,
+  scope: PhoneScope,
   options: V4EnvelopeOptions & V4PlaintextOption = {},
 ): Promise<Prepared<Record<string, unknown>>> {
   const sealed = await sealV4(phone, `/pa/generic/${scope}`, scope, bytesOf(options.plaintext ?? '{}'), options)
@@ -113,7 +99,7 @@ export const v4BodyOf = ({ envelope }: V4Sealed, { alterEnvelope }: V4EnvelopeOp
 export async function sealV4(
   phone: V4PhoneContext,
   label: string,
-  scope: V4Scope,
+  scope: PhoneScope,
   plaintext: Uint8Array,
   options: V4EnvelopeOptions,
 ): Promise<V4Sealed> {
@@ -136,7 +122,7 @@ export interface V4TemporaryKeyRequest {
 }
 
 /** A temporary key request of this phone (v4 §4.1). */
-export function newV4TemporaryKeyRequest({ options, state }: V4PhoneContext, scope: V4Scope): V4TemporaryKeyRequest {
+export function newV4TemporaryKeyRequest({ options, state }: V4PhoneContext, scope: PhoneScope): V4TemporaryKeyRequest {
   const { applicationKey, applicationSecret } = options.app
   const [challenge, pair] = [b64(random(32)), newKemPair(options.algorithm)]
   const isBound = scope === 'activation'
@@ -153,7 +139,7 @@ export function newV4TemporaryKeyRequest({ options, state }: V4PhoneContext, sco
 /** Reads the answer and checks what a phone checks: all signatures, application, activation and challenge (v4 §4.3). */
 export function openV4TemporaryKey(
   { options, state }: V4PhoneContext,
-  scope: V4Scope,
+  scope: PhoneScope,
   { challenge, pair }: Pick<V4TemporaryKeyRequest, 'challenge' | 'pair'>,
   reply: HttpReply,
 ): V4TemporaryKey {
@@ -171,29 +157,29 @@ export function openV4TemporaryKey(
 }
 
 /** A new temporary key of the server. */
-export async function fetchV4TemporaryKey(phone: V4PhoneContext, scope: V4Scope): Promise<V4TemporaryKey> {
+export async function fetchV4TemporaryKey(phone: V4PhoneContext, scope: PhoneScope): Promise<V4TemporaryKey> {
   const request = newV4TemporaryKeyRequest(phone, scope)
   const reply = await sendJson(phone.options.url, 'POST', '/pa/v4/keystore/create', request.json)
   return openV4TemporaryKey(phone, scope, request, reply)
 }
 
 /** The encryption header of a scope (v4 §6.3). */
-export function v4EncryptionHeader(phone: V4PhoneContext, scope: V4Scope): Record<string, string> {
+export function v4EncryptionHeader(phone: V4PhoneContext, scope: PhoneScope): Record<string, string> {
   const activationId = scope === 'activation' ? phone.state.activationId : undefined
   const pairs = { version: '4.0', application_key: phone.options.app.applicationKey, activation_id: activationId }
-  return headerOf(phone, 'Encryption', pairs)
+  return headerOf(phone.options, 'Encryption', pairs)
 }
 
 /** The token header of one request (v4 §6.4, §9.9). */
 export function v4TokenHeader(
   phone: V4PhoneContext,
-  token: V4Token,
+  token: PhoneToken,
   timestamp: number,
   nonce: Uint8Array = random(16),
 ): Record<string, string> {
   const digest = b64(tokenV4Digest(token.secret, nonce, String(timestamp)))
   const pairs = { token_id: token.id, token_digest: digest, nonce: b64(nonce), timestamp: String(timestamp), version: '4.0' }
-  return headerOf(phone, 'Token', pairs)
+  return headerOf(phone.options, 'Token', pairs)
 }
 
 /** Moves the counter as a code does that the server accepts, or that never arrives. */
@@ -203,7 +189,7 @@ export function moveV4Counter({ state }: V4PhoneContext, steps: number): void {
 }
 
 /** Keys of a combination in the order of v4 §7.3. */
-export function v4FactorKeys({ state }: V4PhoneContext, { factors = 'possession_knowledge', wrongKeys = {} }: V4SignOptions) {
+export function v4FactorKeys({ state }: V4PhoneContext, { factors = 'possession_knowledge', wrongKeys = {} }: SignOptions) {
   const own = { ...v4KeysOf(state), ...wrongKeys }
   return factors.split('_').map((factor) => own[factor as 'possession' | 'knowledge' | 'biometry'])
 }
@@ -217,7 +203,7 @@ function authorizationHeader(phone: V4PhoneContext, request: V4RequestToSign & {
   const data = signedData(request.method ?? 'POST', request.resourceId, nonce, covered, applicationSecret)
   const code = onlineCode(v4FactorKeys(phone, request), state.ctrData, data)
   moveV4Counter(phone, 1)
-  return headerOf(phone, 'Authorization', {
+  return headerOf(phone.options, 'Authorization', {
     pa_activation_id: state.activationId,
     pa_application_key: applicationKey,
     pa_nonce: b64(nonce),
@@ -225,14 +211,6 @@ function authorizationHeader(phone: V4PhoneContext, request: V4RequestToSign & {
     pa_auth_code: code,
     pa_version: '4.0',
   })
-}
-
-function headerOf(
-  { options: { dialect = 'PowerAuth', scheme = dialect } }: V4PhoneContext,
-  kind: 'Authorization' | 'Token' | 'Encryption',
-  pairs: Readonly<Record<string, string | undefined>>,
-): Record<string, string> {
-  return { [headerName(dialect, kind)]: headerValue(scheme, pairs) }
 }
 
 /** The Base64 text of a member of an answer, decoded. */

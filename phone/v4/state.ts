@@ -1,6 +1,7 @@
 // What a phone of protocol 4.0 is made of: its settings, what it remembers, and what can be told about a request.
 import { NO_BODY } from '../http.ts'
 import { b64 } from '../v3/crypto.ts'
+import type { PhoneToken } from '../v3/state.ts'
 import type { Dialect } from '../header.ts'
 import { newSigningPair, type PhoneAlgorithm, type PhonePair, type PhoneV4Keys, type V4PublicKeys } from './crypto.ts'
 import type { V4TemporaryKey } from './envelope.ts'
@@ -27,23 +28,6 @@ export interface V4PhoneOptions {
   readonly scheme?: string
 }
 
-export type V4Factors =
-  | 'possession'
-  | 'knowledge'
-  | 'biometry'
-  | 'possession_knowledge'
-  | 'possession_biometry'
-  | 'possession_knowledge_biometry'
-
-export type V4Scope = 'application' | 'activation'
-
-export interface V4Token {
-  readonly id: string
-  /** 32 bytes. */
-  readonly secret: Uint8Array
-  readonly factors: V4Factors
-}
-
 /** What the phone remembers. It changes, because every code moves the counter. */
 export interface V4PhoneState {
   activationId: string
@@ -55,7 +39,7 @@ export interface V4PhoneState {
   /** Undefined before the activation. */
   keys: PhoneV4Keys | undefined
   readonly device: PhonePair
-  readonly tokens: V4Token[]
+  readonly tokens: PhoneToken[]
 }
 
 /** A phone as its functions see it. */
@@ -78,13 +62,6 @@ export interface V4EnvelopeOptions {
 /** Plaintext of an encrypted request in place of the usual one. */
 export interface V4PlaintextOption {
   readonly plaintext?: string | Uint8Array
-}
-
-export interface V4SignOptions {
-  /** POSSESSION and KNOWLEDGE when absent. */
-  readonly factors?: V4Factors
-  /** Computes the code with other keys than the phone's own. */
-  readonly wrongKeys?: Partial<Record<'possession' | 'knowledge' | 'biometry', Uint8Array>>
 }
 
 /** State of a phone that was never activated. */

@@ -6,7 +6,8 @@ import { member, send } from '../http.ts'
 import { OIDC_CONFIG_PATH } from '../oidc.ts'
 import { bodyOfOffline, type OfflineCovered } from '../offline-text.ts'
 import { b64, bytesOf, signedData, unb64 } from '../v3/crypto.ts'
-import type { Prepared } from '../v3/state.ts'
+import type { EncryptedSigned } from '../v3/channel.ts'
+import type { PhoneFactors, PhoneScope, PhoneToken, Prepared, SignOptions } from '../v3/state.ts'
 import { accepted, parseObject } from '../v3/state.ts'
 import {
   bytesIn,
@@ -22,7 +23,6 @@ import {
   v4BodyOf,
   v4EncryptionHeader,
   v4FactorKeys,
-  type V4Protected,
   type V4RequestToSign,
   v4ServerTime,
   type V4TemporaryKeyRequest,
@@ -42,17 +42,7 @@ import {
   v4Fingerprint,
   type V4StatusBlob,
 } from './crypto.ts'
-import type {
-  V4EnvelopeOptions,
-  V4Factors,
-  V4PhoneContext,
-  V4PhoneOptions,
-  V4PhoneState,
-  V4PlaintextOption,
-  V4Scope,
-  V4SignOptions,
-  V4Token,
-} from './state.ts'
+import type { V4EnvelopeOptions, V4PhoneContext, V4PhoneOptions, V4PhoneState, V4PlaintextOption } from './state.ts'
 import { newV4State, v4KeysOf } from './state.ts'
 
 export interface VirtualPhoneV4 extends ReturnType<typeof bindPhone> {
@@ -66,7 +56,7 @@ export const createPhoneV4 = (options: V4PhoneOptions, state = newV4State(option
   speaking: (change) => createPhoneV4({ ...options, ...change }, state),
 })
 
-type ProtectedOptions = V4SignOptions & V4EnvelopeOptions & V4PlaintextOption
+type ProtectedOptions = SignOptions & V4EnvelopeOptions & V4PlaintextOption
 type EncryptedOptions = V4EnvelopeOptions & V4PlaintextOption
 
 function bindPhone(phone: V4PhoneContext) {
@@ -83,12 +73,12 @@ function bindPhone(phone: V4PhoneContext) {
     send: <T>(request: Prepared<T>, url = options.url): Promise<HttpReply> => send(url, request),
     /** Sends the request and opens the answer; throws when it was refused. */
     exchange,
-    newTemporaryKeyRequest: (scope: V4Scope) => newV4TemporaryKeyRequest(phone, scope),
-    openTemporaryKey: (scope: V4Scope, request: V4TemporaryKeyRequest, reply: HttpReply) =>
+    newTemporaryKeyRequest: (scope: PhoneScope) => newV4TemporaryKeyRequest(phone, scope),
+    openTemporaryKey: (scope: PhoneScope, request: V4TemporaryKeyRequest, reply: HttpReply) =>
       openV4TemporaryKey(phone, scope, request, reply),
-    fetchTemporaryKey: (scope: V4Scope) => fetchV4TemporaryKey(phone, scope),
-    encryptionHeader: (scope: V4Scope) => v4EncryptionHeader(phone, scope),
-    tokenHeader: (token: V4Token, timestamp: number, nonce?: Uint8Array) => v4TokenHeader(phone, token, timestamp, nonce),
+    fetchTemporaryKey: (scope: PhoneScope) => fetchV4TemporaryKey(phone, scope),
+    encryptionHeader: (scope: PhoneScope) => v4EncryptionHeader(phone, scope),
+    tokenHeader: (token: PhoneToken, timestamp: number, nonce?: Uint8Array) => v4TokenHeader(phone, token, timestamp, nonce),
     prepareActivation: (code: string, request?: V4ActivationOptions) => prepareActivation(phone, code, request),
     prepareConfirm: (enableBiometry: boolean, request: Partial<V4RequestToSign> = {}) =>
       signed('activation/confirm', confirmation(enableBiometry))(request),
@@ -103,23 +93,23 @@ function bindPhone(phone: V4PhoneContext) {
     prepareBiometryAdd: (request?: FactorOptions) => prepareNewFactorKey(phone, 'biometry/add', request),
     prepareBiometryRemove: signed('biometry/remove', { factors: 'possession' }),
     prepareRename: (activationName: unknown, request?: ProtectedOptions) => prepareRename(phone, activationName, request),
-    prepareDetail: (token: V4Token, request?: DetailOptions) => prepareDetail(phone, token, request),
+    prepareDetail: (token: PhoneToken, request?: DetailOptions) => prepareDetail(phone, token, request),
     /** Encrypted with the generic label, and signed over the plaintext. */
-    prepareSignedEncrypted: (request: Omit<V4Protected, 'label'>, more: V4SignOptions & V4EnvelopeOptions = {}) =>
+    prepareSignedEncrypted: (request: Omit<EncryptedSigned, 'label'>, more: SignOptions & V4EnvelopeOptions = {}) =>
       prepareV4SignedEncrypted(phone, { label: '/pa/generic/activation', ...request }, more),
     /** Asks for the settings of an OpenID provider (v4 §8.8). */
     prepareOidcConfig: (providerId: unknown, request: EncryptedOptions = {}) =>
       prepareV4Encrypted(phone, OIDC_CONFIG_PATH, 'application', { plaintext: JSON.stringify({ providerId }), ...request }),
-    prepareEncrypted: (path: string, scope: V4Scope, request?: EncryptedOptions) =>
+    prepareEncrypted: (path: string, scope: PhoneScope, request?: EncryptedOptions) =>
       prepareV4Encrypted(phone, path, scope, request),
     prepareUserInfo: (request?: EncryptedOptions) => prepareV4Encrypted(phone, '/pa/v4/user/info', 'activation', request),
-    prepareConfiguration: (scope: V4Scope, request?: EncryptedOptions) =>
+    prepareConfiguration: (scope: PhoneScope, request?: EncryptedOptions) =>
       prepareV4Encrypted(phone, `/pa/v4/config/${scope}`, scope, request),
     prepareUpgradeStart: (authorize: Authorize, request?: UpgradeOptions) => prepareUpgradeStart(phone, authorize, request),
     prepareUpgradeConfirm: signed('upgrade/confirm', { factors: 'possession', body: '{}' }),
     readStatus: (request?: V4EnvelopeOptions) => readStatus(phone, request),
     activate: async (code: string, request?: V4ActivationOptions) => exchange(await prepareActivation(phone, code, request)),
-    createToken: async (factors: V4Factors = 'possession_knowledge') => exchange(await prepareTokenCreate(phone, { factors })),
+    createToken: async (factors: PhoneFactors = 'possession_knowledge') => exchange(await prepareTokenCreate(phone, { factors })),
     /** Takes over a factor key that password/change or biometry/add gave. */
     adopt: (keys: Partial<Record<'knowledge' | 'biometry', Uint8Array>>) => {
       state.keys = { ...v4KeysOf(state), ...keys }
@@ -221,7 +211,7 @@ function adoptKeys({ options, state }: V4PhoneContext, pair: PhonePair, opened: 
 }
 
 /** v4 §9.9 */
-function prepareTokenCreate(phone: V4PhoneContext, options: ProtectedOptions = {}): Promise<Prepared<V4Token>> {
+function prepareTokenCreate(phone: V4PhoneContext, options: ProtectedOptions = {}): Promise<Prepared<PhoneToken>> {
   const { factors = 'possession_knowledge', plaintext = '{}' } = options
   return prepareV4EncryptedSigned(phone, protectedRequest('token/create', plaintext), options, (opened) => {
     const { tokenId, tokenSecret } = parseObject(opened)
@@ -275,7 +265,7 @@ function prepareRename(phone: V4PhoneContext, activationName: unknown, options: 
 type DetailOptions = EncryptedOptions & { readonly tokenTimestamp?: number }
 
 /** v4 §9.7 */
-async function prepareDetail(phone: V4PhoneContext, token: V4Token, options: DetailOptions = {}) {
+async function prepareDetail(phone: V4PhoneContext, token: PhoneToken, options: DetailOptions = {}) {
   const prepared = await prepareV4Encrypted(phone, '/pa/v4/activation/detail', 'activation', options)
   const header = v4TokenHeader(phone, token, options.tokenTimestamp ?? (await v4ServerTime(phone)))
   return { ...prepared, headers: { ...prepared.headers, ...header } }
@@ -341,7 +331,7 @@ async function prepareUpgradeStart(phone: V4PhoneContext, authorize: Authorize, 
   return prepared
 }
 
-interface V4OfflineOptions extends V4SignOptions {
+interface V4OfflineOptions extends SignOptions {
   readonly length?: number
 }
 

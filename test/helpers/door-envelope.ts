@@ -1,12 +1,12 @@
 // Envelopes that a phone sends to the bank's own endpoints, and what the bank makes of them (cloud §13).
 import type { HttpReply } from '../../phone/http.ts'
 import { sendJson } from '../../phone/http.ts'
-import { encryptionHeader, type PhoneScope, prepareSigned, seal } from '../../phone/v3/channel.ts'
+import { encryptionHeader, prepareSigned, seal } from '../../phone/v3/channel.ts'
 import { bytesOf } from '../../phone/v3/crypto.ts'
-import type { EnvelopeOptions, SignOptions } from '../../phone/v3/state.ts'
+import type { EnvelopeOptions, PhoneScope, SignOptions } from '../../phone/v3/state.ts'
 import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
 import { prepareV4Signed, sealV4, v4EncryptionHeader } from '../../phone/v4/channel.ts'
-import type { V4EnvelopeOptions, V4SignOptions } from '../../phone/v4/state.ts'
+import type { V4EnvelopeOptions } from '../../phone/v4/state.ts'
 import { type Bank, basicAuthorization } from './bank.ts'
 import { PHONE_ADDRESS, RESOURCE } from './door.ts'
 import { expectOk } from './world.ts'
@@ -47,7 +47,7 @@ export async function sealUnderLabel(phone: AnyPhone, label: string): Promise<Se
 export async function signForBank(
   phone: AnyPhone,
   plaintext: string,
-  options: SignOptions & V4SignOptions & EnvelopeOptions & V4EnvelopeOptions = {},
+  options: SignOptions & EnvelopeOptions & V4EnvelopeOptions = {},
 ): Promise<SentEnvelope> {
   const sealed = await sealWith(phone, '/pa/generic/activation', 'activation', plaintext, options)
   const request = { path: '/bank', resourceId: RESOURCE, body: bytesOf(plaintext), ...options }

@@ -6,7 +6,8 @@ import { flipBit, withBody, withHeader } from '../../phone/header.ts'
 import type { Prepared } from '../../phone/v3/state.ts'
 import { b64, random } from '../../phone/v3/crypto.ts'
 import type { V4TemporaryKey } from '../../phone/v4/envelope.ts'
-import type { V4EnvelopeOptions, V4PlaintextOption, V4Scope } from '../../phone/v4/state.ts'
+import type { PhoneScope } from '../../phone/v3/state.ts'
+import type { V4EnvelopeOptions, V4PlaintextOption } from '../../phone/v4/state.ts'
 import { expectRefusedV4, MOVED_BY_A_CODE, readStored, type RefusalV4 } from '../helpers/refusals-v4.ts'
 import { expectOk } from '../helpers/world.ts'
 import { type PhoneV4, startWorldV4, type WorldV4 } from '../helpers/world-v4.ts'
@@ -29,7 +30,7 @@ interface Subject {
 }
 
 interface Endpoint {
-  readonly scope: V4Scope
+  readonly scope: PhoneScope
   /** Whether a code comes first, which moves the counter. */
   readonly isSigned?: boolean
   readonly malformed: RefusalV4

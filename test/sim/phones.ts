@@ -8,7 +8,6 @@ import { newState } from '../../phone/v3/state.ts'
 import { newV4State } from '../../phone/v4/state.ts'
 import type { PhoneVersion } from '../../phone/v3/crypto.ts'
 import type { PhoneToken } from '../../phone/v3/state.ts'
-import type { V4Token } from '../../phone/v4/state.ts'
 import { RESOURCE } from '../helpers/door.ts'
 import { type SentEnvelope, signForBank } from '../helpers/door-envelope.ts'
 import type { Chance } from './chance.ts'
@@ -161,8 +160,11 @@ export function createSimulatedPhone(
         phone.prepareSigned({ path, resourceId, body, factors, ...wrong(quality, 32) }),
       sealed: (quality: Quality) => signForBank(phone, BANK_BODY, wrong(quality, 32)),
       useToken: async (token: unknown): Promise<Prepared<unknown>> => {
-        if (chance.happens(0.3)) return phone.prepareDetail(token as V4Token)
-        const headers = { 'Content-Type': 'application/json', ...phone.tokenHeader(token as V4Token, await phone.serverTime()) }
+        if (chance.happens(0.3)) return phone.prepareDetail(token as PhoneToken)
+        const headers = {
+          'Content-Type': 'application/json',
+          ...phone.tokenHeader(token as PhoneToken, await phone.serverTime()),
+        }
         return { method: 'POST', path: TOKEN_PATHS.list, headers, body: Buffer.from('{}'), open: () => undefined }
       },
       typeOtp: ({ id: operationId, data: operationData, nonce }: ShownOperation, quality: Quality) =>
