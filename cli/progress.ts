@@ -2,6 +2,16 @@
 
 const EVERY_MS = 5_000
 
+/** Tells a line that is made when it is time for one: five seconds after the start or the one before. */
+export function tellNowAndThen(note: (line: string) => void): (say: () => string) => void {
+  let toldAt = performance.now()
+  return (say) => {
+    if (performance.now() - toldAt < EVERY_MS) return
+    toldAt = performance.now()
+    note(say())
+  }
+}
+
 /** Does the work; as long as it lasts, a line on stderr every five seconds says that and for how long. */
 export async function withProgress<T>(note: (line: string) => void, doing: string, work: () => Promise<T>): Promise<T> {
   const start = performance.now()

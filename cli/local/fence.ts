@@ -5,9 +5,10 @@ import { v3 } from '../../src/protocol/v3/index.ts'
 import { v4 } from '../../src/protocol/v4/index.ts'
 import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import type { Answer, Terminal } from '../command.ts'
-import { Fault, usageFault } from '../fault.ts'
+import { usageFault } from '../fault.ts'
+import { tellNowAndThen } from '../progress.ts'
 import { openRecordKeys, withDatabase } from './database.ts'
-import { checkFit } from './keys.ts'
+import { requireFit } from './keys.ts'
 
 /** Fences the configured database; `since` is in milliseconds since 1970. */
 export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boolean): Promise<Answer> => {
@@ -16,18 +17,15 @@ export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boole
     const { db } = database
     await requireMigrated(db)
     const recordKeys = await openRecordKeys(database, settings)
-    if ((await checkFit(db, recordKeys)) === false)
-      throw new Fault('refused', `none of the master keys is one that ${database.location} was written with`)
+    await requireFit(database, recordKeys)
     // A phone finds the server by its status when it is one step less ahead than the look-ahead.
     const steps = settings.config.counterLookAhead - 1
     const parts = { db, recordKeys, platform, advanceCounter }
     const fence = { since: new Date(since), steps, blocks: !keepsActive }
-    let notedAt = performance.now()
-    const { fenced, blocked, removed } = await fenceActivations(parts, fence, (soFar) => {
-      if (performance.now() - notedAt < EVERY_MS) return
-      notedAt = performance.now()
-      terminal.note(`${soFar.fenced} registrations so far`)
-    })
+    const tell = tellNowAndThen(terminal.note)
+    const { fenced, blocked, removed } = await fenceActivations(parts, fence, (soFar) =>
+      tell(() => `${soFar.fenced} registrations so far`),
+    )
     const moved = `${fenced} registrations moved on by ${steps} codes, ${blocked} of them blocked\n`
     const text = `${moved}${removed} registrations removed that waited for a phone\n`
     return { json: { fenced, blocked, removed, steps }, text }
@@ -40,5 +38,3 @@ function advanceCounter(protocolVersion: number, ctrData: Uint8Array): Uint8Arra
   if (protocol === undefined) throw new TypeError(`no protocol has version ${protocolVersion}`)
   return protocol.advanceCounter(ctrData)
 }
-
-const EVERY_MS = 5_000

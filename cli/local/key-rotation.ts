@@ -1,13 +1,13 @@
 // The master keys of the configured database: what is sealed under which, and all of it sealed anew under the first.
-import { type Progress, rotateRecords } from '../../src/domain/secrets/rotation.ts'
+import { rotateRecords } from '../../src/domain/secrets/rotation.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import type { Database } from '../../src/storage/database/database.ts'
 import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import { countByKey } from '../../src/storage/secrets/sealed-columns.ts'
 import type { Answer, Terminal } from '../command.ts'
-import { Fault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
-import { checkFit } from './keys.ts'
+import { tellNowAndThen } from '../progress.ts'
+import { requireFit } from './keys.ts'
 import { openOwnedRecordKeys, openRecordKeys, patiently, withDatabase } from './database.ts'
 
 interface KeyUse {
@@ -48,10 +48,12 @@ export const rotateKeys = (terminal: Terminal): Promise<Answer> =>
     const { db } = database
     await requireMigrated(db)
     const recordKeys = await openOwnedRecordKeys(database, settings, platform)
-    if ((await checkFit(db, recordKeys)) === false)
-      throw new Fault('refused', `none of the master keys is one that ${database.location} was written with`)
+    await requireFit(database, recordKeys)
     const [keyId] = recordKeys.keyIds
-    const { replaced, left, unopened } = await rotateRecords({ db, recordKeys }, notePages(terminal.note))
+    const tell = tellNowAndThen(terminal.note)
+    const { replaced, left, unopened } = await rotateRecords({ db, recordKeys }, (progress) =>
+      tell(() => `${progress.table}: ${progress.seen} rows looked at, ${progress.replaced} sealed anew in all`),
+    )
     const problems = [
       ...(left === 0 ? [] : [`${left} rows are still under another key: a server seals under it; run this again when none does`]),
       ...unopened.map((place) => `${place} opens under none of the keys`),
@@ -59,15 +61,3 @@ export const rotateKeys = (terminal: Terminal): Promise<Answer> =>
     const text = [`${replaced} rows sealed anew under ${keyId}`, ...problems].map((line) => `${line}\n`).join('')
     return { json: { keyId, replaced, left, unopened }, text, exitCode: problems.length === 0 ? 0 : 1 }
   })
-
-/** A line every five seconds. */
-function notePages(note: Terminal['note']): (progress: Progress) => void {
-  let notedAt = performance.now()
-  return ({ table, seen, replaced }) => {
-    if (performance.now() - notedAt < EVERY_MS) return
-    notedAt = performance.now()
-    note(`${table}: ${seen} rows looked at, ${replaced} sealed anew in all`)
-  }
-}
-
-const EVERY_MS = 5_000

@@ -29,8 +29,14 @@ export async function readKeyFit(database: Database, settings: Settings): Promis
   return { doesFit: await checkFit(database.db, recordKeys), keyIds, isRotated: keyIdOf(wrapped) === keyIds[0] }
 }
 
+/** Throws a Fault when none of the keys is one that the database was written with. `mustBeUsed`: also where no server has started on it. */
+export async function requireFit({ db, location }: Database, recordKeys: RecordKeys, { mustBeUsed = false } = {}): Promise<void> {
+  if ((await checkFit(db, recordKeys)) ?? !mustBeUsed) return
+  throw new Fault('refused', `none of the master keys is one that ${location} was written with`)
+}
+
 /** True or false; undefined where no server has started on the database, so that nothing is under any key. */
-export async function checkFit(db: Db, recordKeys: RecordKeys): Promise<boolean | undefined> {
+async function checkFit(db: Db, recordKeys: RecordKeys): Promise<boolean | undefined> {
   const wrapped = await findWrappedKey(db, PURPOSE)
   if (wrapped === undefined) return undefined
   try {

@@ -9,7 +9,7 @@ import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
 import { openRecordKeys, patiently, withDatabase } from './database.ts'
-import { checkFit } from './keys.ts'
+import { requireFit } from './keys.ts'
 
 /** Everything on the user as JSON. */
 export const exportLocal = (terminal: Terminal, userId: string): Promise<Answer> =>
@@ -36,8 +36,7 @@ const withKeys = (
   withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
     await requireMigrated(database.db)
     const recordKeys = await openRecordKeys(database, settings)
-    if ((await checkFit(database.db, recordKeys)) !== true)
-      throw new Fault('refused', `none of the master keys is one that ${database.location} was written with`)
+    await requireFit(database, recordKeys, { mustBeUsed: true })
     return patiently(database, (db) => work(db, recordKeys, platform))
   })
 
