@@ -1,4 +1,5 @@
 // What somebody should do something about: what is wrong with the server, webhooks that fail, pins that end, phones that wait.
+import { at } from './api.ts'
 import type { ListedRegistration, PinnedDomain, PushProvider, Webhook } from './answers.ts'
 import { badge, sayDistance, type Tone } from './elements.ts'
 import type { Problem } from './health.ts'
@@ -30,7 +31,7 @@ export function findTasks(found: Attention, linkTo: (path: string) => string, no
     ...found.providers.flatMap((provider) => ofProvider(provider, linkTo)),
     ...found.domains.flatMap((domain) => ofDomain(domain, linkTo, now)),
     ...found.pending.map(({ userId, activationId }): Task => {
-      const href = linkTo(`/registrations/${encodeURIComponent(activationId)}`)
+      const href = linkTo(at`/registrations/${activationId}`)
       return { tone: 'wait', name: 'Commit', text: html`<a href="${href}">${userId}</a> waits for the commit of a phone.` }
     }),
   ]
@@ -43,7 +44,7 @@ function ofWebhook(
   { id, name, isEnabled, failuresInRow, dead, waiting, lagSeconds }: Webhook,
   linkTo: (path: string) => string,
 ): readonly Task[] {
-  const place = html`<a href="${linkTo(`/webhooks/${encodeURIComponent(id)}`)}">${name}</a>`
+  const place = html`<a href="${linkTo(at`/webhooks/${id}`)}">${name}</a>`
   const waits = waiting > 0 && html` ${waiting} ${waiting === 1 ? 'message waits' : 'messages wait'}.`
   if (!isEnabled) return [{ tone: 'wait', name: 'Switched off', text: html`Webhook ${place} is told nothing.` }]
   const tasks: Task[] = []

@@ -71,7 +71,7 @@ export async function readDeliverySteps(call: PageCall, kind: Webhook['kind'], o
 
 function toStep(call: PageCall, webhook: Webhook, delivery: Delivery): Step {
   const { tone, says } = sayDelivery(delivery, call.now, webhook.isEnabled)
-  const href = link(call, `/webhooks/${encodeURIComponent(webhook.id)}/deliveries/${encodeURIComponent(delivery.id)}`)
+  const href = link(call, at`/webhooks/${webhook.id}/deliveries/${delivery.id}`)
   const name = call.isAdmin ? html`<a href="${href}">${webhook.name}</a>` : webhook.name
   return { title: html`Webhook ${name} is told “${sayState(delivery.objectStatus)}”`, at: delivery.createdAt, tone, note: says }
 }

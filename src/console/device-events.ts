@@ -50,7 +50,7 @@ export function eventData(call: PageCall, text: string): Markup {
     ([name, value]) =>
       html`<div><dt>${MEMBERS.get(name) ?? name}</dt><dd>${
         name === 'operationId'
-          ? html`<a href="${link(call, `/operations/${encodeURIComponent(value)}`)}">${value.slice(0, ID_SHOWN)}</a>`
+          ? html`<a href="${link(call, at`/operations/${value}`)}">${value.slice(0, ID_SHOWN)}</a>`
           : name === 'reason'
             ? reason(value)
             : value

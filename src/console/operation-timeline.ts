@@ -1,6 +1,6 @@
 // What became of an operation, one thing after the other: what the audit log has of it, and what webhooks were told.
 import type { ListedOperation } from './answers.ts'
-import { unlessRefused } from './api.ts'
+import { at, unlessRefused } from './api.ts'
 import { readDeliverySteps } from './deliveries.ts'
 import { type DeviceEvent, readDeviceEvents } from './device-events.ts'
 import { reason, type Step, timeline, type Tone } from './elements.ts'
@@ -44,9 +44,7 @@ function toStep(call: PageCall, { activationId, eventType, eventData, timestamp 
   const what = eventType.replace('operation_', '')
   const why = readReason(eventData)
   const by =
-    what === 'canceled'
-      ? 'by the bank'
-      : html`by <a href="${link(call, `/registrations/${encodeURIComponent(activationId)}`)}">the phone</a>`
+    what === 'canceled' ? 'by the bank' : html`by <a href="${link(call, at`/registrations/${activationId}`)}">the phone</a>`
   return {
     title: sayState(what),
     at: timestamp,

@@ -1,4 +1,5 @@
 // What back ends had verified of a phone (docs/DOORS.md): the rows of the audit log that name who asked, for people.
+import { at } from './api.ts'
 import { type DeviceEvent, type DeviceEvents, readDeviceEvents } from './device-events.ts'
 import { ago, badge, card, type Column, exactTime, table, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
@@ -73,6 +74,5 @@ export const verificationsCard = (call: PageCall, activationId: string, { items,
   card(
     'Verified for the bank',
     renderVerifications(call, items),
-    next !== undefined &&
-      html`<a href="${link(call, `/registrations/${encodeURIComponent(activationId)}/verifications`)}">All</a>`,
+    next !== undefined && html`<a href="${link(call, at`/registrations/${activationId}/verifications`)}">All</a>`,
   )

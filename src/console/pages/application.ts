@@ -56,7 +56,7 @@ const FACTORS: readonly Choice[] = [
 ]
 
 const pathOf = ({ params }: PageCall): string => at`/admin/applications/${params['id'] ?? ''}`
-const home = ({ params }: PageCall): string => `/applications/${encodeURIComponent(params['id'] ?? '')}`
+const home = ({ params }: PageCall): string => at`/applications/${params['id'] ?? ''}`
 
 export const application: Page = {
   path: '/applications/:id',

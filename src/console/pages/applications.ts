@@ -1,4 +1,5 @@
 // Applications: the list, and a new one.
+import { at } from '../api.ts'
 import { actionForm, badge, card, empty, field, pageHead, table } from '../elements.ts'
 import { html } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
@@ -36,13 +37,13 @@ export const applications: Page = {
       const { form, api } = call
       const id = form.text('id')
       await api.send('POST', '/admin/application', { id })
-      return done({ ...call, application: id }, `/applications/${encodeURIComponent(id)}`, 'created')
+      return done({ ...call, application: id }, at`/applications/${id}`, 'created')
     },
   },
 }
 
 const renderRow = (call: PageCall, { id, isDefault, algorithms, isProtocol3Admitted, minimumProtocolVersion }: Listed) => [
-  html`<a href="${link({ ...call, application: id }, `/applications/${encodeURIComponent(id)}`)}">${id}</a>`,
+  html`<a href="${link({ ...call, application: id }, at`/applications/${id}`)}">${id}</a>`,
   html`${isProtocol3Admitted && '3 and '}4<br><small>${algorithms.join(', ')}</small>`,
   minimumProtocolVersion ?? html`<span class="soft">any</span>`,
   isDefault && badge('info', 'Default'),

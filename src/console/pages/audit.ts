@@ -1,6 +1,6 @@
 // The audit logs: what administrators changed, what happened to the phones of a user, and whether the rows are as they were written.
 import type { AdminEvent } from '../answers.ts'
-import { type Query, unlessRefused } from '../api.ts'
+import { at, type Query, unlessRefused } from '../api.ts'
 import { actionForm, ago, badge, card, code, empty, pageHead, pager, sayDistance, searchForm, table } from '../elements.ts'
 import { type DeviceEvent, type DeviceEvents, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
@@ -164,7 +164,7 @@ function renderDevices(call: PageCall, items: readonly DeviceEvent[] | undefined
   const rows = items.map(({ eventType, eventData, activationId, timestamp, verifiedBy }) => [
     eventBadge(eventType, verifiedBy),
     renderData(call, eventData),
-    html`<a class="nowrap" href="${link(call, `/registrations/${encodeURIComponent(activationId)}`)}">${activationId.slice(0, 8)}</a>`,
+    html`<a class="nowrap" href="${link(call, at`/registrations/${activationId}`)}">${activationId.slice(0, 8)}</a>`,
     ago(call.now, timestamp),
   ])
   return table('Events', ['Event', ['Data', 'wide'], 'Phone', 'When'], rows)

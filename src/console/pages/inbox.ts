@@ -87,7 +87,7 @@ function renderList(call: PageCall, userId: string | undefined, found: readonly 
         : html`<strong>${userId}</strong> was sent nothing yet. Write the first message beside.`,
     )
   const rows = found.map(({ messageId, subject, summary, isRead, timestampCreated }) => [
-    html`<a href="${link(call, `/inbox/${encodeURIComponent(messageId)}`)}">${subject}</a><br><small>${summary}</small>`,
+    html`<a href="${link(call, at`/inbox/${messageId}`)}">${subject}</a><br><small>${summary}</small>`,
     isRead ? badge('off', 'Read') : badge('info', 'Unread'),
     ago(call.now, timestampCreated),
   ])

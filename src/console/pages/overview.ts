@@ -132,7 +132,7 @@ function renderQueues(call: PageCall, webhooks: readonly Webhook[]): Markup {
       lagSeconds,
       failuresInRow,
       isEnabled,
-    }) => html`<div><dt><a href="${link(call, `/webhooks/${encodeURIComponent(id)}`)}">${name}</a></dt>
+    }) => html`<div><dt><a href="${link(call, at`/webhooks/${id}`)}">${name}</a></dt>
       <dd class="wrapped">${isEnabled ? (failuresInRow > 0 ? badge('bad', `${failuresInRow} failures in a row`) : badge('good', 'Gets through')) : badge('off', 'Off')}
       <small>${waiting} waiting${lagSeconds >= 5 && html`, the oldest for ${sayDistance(-lagSeconds * 1000).replace(' ago', '')}`}</small></dd></div>`,
   )

@@ -78,7 +78,7 @@ const change = (what: 'BLOCK' | 'UNBLOCK' | 'REMOVE', said: Done) => async (call
     externalUserId,
     ...(blockReason !== undefined && { blockReason }),
   })
-  return done(call, `/registrations/${encodeURIComponent(activationId)}`, said)
+  return done(call, at`/registrations/${activationId}`, said)
 }
 
 export const registration: Page = {
@@ -127,7 +127,7 @@ export const registration: Page = {
         externalUserId: call.session.caller.username,
         ...(otp !== undefined && { otp }),
       })
-      return done(call, `/registrations/${encodeURIComponent(activationId)}`, 'committed')
+      return done(call, at`/registrations/${activationId}`, 'committed')
     },
     block: change('BLOCK', 'blocked'),
     unblock: change('UNBLOCK', 'unblocked'),
@@ -135,7 +135,7 @@ export const registration: Page = {
     flags: async (call) => {
       const { activationId } = await readLive(call)
       await call.api.send('PUT', at`/admin/activations/${activationId}/flags`, { flags: call.form.words('flags') })
-      return done(call, `/registrations/${encodeURIComponent(activationId)}`, 'saved')
+      return done(call, at`/registrations/${activationId}`, 'saved')
     },
   },
 }
@@ -277,7 +277,7 @@ export const registrationVerifications: Page = {
     const id = params['id'] ?? ''
     const one = await api.get<ListedRegistration>(at`/admin/applications/${application}/registrations/${id}`, { limit: 1 })
     const { items, next } = await readVerifications(call, one, VERIFICATIONS_MAX, query['before'])
-    const here = `/registrations/${encodeURIComponent(one.activationId)}`
+    const here = at`/registrations/${one.activationId}`
     const list = `${here}/verifications`
     const ends = pager(
       query['before'] === undefined ? undefined : link(call, list),

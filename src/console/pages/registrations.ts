@@ -77,7 +77,7 @@ export const registrationNew: Page = {
           ...(otp !== undefined && { otp, otpPhase: form.text('otpPhase') }),
         },
       )
-      return done(call, `/registrations/${encodeURIComponent(activationId)}`, 'created')
+      return done(call, at`/registrations/${activationId}`, 'created')
     },
   },
 }
@@ -120,7 +120,7 @@ function renderList(call: PageCall, { answer, isAnywhere }: FoundUsers<Answer>):
       : empty('No phone yet', 'Register a user, and let the app scan the QR code that the next page shows.')
   }
   const rows = found.map((one) => [
-    html`<a href="${link(call, `/registrations/${encodeURIComponent(one.activationId)}`)}">${one.userId}</a>`,
+    html`<a href="${link(call, at`/registrations/${one.activationId}`)}">${one.userId}</a>`,
     stateBadge(one.state),
     one.name === undefined
       ? html`<span class="soft">no phone yet</span>`

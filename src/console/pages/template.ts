@@ -27,7 +27,7 @@ export const templates: Page = {
     const { templates: found } = await call.api.get<{ templates: readonly StoredTemplate[] }>('/admin/templates')
     const create = call.isAdmin && html`<a class="button is-primary" href="${link(call, '/new-template')}">New template</a>`
     const rows = found.map((one) => [
-      html`<a href="${link(call, `/templates/${encodeURIComponent(one.templateName)}`)}">${one.templateName}</a><br><small>${one.operationType}</small>`,
+      html`<a href="${link(call, at`/templates/${one.templateName}`)}">${one.templateName}</a><br><small>${one.operationType}</small>`,
       html`${(one.texts['en'] ?? Object.values(one.texts)[0])?.title}<br><small>${Object.keys(one.texts).join(', ')}</small>`,
       html`<code>${one.dataTemplate}</code>`,
       html`<small>${SOURCES[one.source]}</small>`,
@@ -48,7 +48,7 @@ export const template: Page = {
     save: async (call) => {
       const name = call.params['name'] ?? ''
       await call.api.send('PUT', at`/admin/templates/${name}`, readWhole(call.form, name))
-      return done(call, `/templates/${encodeURIComponent(name)}`, 'saved')
+      return done(call, at`/templates/${name}`, 'saved')
     },
     remove: async (call) => {
       await call.api.send('DELETE', at`/admin/templates/${call.params['name'] ?? ''}`)
@@ -65,7 +65,7 @@ export const templateNew: Page = {
     save: async (call) => {
       const whole = readWhole(call.form, undefined)
       await call.api.send('POST', '/admin/templates', whole)
-      return done(call, `/templates/${encodeURIComponent(whole.templateName)}`, 'created')
+      return done(call, at`/templates/${whole.templateName}`, 'created')
     },
   },
 }
@@ -86,7 +86,7 @@ function readWhole(form: Form, name: string | undefined): TemplateJson {
 async function renderEditor(call: PageCall, name: string | undefined): Promise<View> {
   const stored = name === undefined ? NEW : await call.api.get<StoredTemplate>(at`/admin/templates/${name}`)
   const title = name ?? 'New template'
-  const target = { ...call, here: link(call, name === undefined ? '/new-template' : `/templates/${encodeURIComponent(name)}`) }
+  const target = { ...call, here: link(call, name === undefined ? '/new-template' : at`/templates/${name}`) }
   const back = backTo(link(call, '/templates'), 'Templates')
   const lead = html`${SOURCES[stored.source]}. ${stored.source === 'file' && badge('wait', 'The next start writes the file over a change')} Operations that exist keep the texts they were made with.`
   const draft = call.form.isEmpty ? { template: stored, faults: [], isJson: false } : draftOf(call.form, name)

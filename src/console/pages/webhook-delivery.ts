@@ -21,7 +21,7 @@ export const webhookDelivery: Page = {
       call.api.get<Webhook>(webhookOf(call)),
       call.api.get<Detail>(`${webhookOf(call)}${at`/deliveries/${call.params['deliveryId'] ?? ''}`}`),
     ])
-    const back = backTo(link(call, `/webhooks/${encodeURIComponent(webhook.id)}`), webhook.name)
+    const back = backTo(link(call, at`/webhooks/${webhook.id}`), webhook.name)
     const isWaiting = one.status === 'WAITING'
     return {
       title: `Delivery to ${webhook.name}`,
@@ -43,15 +43,14 @@ export const webhookDelivery: Page = {
   },
 }
 
-const home = ({ params }: PageCall): string =>
-  `/webhooks/${encodeURIComponent(params['id'] ?? '')}/deliveries/${encodeURIComponent(params['deliveryId'] ?? '')}`
+const home = ({ params }: PageCall): string => at`/webhooks/${params['id'] ?? ''}/deliveries/${params['deliveryId'] ?? ''}`
 
 const pretty = (body: string): string => JSON.stringify(JSON.parse(body), undefined, 2)
 
 function renderFacts(call: PageCall, { kind }: Webhook, one: Delivery): Markup {
   const { id, objectId, attempts, lastError, createdAt, finishedAt } = one
   const isOperation = kind === 'OPERATION'
-  const href = link(call, `/${isOperation ? 'operations' : 'registrations'}/${encodeURIComponent(objectId)}`)
+  const href = link(call, at`/${isOperation ? 'operations' : 'registrations'}/${objectId}`)
   return facts([
     ['State', deliveryBadge(one)],
     ['About', html`<a href="${href}">${isOperation ? 'the operation' : 'the registration'}</a> <small>${objectId}</small>`],

@@ -47,7 +47,7 @@ const STATUSES = [
 ] as const
 
 const pathOf = ({ params }: PageCall): string => at`/admin/webhooks/${params['id'] ?? ''}`
-const home = ({ params }: PageCall): string => `/webhooks/${encodeURIComponent(params['id'] ?? '')}`
+const home = ({ params }: PageCall): string => at`/webhooks/${params['id'] ?? ''}`
 const replay = (body: (call: PageCall) => unknown) => async (call: PageCall) => {
   await call.api.send('POST', `${pathOf(call)}/deliveries`, body(call))
   return done(call, home(call), 'replayed')
@@ -141,7 +141,7 @@ function renderDeliveries(call: PageCall, webhook: Webhook, { deliveries, next }
     )
   const about = webhook.kind === 'OPERATION' ? 'operations' : 'registrations'
   const rows = deliveries.map((one) => [
-    html`${call.isAdmin ? html`<a href="${link(call, `${home(call)}/deliveries/${encodeURIComponent(one.id)}`)}">${sayState(one.objectStatus)}</a>` : sayState(one.objectStatus)}<br><small><a class="quiet nowrap" href="${link(call, `/${about}/${encodeURIComponent(one.objectId)}`)}" title="${one.objectId}">${about === 'operations' ? 'operation' : 'registration'} ${one.objectId.slice(0, 8)}</a></small>`,
+    html`${call.isAdmin ? html`<a href="${link(call, home(call) + at`/deliveries/${one.id}`)}">${sayState(one.objectStatus)}</a>` : sayState(one.objectStatus)}<br><small><a class="quiet nowrap" href="${link(call, at`/${about}/${one.objectId}`)}" title="${one.objectId}">${about === 'operations' ? 'operation' : 'registration'} ${one.objectId.slice(0, 8)}</a></small>`,
     deliveryBadge(one),
     html`<small>${sayDelivery(one, call.now, webhook.isEnabled).says}</small>`,
     ago(call.now, one.createdAt),

@@ -1,4 +1,5 @@
 // Webhooks of an application: how they are doing, and a new one.
+import { at } from '../api.ts'
 import type { PushProvider, Webhook } from '../answers.ts'
 import { PUSH_PROVIDERS } from '../attention.ts'
 import { actionForm, badge, card, type Choice, code, empty, field, pageHead, sayDistance, select, table } from '../elements.ts'
@@ -68,7 +69,7 @@ export const showSecret = (call: PageCall, id: string, secret: string, title: st
   body: html`${pageHead(title)}${card(
     'Its secret',
     html`<p>The receiver checks signatures with it. It is shown this once.</p><p>${code(secret, 'the secret')}</p>
-    <p><a class="button is-primary" href="${link(call, `/webhooks/${encodeURIComponent(id)}`)}">I have noted it</a></p>`,
+    <p><a class="button is-primary" href="${link(call, at`/webhooks/${id}`)}">I have noted it</a></p>`,
   )}`,
 })
 
@@ -80,7 +81,7 @@ export const webhookState = ({ isEnabled, disabledReason, failuresInRow }: Webho
     : html`${badge('off', 'Off')} <small>${disabledReason}</small>`
 
 const renderRow = (call: PageCall, one: Webhook) => [
-  html`<a href="${link(call, `/webhooks/${encodeURIComponent(one.id)}`)}">${one.name}</a><br><small>${one.url}</small>`,
+  html`<a href="${link(call, at`/webhooks/${one.id}`)}">${one.name}</a><br><small>${one.url}</small>`,
   html`<span class="nowrap">${one.kind === 'OPERATION' ? 'operations' : 'registrations'}</span>`,
   webhookState(one),
   html`${one.waiting}${one.lagSeconds >= 5 && html`<br><small>oldest ${sayDistance(-one.lagSeconds * 1000)}</small>`}`,
