@@ -9,6 +9,15 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** The text of UTF-8 bytes; throws a TypeError when they are not UTF-8. A byte order mark stays in the text. */
 export const fromUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes)
 
+/** The same; undefined when they are not UTF-8. */
+export function parseUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return fromUtf8(bytes)
+  } catch {
+    return undefined
+  }
+}
+
 /** a ‖ b ‖ ... */
 export const concat = (...parts: readonly Uint8Array[]): Uint8Array => Buffer.concat(parts)
 

@@ -140,7 +140,7 @@ export async function judgeSent(
         applicationId,
         find,
         keep: (given) => given.verdict.activation && repeats?.keep(given.verdict.activation, compose(given)),
-        verifiedBy: call.username,
+        verifiedBy: call.caller.username,
         isSourceUnknown: composed !== undefined,
       },
     })

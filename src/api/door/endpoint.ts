@@ -1,10 +1,10 @@
 // What a door declares: an endpoint of the cloud API by which a bank has something checked that a phone sent to it (cloud §12).
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import type { Caller } from '../../domain/credential/credential.ts'
 import { applicationOf } from '../cloud/application-of.ts'
 import { type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'
 import { DOOR_ROLES } from './fields.ts'
 import { type Asker, KEY_HEADER, RepeatedRequest } from './repeat.ts'
-import type { Right } from '../../storage/database/schema.ts'
 import type { CloudParts } from '../cloud/parts.ts'
 
 /** A request to a door, whose structure was checked. */
@@ -12,9 +12,7 @@ export interface DoorCall<Request> {
   readonly request: Request
   /** Of the credential: nothing outside of it is told of. */
   readonly applicationId: string
-  readonly username: string
-  /** Of the credential. */
-  readonly rights: readonly Right[]
+  readonly caller: Caller
   /** Address of the caller. */
   readonly source: string
   /** Set where the request may come again. */
@@ -61,10 +59,9 @@ export function door<B extends TSchema, R extends TSchema>({
     headers: KeyHeader,
     async handle({ caller, body: request, headers, source, parts }) {
       const applicationId = await applicationOf({ parts, caller })
-      const { username, rights } = caller
       const idempotencyKey = headers['idempotency-key']
-      const asker = idempotencyKey === undefined ? undefined : { username, applicationId, idempotencyKey }
-      const answer = await judge({ request, applicationId, username, rights, source, asker, parts }).catch((error: unknown) => {
+      const asker = idempotencyKey === undefined ? undefined : { username: caller.username, applicationId, idempotencyKey }
+      const answer = await judge({ request, applicationId, caller, source, asker, parts }).catch((error: unknown) => {
         if (!(error instanceof RepeatedRequest)) throw error
         return { ...(error.answer as Static<R> & DoorAnswer), isRepeated: true }
       })

@@ -57,7 +57,7 @@ export interface JudgedSignatures {
  * nothing is looked up. Throws REGISTRATION_NOT_FOUND for a credential without application.
  */
 export async function judgeSignatures(
-  call: CloudCall,
+  call: Pick<CloudCall, 'parts' | 'caller'>,
   door: Door,
   activationId: string,
   sent: SentSignatures | undefined,

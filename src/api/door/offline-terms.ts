@@ -1,7 +1,7 @@
 // What an offline challenge is about, as it is sealed in its row, and what it must not be about (cloud §16.1).
 import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
-import { fromUtf8, utf8 } from '../../lib/bytes.ts'
+import { fromUtf8, parseUtf8, utf8 } from '../../lib/bytes.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import { OFFLINE_RESOURCE_ID } from '../../protocol/wire/offline.ts'
 import type { Db } from '../../storage/database/database.ts'
@@ -44,7 +44,7 @@ export async function refuseOperationBody(
   fieldName: string,
 ): Promise<void> {
   if (resourceId !== OFFLINE_RESOURCE_ID) return
-  const id = ID_AT_START.exec(toText(body.subarray(0, ID_LENGTH + 1)) ?? '')?.[1]
+  const id = ID_AT_START.exec(parseUtf8(body.subarray(0, ID_LENGTH + 1)) ?? '')?.[1]
   if (id !== undefined && (await findOperation(db, applicationId, id)) !== undefined)
     throw refuse(fieldName, 'is of an operation of pawl: POST /operations/offline/otp approves it')
 }
@@ -54,14 +54,6 @@ export async function refuseOperationText(db: Db, applicationId: string, data: s
   const [first = ''] = data.split('\n', 1)
   if (ID.test(first) && (await findOperation(db, applicationId, first)) !== undefined)
     throw refuse('data', 'is of an operation of pawl: POST /operations/offline/qr shows it')
-}
-
-function toText(bytes: Uint8Array): string | undefined {
-  try {
-    return fromUtf8(bytes)
-  } catch {
-    return undefined
-  }
 }
 
 const ID_LENGTH = 36

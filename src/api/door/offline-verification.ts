@@ -133,14 +133,14 @@ interface Checked {
 }
 
 async function check(call: DoorCall<Request>, otp: string, { terms, roles, activationId, repeats }: Checked): Promise<Answer> {
-  const { request, parts, applicationId, username, source } = call
+  const { request, parts, applicationId, caller, source } = call
   const { resourceId, nonce, factors, seed, expiresAt } = terms
   const body = parseBase64(terms.body) ?? NO_BODY
   const compose = (judged: OfflineVerdict): Answer => composeAnswer(request, judged, roles)
   const asked = {
     activationId,
     applicationId,
-    verifiedBy: username,
+    verifiedBy: caller.username,
     source,
     eventData: `POST\n${resourceId}\n${describeCovered(body, request.auditText)}`,
     use: { valueHash: answerHash(request.challengeId), expiresAt: new Date(expiresAt) },

@@ -105,7 +105,7 @@ export const encryptionOpen = door({
 async function judge(call: DoorCall<Request>): Promise<Answer> {
   const { request, parts } = call
   const { scope, encryption, authorization, code, client } = request
-  if (scope === 'APPLICATION') requireRight(call, 'envelopes:application')
+  if (scope === 'APPLICATION') requireRight(call.caller, 'envelopes:application')
   if (scope === 'APPLICATION' && code !== undefined) throw refuse('code', 'is of envelopes in activation scope')
   if ((encryption === undefined) === (authorization === undefined))
     throw refuse('encryption', 'must be there, or `authorization` in its place, and not both')
@@ -174,14 +174,14 @@ const isEnvelopeRefusal = (error: unknown): boolean => error instanceof PawlErro
 
 /** The plaintext, and the ticket for its answer. `at`: when it was opened, by the clock of the database. */
 function handOut({ call, sealed }: Opening, opened: OpenedRequest, at: Date): Pick<Answer, 'plaintext' | 'sealTicket'> {
-  const { parts, username, applicationId } = call
+  const { parts, caller, applicationId } = call
   const { context, envelope, received } = sealed
   const generation = received.protocol.path
   const openedAt = at.getTime()
   const sealTicket = issueTicket(
     parts.installationKeys.doorSeal,
     parts.platform,
-    { username, applicationId },
+    { username: caller.username, applicationId },
     {
       ticketId: ticketIdOf(generation, context.sharedInfo1, envelope.identity),
       generation,
@@ -207,7 +207,7 @@ const composeFacts = (
 
 /** Records the opening; with a value it is used up in the same statement. Undefined where it was used, or the key has an answer by now. */
 function record({ call, sealed, repeats }: Opening, opened: OpenedRequest, isFirst: boolean): Promise<Date | undefined> {
-  const { parts, username, applicationId } = call
+  const { parts, caller, applicationId } = call
   const { context } = sealed
   return recordOpening(parts.db, {
     uses: isFirst ? opened.uniqueValues : [],
@@ -219,7 +219,7 @@ function record({ call, sealed, repeats }: Opening, opened: OpenedRequest, isFir
       eventType: 'envelope_opened',
       eventData: `${context.sharedInfo1}\n${opened.plaintext.length}`,
       occurredAt: new Date(parts.platform.now()),
-      verifiedBy: username,
+      verifiedBy: caller.username,
     },
   })
 }
@@ -242,7 +242,7 @@ async function useUp(opening: Opening, opened: OpenedRequest, known: object | un
 /** The verdict on the code over the plaintext; a right one uses up the envelope in the statement that moves the counter. */
 async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, seen: DoorEnvelope): Promise<CodeAnswer> {
   const { call, sealed, repeats } = opening
-  const { parts, username, applicationId } = call
+  const { parts, caller, applicationId } = call
   const header = sealed.authorization
   if (header === undefined) throw new TypeError('a code without its header')
   const { signedBodyBytesMax } = parts.settings
@@ -267,7 +267,7 @@ async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, se
         applicationId,
         find,
         keep: (given: JudgedAtDoor) => given.verdict.activation && repeats?.keep(given.verdict.activation, compose(given)),
-        verifiedBy: username,
+        verifiedBy: caller.username,
       },
     }
     return compose(await verifyAtDoor(parts, sealed.received, attempt, seen.parties))

@@ -42,15 +42,15 @@ export const encryptionSeal = door({
   judge,
 })
 
-async function judge({ request, parts, username, applicationId, rights }: DoorCall<Static<typeof AnswerToSeal>>) {
+async function judge({ request, parts, caller, applicationId }: DoorCall<Static<typeof AnswerToSeal>>) {
   const key = parts.installationKeys.doorSeal
   const plaintext = parseBase64(request.plaintext)
   if (plaintext === undefined || plaintext.length > ANSWER_BYTES_MAX)
     throw refuse('plaintext', `must be Base64 of at most ${ANSWER_BYTES_MAX} bytes`)
-  const ticket = readTicket(key, { username, applicationId }, request.sealTicket)
+  const ticket = readTicket(key, { username: caller.username, applicationId }, request.sealTicket)
   const protocol = [parts.protocols.v3, parts.protocols.v4].find(({ path }) => path === ticket?.generation)
   if (ticket === undefined || protocol === undefined) throw noTicket()
-  if (ticket.scope === 'APPLICATION_SCOPE' && !rights.includes('envelopes:application')) throw noTicket()
+  if (ticket.scope === 'APPLICATION_SCOPE' && !caller.rights.includes('envelopes:application')) throw noTicket()
   const { ticketId } = ticket
   const plaintextHash = hashAnswer(key, ticketId, plaintext)
   const first = await takeTicket(parts.db, {

@@ -34,10 +34,10 @@ const deviceEndpoint = <B extends TSchema>(
     roles: DOOR_ROLES,
     request,
     response: Type.Object({ signatureValid: Type.Boolean() }),
-    async handle({ cloud, request: given }) {
-      const asked = read(given)
+    async handle(call) {
+      const asked = read(call.request)
       const door = { path: `/rest/${dialect.name}/${path}`, type: 'device_signature' } as const
-      const { isValid } = await judgeSignatures(cloud, door, asked.activationId, readDeviceSignature(asked))
+      const { isValid } = await judgeSignatures(call, door, asked.activationId, readDeviceSignature(asked))
       return { signatureValid: isValid }
     },
   })

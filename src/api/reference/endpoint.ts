@@ -6,7 +6,7 @@ import { OptionalOrNull, ok } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import { findApplicationOf } from '../cloud/application-of.ts'
-import { type AnyCloudDeclaration, type AnyCloudEndpoint, type CloudCall, cloudEndpoint } from '../cloud/endpoint.ts'
+import { type AnyCloudDeclaration, type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'
 import type { CloudParts } from '../cloud/parts.ts'
 
 export interface Dialect {
@@ -52,8 +52,6 @@ export interface ReferenceCall<Request = unknown> {
   /** Address of the back end: that of the phone is not sent. */
   readonly source: string
   readonly parts: CloudParts
-  /** The same call, as an endpoint of the cloud API gets it. */
-  readonly cloud: CloudCall
 }
 
 /** `path`: below /rest/v3/ or /rest/v4/. `errors`: beside ADMINISTRATION_REFUSED. `roles`: BANK_ROLES when absent. */
@@ -99,7 +97,7 @@ export function referenceEndpoint<B extends TSchema, R extends TSchema>(
       const applicationId = await findApplicationOf({ parts, caller })
       if (typeof applicationId !== 'string') throw foreignApplication()
       const given = (body as { readonly requestObject?: Static<B> }).requestObject as Static<B>
-      return ok(await handle({ request: given, caller, applicationId, source, parts, cloud: call }))
+      return ok(await handle({ request: given, caller, applicationId, source, parts }))
     },
   })
 }

@@ -2,7 +2,7 @@
 // composes the base string (v3 §10.1, v4 §7.1): the header is put together again, so that one parser reads it.
 import { type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
-import { fromUtf8 } from '../../lib/bytes.ts'
+import { parseUtf8 } from '../../lib/bytes.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import { composeRequestData } from '../../protocol/wire/request-data.ts'
 import type { OwnAnswer } from '../door/answer.ts'
@@ -28,19 +28,11 @@ export function readCovered(data: string): Covered | undefined {
   const [method = '', resource = '', nonce = '', body = '', ...more] = data.split('&')
   const bytes = { resource: parseBase64(resource), body: parseBase64(body) }
   if (more.length > 0 || !METHOD.test(method) || bytes.resource === undefined || bytes.body === undefined) return undefined
-  const resourceId = toText(bytes.resource)
+  const resourceId = parseUtf8(bytes.resource)
   if (resourceId === undefined || resourceId.length > RESOURCE_ID_LENGTH_MAX || CONTROL.test(resourceId)) return undefined
   const nonceBase64 = toBase64(parseBase64(nonce) ?? NO_BYTES)
   const isSame = composeRequestData({ method, resourceId, nonceBase64, body: bytes.body }) === data
   return isSame ? { method, resourceId, nonce, body: bytes.body } : undefined
-}
-
-function toText(bytes: Uint8Array): string | undefined {
-  try {
-    return fromUtf8(bytes)
-  } catch {
-    return undefined
-  }
 }
 
 /** A header of these pairs; undefined when a value is missing, or could not have stood in one. */

@@ -61,10 +61,11 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
 
 async function judge(
   dialect: Dialect,
-  { parts, caller, applicationId, source }: ReferenceCall,
+  call: ReferenceCall,
   given: Readonly<Record<string, string>>,
   factors: Factors,
 ): Promise<CodeAnswer> {
+  const { parts, source } = call
   const { signedBodyBytesMax } = parts.settings
   const covered = readCovered(given['data'] ?? '')
   if (covered !== undefined && covered.body.length > signedBodyBytesMax)
@@ -93,8 +94,7 @@ async function judge(
     query: undefined,
     ip: source,
   }
-  const { username, rights } = caller
-  return await judgeSent({ request, applicationId, username, rights, source, asker: undefined, parts }, sent, [body])
+  return await judgeSent({ ...call, request, asker: undefined }, sent, [body])
 }
 
 export const validateToken = (dialect: Dialect) =>
@@ -112,8 +112,9 @@ export const validateToken = (dialect: Dialect) =>
       timestamp: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
     }),
     response: Verdict('tokenValid', Type.Optional(Type.String()), { [dialect.factors]: Type.Optional(FactorNames) }),
-    async handle({ request, parts, caller, applicationId, source }) {
-      const { tokenId, tokenDigest, nonce, protocolVersion, timestamp } = request
+    async handle(call) {
+      const { applicationId, source, parts } = call
+      const { tokenId, tokenDigest, nonce, protocolVersion, timestamp } = call.request
       const token = composeHeader({
         token_id: tokenId,
         token_digest: tokenDigest,
@@ -122,9 +123,8 @@ export const validateToken = (dialect: Dialect) =>
         version: protocolVersion,
       })
       if (token === undefined) return { tokenValid: false, applicationRoles: [], activationFlags: [] }
-      const { username, rights } = caller
       const asked = { token, factors: [...ANY_FACTORS], refusedFlags: [], client: { address: source } }
-      const answer = await judgeTokenOf({ request: asked, applicationId, username, rights, source, asker: undefined, parts })
+      const answer = await judgeTokenOf({ ...call, request: asked, asker: undefined })
       const { isValid, activationId, factors } = answer
       parts.events.doorAnswered({ door: 'token', verdict: answer.reason?.toLowerCase() ?? 'valid' })
       return {
