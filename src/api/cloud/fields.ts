@@ -94,9 +94,12 @@ export const toSeconds = (time: Date): number => Math.floor(time.getTime() / 100
 export const Time = Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })
 
 /** A time in a query or a body, up to the year 9999. */
-export const OptionalTime = Type.Optional(
-  Type.Integer({ minimum: 0, maximum: 253_402_300_799_999, description: 'milliseconds since 1970-01-01 UTC' }),
-)
+export const GivenTime = Type.Integer({
+  minimum: 0,
+  maximum: 253_402_300_799_999,
+  description: 'milliseconds since 1970-01-01 UTC',
+})
+export const OptionalTime = Type.Optional(GivenTime)
 
 /** How long a password or secret stays valid beside the new one: at most 30 days. */
 export const KeepPreviousSeconds = Type.Optional(

@@ -14,6 +14,9 @@ export const Expires = Type.Optional(
   Type.Integer({ description: 'milliseconds since 1970-01-01 UTC, in the states CREATED and PENDING_COMMIT' }),
 )
 
+/** An example of the content of a QR code. */
+export const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
+
 /** What is said of a new one. */
 export const NEW_REGISTRATION = {
   userId: UserId,

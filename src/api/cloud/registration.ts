@@ -11,8 +11,7 @@ import { Ok } from '../../http/types.ts'
 import { namedOwnerOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { OptionalText, UserId } from './fields.ts'
-
-const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
+import { QR_TEXT } from './registration-members.ts'
 
 const OfUser = Type.Object({ userId: UserId })
 

@@ -20,13 +20,13 @@ import {
   MaxFailedAttempts,
   NEW_REGISTRATION,
   Phase,
+  QR_TEXT,
   toCommitRules,
   toHistoryEntry,
 } from './registration-members.ts'
 
 const READERS = ['admin', 'integration', 'read-only'] as const
 const ID = '3f2504e0-4f89-41d3-9a0c-0305e82c3301'
-const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
 
 const REGISTRATION = {
   registrationId: Type.String({ description: 'the id of the activation', examples: [ID] }),

@@ -6,12 +6,14 @@ import { parseAddress } from '../../lib/address.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Factors } from '../../protocol/protocol.ts'
+import { Flag } from '../cloud/fields.ts'
 
 /** A header that the phone sent, as the bank received it. */
 export const HeaderOfPhone = (description: string, example: string) =>
   Type.String({ minLength: 1, maxLength: 4096, description, examples: [example] })
 
-const FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] as const satisfies readonly Factors[]
+/** Those that endpoints of banks may ask for. */
+export const FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] as const satisfies readonly Factors[]
 
 const FactorNames = named(
   'DoorFactors',
@@ -24,18 +26,7 @@ const FactorNames = named(
 )
 export const FACTORS_WITHOUT: readonly Factors[] = ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 
-const FlagNames = (description: string) =>
-  Type.Array(
-    Type.String({
-      pattern: '^[A-Z0-9_]{1,64}$',
-      description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
-      examples: ['VIP'],
-    }),
-    {
-      maxItems: 64,
-      description,
-    },
-  )
+const FlagNames = (description: string) => Type.Array(withExample(Flag, 'VIP'), { maxItems: 64, description })
 export const REFUSED_FLAGS_WITHOUT: readonly string[] = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
 
 /** What a code or a token must be beside right. */

@@ -8,17 +8,17 @@ import { renameActivation } from '../../storage/activation/change.ts'
 import { setCommitOtp } from '../../storage/activation/commit.ts'
 import type { RegistrationDetailRow } from '../../storage/activation/search.ts'
 import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
-import { Identifier } from '../cloud/fields.ts'
+import { Identifier, State } from '../cloud/fields.ts'
 import { findOwn, refuseState } from '../cloud/own-registration.ts'
 import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
-import { ActivationId, CHANGE_ERRORS, Optional, StateName } from './members.ts'
+import { ActivationId, CHANGE_ERRORS, Optional } from './members.ts'
 
 /** What a request names: the activation, and who of the bank asks. */
 const OF_ACTIVATION = { activationId: ActivationId, externalUserId: Optional }
 
 const Changed = Type.Object({
   activationId: Type.String(),
-  activationStatus: StateName,
+  activationStatus: State,
   blockedReason: Type.Optional(Type.String()),
 })
 
@@ -142,7 +142,7 @@ export const updateName = (dialect: Dialect) =>
     summary: 'Renames an activation',
     errors: CHANGE_ERRORS,
     request: Type.Object({ activationId: ActivationId, activationName: NotBlank(255), externalUserId: Optional }),
-    response: Type.Object({ activationId: Type.String(), activationName: Type.String(), activationStatus: StateName }),
+    response: Type.Object({ activationId: Type.String(), activationName: Type.String(), activationStatus: State }),
     async handle(call) {
       const { parts, request, caller } = call
       const { activationId, activationName, externalUserId = null } = request

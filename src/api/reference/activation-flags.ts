@@ -2,7 +2,9 @@
 import { Type } from '@sinclair/typebox'
 import { lockActivationFlags, setActivationFlags } from '../../storage/activation/flags.ts'
 import { inTransaction } from '../../storage/database/database.ts'
+import { withExample } from '../../http/types.ts'
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
+import { Flag } from '../cloud/fields.ts'
 import { findOwn, refuseState } from '../cloud/own-registration.ts'
 import { refuse } from '../door/members.ts'
 import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
@@ -11,14 +13,7 @@ import { ActivationId, CHANGE_ERRORS, Names } from './members.ts'
 const FLAGS_MAX = 64
 
 /** Flags as pawl keeps them. */
-export const Flags = Type.Array(
-  Type.String({
-    pattern: '^[A-Z0-9_]{1,64}$',
-    description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
-    examples: ['VIP'],
-  }),
-  { maxItems: FLAGS_MAX },
-)
+export const Flags = Type.Array(withExample(Flag, 'VIP'), { maxItems: FLAGS_MAX })
 
 const Answer = Type.Object({ activationId: Type.String(), activationFlags: Names })
 

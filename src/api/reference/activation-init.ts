@@ -6,10 +6,11 @@ import { OptionalOrNull } from '../../http/types.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
 import { Identifier, UserId } from '../cloud/fields.ts'
 import type { CloudParts } from '../cloud/parts.ts'
+import { Phase } from '../cloud/registration-members.ts'
 import { refuse } from '../door/members.ts'
 import { Flags } from './activation-flags.ts'
 import { type Dialect, foreignApplication, referenceEndpoint, requireOwn } from './endpoint.ts'
-import { AdditionalData, Given, Optional, Phase, requireFuture, requireNoData, TimeGiven } from './members.ts'
+import { AdditionalData, Given, Optional, requireFuture, requireNoData, TimeGiven } from './members.ts'
 
 const NewActivation = Type.Object({
   protocol: OptionalOrNull(Type.Literal('powerauth')),

@@ -5,30 +5,19 @@ import { OptionalOrNull } from '../../http/types.ts'
 import { listActivationHistory } from '../../storage/activation/history.ts'
 import { findRegistrationDetail, listRegistrationDetails, type RegistrationDetailRow } from '../../storage/activation/search.ts'
 import { findApplication } from '../../storage/application/applications.ts'
+import { State } from '../cloud/fields.ts'
 import { findOwn } from '../cloud/own-registration.ts'
+import { Phase } from '../cloud/registration-members.ts'
 import { refuse } from '../door/members.ts'
 import { type Dialect, foreignApplication, type ReferenceCall, referenceEndpoint, requireOwn } from './endpoint.ts'
-import {
-  ActivationId,
-  Given,
-  Iso,
-  Names,
-  NamesGiven,
-  Optional,
-  PAGE,
-  Phase,
-  placeOf,
-  StateName,
-  TimeGiven,
-  toTime,
-} from './members.ts'
+import { ActivationId, Given, Iso, Names, NamesGiven, Optional, PAGE, placeOf, TimeGiven, toTime } from './members.ts'
 
 const ROWS_MAX = 1000
 
 /** An activation in lists and by itself. */
 const ACTIVATION = {
   activationId: Type.String(),
-  activationStatus: StateName,
+  activationStatus: State,
   blockedReason: Type.Optional(Type.String()),
   activationName: Type.Optional(Type.String()),
   userId: Type.Optional(Type.String()),
@@ -94,7 +83,7 @@ export const listActivations = (dialect: Dialect) =>
       applicationId: Optional,
       protocols: OptionalOrNull(NamesGiven),
       ...PAGE,
-      activationStatuses: OptionalOrNull(Type.Array(StateName, { maxItems: 100 })),
+      activationStatuses: OptionalOrNull(Type.Array(State, { maxItems: 100 })),
     }),
     response: Type.Object({ userId: Type.String(), activations: Type.Array(Type.Object(ACTIVATION)) }),
     async handle(call) {
@@ -120,7 +109,7 @@ export const lookupActivations = (dialect: Dialect) =>
       applicationIds: OptionalOrNull(NamesGiven),
       timestampLastUsedBefore: TimeGiven,
       timestampLastUsedAfter: TimeGiven,
-      activationStatus: OptionalOrNull(StateName),
+      activationStatus: OptionalOrNull(State),
       activationFlags: OptionalOrNull(NamesGiven),
     }),
     response: Type.Object({ activations: Type.Array(Type.Object(ACTIVATION)) }),

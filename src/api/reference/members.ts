@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { AnyMembers, OptionalOrNull, withExample } from '../../http/types.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../protocol/protocol.ts'
-import type { ActivationState, CommitPhase } from '../../storage/database/schema.ts'
+import { GivenTime } from '../cloud/fields.ts'
 import { refuse } from '../door/members.ts'
 
 /** A short text that must be there; what is in it is checked where it is used. */
@@ -11,11 +11,6 @@ export const Given = Type.String({ minLength: 1, maxLength: 1024, pattern: '^[^\
 export const Optional = OptionalOrNull(Type.String({ maxLength: 255, pattern: '^[^\\u0000]*$' }))
 export const ActivationId = withExample(Given, '3f2504e0-4f89-41d3-9a0c-0305e82c3301')
 
-export const StateName = Type.Unsafe<ActivationState>(
-  Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }),
-)
-/** When an activation is committed. */
-export const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
 export const FactorNames = Type.Unsafe<Factors>(Type.String({ enum: [...FACTOR_COMBINATIONS] }))
 export const Names = Type.Array(Type.String())
 
@@ -43,9 +38,7 @@ export function placeOf({ pageNumber, pageSize }: { pageNumber?: number | null; 
 }
 
 /** A time in a request, as the published clients write it. */
-export const TimeGiven = OptionalOrNull(
-  Type.Integer({ minimum: 0, maximum: 253_402_300_799_999, description: 'milliseconds since 1970-01-01 UTC' }),
-)
+export const TimeGiven = OptionalOrNull(GivenTime)
 
 /** The time of a member, if it has one. */
 export const toTime = (given: Static<typeof TimeGiven> | undefined): Date | null =>

@@ -3,13 +3,10 @@
 import { type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { parseUtf8 } from '../../lib/bytes.ts'
-import type { Factors } from '../../protocol/protocol.ts'
 import { composeRequestData } from '../../protocol/wire/request-data.ts'
+import { State } from '../cloud/fields.ts'
 import type { OwnAnswer } from '../door/answer.ts'
-import { Names, StateName } from './members.ts'
-
-/** The library of the bank looks at the factors, before or after it calls. */
-export const ANY_FACTORS: readonly Factors[] = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
+import { Names } from './members.ts'
 
 /** The longest body that a setting may allow, as Base64, with the rest. */
 export const DATA_LENGTH_MAX = 360_000
@@ -47,7 +44,7 @@ export const Verdict = (isValid: string, activationId: TProperties[string], more
   Type.Object({
     [isValid]: Type.Boolean(),
     activationId,
-    activationStatus: Type.Optional(StateName),
+    activationStatus: Type.Optional(State),
     blockedReason: Type.Optional(Type.String()),
     userId: Type.Optional(Type.String()),
     applicationId: Type.Optional(Type.String()),

@@ -5,11 +5,11 @@ import { OptionalOrNull } from '../../http/types.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import { type CodeAnswer, judgeSent } from '../door/code.ts'
 import { DOOR_ROLES } from '../door/fields.ts'
-import { headersOf, refuse } from '../door/members.ts'
+import { FACTORS, headersOf, refuse } from '../door/members.ts'
 import { judgeTokenOf } from '../door/token.ts'
 import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
 import { ActivationId, FactorNames, Given } from './members.ts'
-import { ANY_FACTORS, composeHeader, DATA_LENGTH_MAX, readCovered, told, Verdict } from './phone-request.ts'
+import { composeHeader, DATA_LENGTH_MAX, readCovered, told, Verdict } from './phone-request.ts'
 
 export const verifyCode = (dialect: Dialect) =>
   referenceEndpoint(dialect, {
@@ -27,6 +27,9 @@ export const verifyCode = (dialect: Dialect) =>
     }),
     handle: (call) => verify(dialect, call),
   })
+
+/** The library of the bank looks at the factors, before or after it calls. */
+const ANY_FACTORS = [...FACTORS]
 
 const CodeToVerify = ({ code, factors, version, name }: Dialect) =>
   Type.Object({
@@ -85,7 +88,7 @@ async function judge(
   if (covered === undefined || authorization === undefined) return { isValid: false, reason: 'HEADER_MALFORMED' }
   const client = { address: source }
   const { method, resourceId, body } = covered
-  const request = { authorization, method, resourceId, factors: [...ANY_FACTORS], refusedFlags: [], client }
+  const request = { authorization, method, resourceId, factors: ANY_FACTORS, refusedFlags: [], client }
   const sent = {
     method,
     headers: headersOf('authorization', authorization, client),
@@ -123,7 +126,7 @@ export const validateToken = (dialect: Dialect) =>
         version: protocolVersion,
       })
       if (token === undefined) return { tokenValid: false, applicationRoles: [], activationFlags: [] }
-      const asked = { token, factors: [...ANY_FACTORS], refusedFlags: [], client: { address: source } }
+      const asked = { token, factors: ANY_FACTORS, refusedFlags: [], client: { address: source } }
       const answer = await judgeTokenOf({ ...call, request: asked, asker: undefined })
       const { isValid, activationId, factors } = answer
       parts.events.doorAnswered({ door: 'token', verdict: answer.reason?.toLowerCase() ?? 'valid' })
