@@ -3,7 +3,7 @@ import { toFlag } from './command.ts'
 import { type Entry, isNoun } from './program.ts'
 
 /** Words that may come behind a line, by the line: `''`, `app`, `app list` … */
-export function listCompletions(entries: readonly Entry[]): ReadonlyMap<string, readonly string[]> {
+function listCompletions(entries: readonly Entry[]): ReadonlyMap<string, readonly string[]> {
   const optionsOf = (options: Readonly<Record<string, unknown>> = {}) => [...Object.keys(options).map(toFlag), '--json', '--help']
   return new Map([
     ['', [...entries.map(({ name }) => name), 'help', '--help', '--version']],

@@ -14,7 +14,7 @@ export interface StoredCredential {
 }
 
 /** In the directory for settings of this account (XDG). */
-export const credentialPath = (env: Environment): string =>
+const credentialPath = (env: Environment): string =>
   join(env['XDG_CONFIG_HOME'] || join(env['HOME'] || homedir(), '.config'), 'pawl', 'credential.json')
 
 /** What was stored; undefined when nothing was. Throws a Fault when others may read it, or it is something else. */

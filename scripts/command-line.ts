@@ -16,7 +16,7 @@ export interface Given<O extends ParseArgsOptionsConfig> {
 }
 
 /** A command line that cannot be carried out as it is given. */
-export class UsageError extends Error {
+class UsageError extends Error {
   constructor(message: string) {
     super(message)
     this.name = 'UsageError'

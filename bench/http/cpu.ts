@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** Microseconds of processor time of a process, its threads and the children it has waited for. Counted in steps of 10 ms. */
-export function cpuMicroseconds(pid: number): number {
+function cpuMicroseconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   // The name in parentheses may hold anything; the fields after it are counted from the third.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

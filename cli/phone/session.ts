@@ -25,7 +25,7 @@ export const openPhones = ({ store, insecureStore }: PhoneValues, terminal: Term
   })
 
 /** The phone that was named, or the only one. Throws a Fault. */
-export function choosePhone({ path, phones }: PhoneStore, named: string | undefined): readonly [string, HandsetRecord] {
+function choosePhone({ path, phones }: PhoneStore, named: string | undefined): readonly [string, HandsetRecord] {
   const names = [...phones.keys()]
   const name = named ?? (names.length === 1 ? names[0] : undefined)
   if (name === undefined)

@@ -64,10 +64,10 @@ export function bigEndian(value: number, length: 4 | 8): Uint8Array {
 }
 
 /** 32 bytes to 16: out[i] = x[i] XOR x[i+16] (v3 §2.1). */
-export const reduce = (x: Uint8Array): Uint8Array => x.subarray(0, 16).map((byte, i) => byte ^ (x[i + 16] ?? 0))
+const reduce = (x: Uint8Array): Uint8Array => x.subarray(0, 16).map((byte, i) => byte ^ (x[i + 16] ?? 0))
 
 /** KDF(K, index): one AES block of eight zero bytes and the index (v3 §2.2). */
-export function kdf(key: Uint8Array, index: number): Uint8Array {
+function kdf(key: Uint8Array, index: number): Uint8Array {
   const cipher = createCipheriv('aes-128-ecb', key, null).setAutoPadding(false)
   return join(cipher.update(join(new Uint8Array(8), bigEndian(index, 8))), cipher.final())
 }
@@ -241,7 +241,7 @@ export function isActivationCode(code: string): boolean {
 }
 
 /** CRC-16/ARC (v3 §2.4). */
-export function crc16(bytes: Uint8Array): number {
+function crc16(bytes: Uint8Array): number {
   let crc = 0
   for (const byte of bytes) {
     crc ^= byte

@@ -46,7 +46,7 @@ export function refuseMalformedQuery(url: string): void {
 }
 
 /** AJV's findings, one for each member; what is wrong first wins. */
-export function toViolations(errors: readonly ErrorObject[] | null | undefined): Violation[] {
+function toViolations(errors: readonly ErrorObject[] | null | undefined): Violation[] {
   const byField = new Map<string, Violation>()
   for (const error of errors ?? []) {
     if (isOfChoice(error)) continue

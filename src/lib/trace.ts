@@ -51,10 +51,8 @@ export interface RequestScope {
 export const runInScope = <T>(scope: RequestScope | undefined, work: () => T): T => current.run(scope as RequestScope, work)
 
 /** What runs within an event of the channel is part of the request that `toScope` returns; undefined: of none. */
-export const bindScope = <Event>(
-  channel: Channel<Event, RequestScope>,
-  toScope: (event: Event) => RequestScope | undefined,
-): void => channel.bindStore(current, (event) => toScope(event) as RequestScope)
+const bindScope = <Event>(channel: Channel<Event, RequestScope>, toScope: (event: Event) => RequestScope | undefined): void =>
+  channel.bindStore(current, (event) => toScope(event) as RequestScope)
 
 /** Undefined for what no request has caused. */
 export const currentScope = (): RequestScope | undefined => current.getStore()

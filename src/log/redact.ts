@@ -1,7 +1,7 @@
 // Removes secrets from a line of the log, wherever in its fields they are.
 
 /** In place of a secret. */
-export const CENSORED = '[secret]'
+const CENSORED = '[secret]'
 
 /**
  * The same fields, with every member of a secret's name censored in plain objects and arrays, ten levels deep. What holds none is not copied.

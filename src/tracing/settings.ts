@@ -17,7 +17,7 @@ export interface TracingSettings {
   readonly attributeCharactersMax: number | undefined
 }
 
-export const SAMPLERS = [
+const SAMPLERS = [
   'always_on',
   'always_off',
   'traceidratio',

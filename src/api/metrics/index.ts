@@ -15,7 +15,7 @@ export interface MetricsSettings {
 }
 
 /** A listener of its own is reached by the bank's machines alone; one that phones reach asks for a credential. */
-export const metricsAccess = ({ metrics, internalPort }: MetricsSettings): MetricsAccess =>
+const metricsAccess = ({ metrics, internalPort }: MetricsSettings): MetricsAccess =>
   metrics ?? (internalPort === undefined ? 'basic' : 'open')
 
 export const metricsApi =
