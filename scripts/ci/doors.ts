@@ -7,10 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { withBody } from '../../phone/header.ts'
 import { type HttpReply, type HttpRequest, NO_BODY, send } from '../../phone/http.ts'
 import { random } from '../../phone/v3/crypto.ts'
-import { createPhone, type VirtualPhone } from '../../phone/v3/virtual-phone.ts'
-import { createBank, readApplication } from '../../test/helpers/bank.ts'
+import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
 import { asksForHelp } from '../command-line.ts'
-import { type CheckedServer, project, runToEnd, withServer } from './server.ts'
+import { bindPhone, createVerifier, project, runToEnd, withServer } from './server.ts'
 import { openWay, type Way } from './way.ts'
 
 const USAGE = `Starts an example of doors in front of a pawl of its own, and lets a phone call it:
@@ -24,23 +23,6 @@ async function prepare(language: string, folder: string): Promise<readonly [stri
   const program = join(folder, 'bank')
   await runToEnd('go', ['build', '-o', program, '.'], place)
   return [program, ['127.0.0.1:0'], place]
-}
-
-async function takeCredential({ url, credential }: CheckedServer): Promise<string> {
-  const users = { username: 'web-tier', role: 'verification', application: 'my-app' }
-  const { password } = (await createBank(url, credential).call('POST', '/admin/users', users)).json as { password: string }
-  return `web-tier:${password}`
-}
-
-async function bindPhone({ url, credential }: CheckedServer): Promise<{ phone: VirtualPhone; userId: string }> {
-  const bank = createBank(url, credential)
-  const app = readApplication(await bank.call('GET', '/admin/application?id=my-app'))
-  const userId = 'guarded'
-  const { activationQrCodeData } = (await bank.call('POST', '/registration', { userId })).json as { activationQrCodeData: string }
-  const phone = createPhone({ url, app, version: '3.3' })
-  await phone.activate(activationQrCodeData.split('#')[0] ?? '')
-  await bank.call('POST', '/registration/commit', { userId })
-  return { phone, userId }
 }
 
 /** The first address that a process prints; all that it prints goes to `printed`. */
@@ -182,7 +164,7 @@ if (asksForHelp(process.argv.slice(2)) || !(language === 'go' || (language === '
 await withServer('doors', { PAWL_FIRST_APPLICATION: 'my-app' }, async (server) => {
   const [command, args, cwd] = await prepare(language, server.folder)
   const way = await openWay(server.url)
-  const env = { ...process.env, PAWL_URL: way.url, BANK: await takeCredential(server) }
+  const env = { ...process.env, PAWL_URL: way.url, BANK: `web-tier:${await createVerifier(server, 'web-tier')}` }
   const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   const printed: string[] = []
   try {

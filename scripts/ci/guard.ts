@@ -3,9 +3,7 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { send } from '../../phone/http.ts'
-import { createPhone } from '../../phone/v3/virtual-phone.ts'
-import { createBank, readApplication } from '../../test/helpers/bank.ts'
-import { type CheckedServer, copyProject, readLines, runToEnd } from './server.ts'
+import { bindPhone, type CheckedServer, copyProject, createVerifier, readLines, runToEnd } from './server.ts'
 
 /** Compiled with the types of the package, then run: one bank on each framework, whose addresses it prints. */
 const USE = `import express from 'express'
@@ -54,17 +52,10 @@ export async function checkGuard(server: CheckedServer): Promise<void> {
   process.stdout.write('guard-node: packed, installed and used\n')
 }
 
-async function callBanks({ url, credential }: CheckedServer, use: string): Promise<void> {
-  const bank = createBank(url, credential)
-  const app = readApplication(await bank.call('GET', '/admin/application?id=my-app'))
-  const made = await bank.call('POST', '/admin/users', { username: 'guard', role: 'verification', application: 'my-app' })
-  const { password } = made.json as { password: string }
-  const userId = 'guarded'
-  const { activationQrCodeData } = (await bank.call('POST', '/registration', { userId })).json as { activationQrCodeData: string }
-  const phone = createPhone({ url, app, version: '3.3' })
-  await phone.activate(activationQrCodeData.split('#')[0] ?? '')
-  await bank.call('POST', '/registration/commit', { userId })
-  const env = { ...process.env, PAWL_URL: url, GUARD_PASSWORD: password }
+async function callBanks(server: CheckedServer, use: string): Promise<void> {
+  const password = await createVerifier(server, 'guard')
+  const { phone, userId } = await bindPhone(server)
+  const env = { ...process.env, PAWL_URL: server.url, GUARD_PASSWORD: password }
   const child = spawn(process.execPath, ['use.js'], { cwd: use, env, stdio: ['ignore', 'pipe', 'inherit'] })
   try {
     for (const address of await readLines(child, 2)) {

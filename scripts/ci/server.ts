@@ -5,6 +5,8 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { createPhone, type VirtualPhone } from '../../phone/v3/virtual-phone.ts'
+import { createBank, readApplication } from '../../test/helpers/bank.ts'
 
 export interface CheckedServer {
   readonly url: string
@@ -84,4 +86,23 @@ export async function withServer(
     await ended
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Creates a credential that may verify what phones send. Returns its password. */
+export async function createVerifier({ url, credential }: CheckedServer, username: string): Promise<string> {
+  const body = { username, role: 'verification', application: 'my-app' }
+  const made = await createBank(url, credential).call('POST', '/admin/users', body)
+  return (made.json as { password: string }).password
+}
+
+/** Binds a phone to a user. */
+export async function bindPhone({ url, credential }: CheckedServer): Promise<{ phone: VirtualPhone; userId: string }> {
+  const bank = createBank(url, credential)
+  const app = readApplication(await bank.call('GET', '/admin/application?id=my-app'))
+  const userId = 'guarded'
+  const { activationQrCodeData } = (await bank.call('POST', '/registration', { userId })).json as { activationQrCodeData: string }
+  const phone = createPhone({ url, app, version: '3.3' })
+  await phone.activate(activationQrCodeData.split('#')[0] ?? '')
+  await bank.call('POST', '/registration/commit', { userId })
+  return { phone, userId }
 }
