@@ -2,7 +2,7 @@
 import type { AdminEvent, ListedOperation, ListedRegistration, PinnedDomain, PushProvider, Webhook } from '../answers.ts'
 import type { Look } from '../../metrics/look.ts'
 import { at, unlessRefused } from '../api.ts'
-import { ago, badge, card, empty, live, pageHead, sayDistance, type Tone } from '../elements.ts'
+import { ago, card, empty, live, pageHead, sayDistance, type Tone } from '../elements.ts'
 import { findTasks, pinTone, renderTasks } from '../attention.ts'
 import { findProblems } from '../health.ts'
 import { html, type Markup } from '../markup.ts'
@@ -10,6 +10,7 @@ import { link, type Page, type PageCall } from '../page.ts'
 import { type Mark, plot } from '../plot.ts'
 import { processPlots } from '../process-plots.ts'
 import { sayAction } from '../words.ts'
+import { deliveryState } from './webhooks.ts'
 
 /** As many as the search gives at once. */
 const OPERATIONS_MAX = 1_000
@@ -125,16 +126,9 @@ function renderQueues(call: PageCall, webhooks: readonly Webhook[]): Markup {
   if (webhooks.length === 0)
     return card('Webhooks', html`<p class="soft">None: back ends have to ask what became of an operation.</p>`)
   const rows = webhooks.map(
-    ({
-      id,
-      name,
-      waiting,
-      lagSeconds,
-      failuresInRow,
-      isEnabled,
-    }) => html`<div><dt><a href="${link(call, at`/webhooks/${id}`)}">${name}</a></dt>
-      <dd class="wrapped">${isEnabled ? (failuresInRow > 0 ? badge('bad', `${failuresInRow} failures in a row`) : badge('good', 'Gets through')) : badge('off', 'Off')}
-      <small>${waiting} waiting${lagSeconds >= 5 && html`, the oldest for ${sayDistance(-lagSeconds * 1000).replace(' ago', '')}`}</small></dd></div>`,
+    (one) => html`<div><dt><a href="${link(call, at`/webhooks/${one.id}`)}">${one.name}</a></dt>
+      <dd class="wrapped">${deliveryState(one)}
+      <small>${one.waiting} waiting${one.lagSeconds >= 5 && html`, the oldest for ${sayDistance(-one.lagSeconds * 1000).replace(' ago', '')}`}</small></dd></div>`,
   )
   return card('Webhooks', html`<dl class="facts">${rows}</dl>`)
 }

@@ -73,18 +73,23 @@ export const showSecret = (call: PageCall, id: string, secret: string, title: st
   )}`,
 })
 
-export const webhookState = ({ isEnabled, disabledReason, failuresInRow }: Webhook): Markup =>
-  isEnabled
-    ? failuresInRow > 0
-      ? badge('bad', `${failuresInRow} failures in a row`)
-      : badge('good', 'Gets through')
-    : html`${badge('off', 'Off')} <small>${disabledReason}</small>`
+/** Whether messages arrive, of a webhook or of a provider of pushes. */
+export function deliveryState({ isEnabled, failuresInRow }: Pick<Webhook, 'isEnabled' | 'failuresInRow'>): Markup {
+  if (!isEnabled) return badge('off', 'Off')
+  return failuresInRow > 0 ? badge('bad', `${failuresInRow} failures in a row`) : badge('good', 'Gets through')
+}
+
+export const webhookState = (one: Webhook): Markup =>
+  html`${deliveryState(one)}${!one.isEnabled && html` <small>${one.disabledReason}</small>`}`
+
+const waitingCell = ({ waiting, lagSeconds }: Pick<Webhook, 'waiting' | 'lagSeconds'>): Markup =>
+  html`${waiting}${lagSeconds >= 5 && html`<br><small>oldest ${sayDistance(-lagSeconds * 1000)}</small>`}`
 
 const renderRow = (call: PageCall, one: Webhook) => [
   html`<a href="${link(call, at`/webhooks/${one.id}`)}">${one.name}</a><br><small>${one.url}</small>`,
   html`<span class="nowrap">${one.kind === 'OPERATION' ? 'operations' : 'registrations'}</span>`,
   webhookState(one),
-  html`${one.waiting}${one.lagSeconds >= 5 && html`<br><small>oldest ${sayDistance(-one.lagSeconds * 1000)}</small>`}`,
+  waitingCell(one),
   one.delivered,
   one.dead > 0 ? html`<strong>${one.dead}</strong>` : 0,
 ]
@@ -93,14 +98,12 @@ const renderProviders = (providers: readonly PushProvider[]): Markup =>
   table(
     'Providers of pushes',
     ['Provider', ['State', 'side'], 'Waiting', ['Delivered', 'away'], ['Given up', 'away']],
-    providers.map(({ provider, isEnabled, failuresInRow, lastError, waiting, lagSeconds, delivered, dead }) => [
-      PUSH_PROVIDERS[provider],
-      isEnabled
-        ? html`${failuresInRow > 0 ? badge('bad', `${failuresInRow} failures in a row`) : badge('good', 'Gets through')}${lastError !== undefined && html`<br><small>${lastError}</small>`}`
-        : badge('off', 'Off'),
-      html`${waiting}${lagSeconds >= 5 && html`<br><small>oldest ${sayDistance(-lagSeconds * 1000)}</small>`}`,
-      delivered,
-      dead,
+    providers.map((one) => [
+      PUSH_PROVIDERS[one.provider],
+      html`${deliveryState(one)}${one.isEnabled && one.lastError !== undefined && html`<br><small>${one.lastError}</small>`}`,
+      waitingCell(one),
+      one.delivered,
+      one.dead,
     ]),
   )
 
