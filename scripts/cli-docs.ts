@@ -21,12 +21,12 @@ ${Object.values(EXIT_CODES)
   .map(([code, meaning]) => `| ${code} | ${meaning} |`)
   .join('\n')}
 
-Commands that call a running server find it and the credential in this order: \`--url\` and \`--admin\` or \`--admin-file\`; \`PAWL_URL\` and
-\`PAWL_ADMIN\`; what \`pawl login\` stored, which is shown to that server alone; for the URL the settings of a server on this machine.
+Commands that call a running server take its URL and the credential from the first of these: \`--url\` and \`--admin\` or \`--admin-file\`;
+\`PAWL_URL\` and \`PAWL_ADMIN\`; the values that \`pawl login\` stored, which only that server gets; for the URL, the settings of a server on this machine.
 
-Commands that open the database read the settings of the server ([CONFIG](CONFIG.md)): \`admin\`, \`audit verify\`, \`backup\`, \`import\`,
-\`key\`, \`migrate\`, \`registration fence\`, \`restore\`, \`template import\`, \`user export\`, \`user erase\`, and whatever has \`--local\`. The
-embedded database they open only while its server is stopped, but for \`backup\`.
+Commands that open the database read the settings of the server ([CONFIG](CONFIG.md)): \`admin\`, \`audit export\`, \`audit verify\`, \`backup\`, \`import\`,
+\`key\`, \`migrate\`, \`registration fence\`, \`restore\`, \`template import\`, \`user export\`, \`user erase\`, and commands with \`--local\`. They
+can open an embedded database only while its server is stopped, except for \`backup\`.
 
 | environment | what commands take from it |
 |---|---|

@@ -13,13 +13,13 @@ export const renderConfigMarkdown = (): string => `# Configuration
 
 Made from the tables in \`src/config\` by \`node scripts/config-docs.ts\`; \`test/docs.test.ts\` fails when it is out of date.
 
-pawl is configured by environment variables alone, and needs none of them. A start with a wrong value, or with an unknown name
+pawl is configured by environment variables alone, and starts without any. A start with a wrong value, or with an unknown name
 that begins with \`PAWL_\`, prints every problem, one a line, and ends with exit status 1. An empty value counts as not set.
 
-Kubernetes makes variables of the Services of a namespace. Of a Service whose name is \`pawl\`, or begins with \`pawl-\`, they look like settings:
-\`PAWL_PORT=tcp://10.0.0.1:80\`, and names that end in \`_SERVICE_HOST\`, \`_SERVICE_PORT\`, \`_PORT_80_TCP_ADDR\` and the like. What fits the address of its
-Service is no setting: the default is taken, and a setting without one, \`PAWL_INTERNAL_PORT\` beside a Service \`pawl-internal\`, is refused by a line
-that says so. A port stays a setting. \`enableServiceLinks: false\` in the pod keeps them away, as in \`deploy/kubernetes/pawl.yaml\`.
+**On Kubernetes**, set \`enableServiceLinks: false\` in the pod, as \`deploy/kubernetes/pawl.yaml\` does. Otherwise Kubernetes sets variables for each
+Service of the namespace, and those of a Service \`pawl\` or \`pawl-…\` look like settings: \`PAWL_PORT=tcp://10.0.0.1:80\`, and names that end in
+\`_SERVICE_HOST\`, \`_SERVICE_PORT\`, \`_PORT_80_TCP_ADDR\` and the like. pawl ignores a variable that has the address of its Service, and takes the
+default. Where there is no default (\`PAWL_INTERNAL_PORT\` beside a Service \`pawl-internal\`), the start ends with a line that says so.
 
 Traces have the settings of OpenTelemetry (\`OTEL_*\`): [OPERATIONS.md](OPERATIONS.md#traces).
 

@@ -29,10 +29,10 @@ Made from the error renderers by \`node scripts/errors-docs.ts\`; \`test/docs.te
 
 The body of an error is \`{"status":"ERROR","responseObject":{"code":"...","message":"..."}}\`.
 
-- **Cloud API.** A wrong request lists its \`violations\` beside code and message: which member is wrong, and why. A violation of 403 names the role
-  that would do. Before any application exists, one names the call that creates an application. 401 comes with \`WWW-Authenticate\`.
+- **Cloud API.** For a wrong request the answer has \`violations\` beside code and message: which member is wrong, and why. With 403 they name the role
+  that is needed; before there is an application, the call that creates one. 401 comes with \`WWW-Authenticate\`.
 - **Device API.** The message begins with \`SVC_\` for requests with \`X-Svc-*\` headers, and with \`POWER_AUTH_\` for all others. The message of
-  \`ERR_VALIDATION\` names the member that is wrong, where one is known.
+  \`ERR_VALIDATION\` names the wrong member, if one is known.
 - **Mobile utility API.** The body is \`{"id":"...","code":"...","message":"..."}\`, and the log has the id.
 - **All.** 429 and 503 come with \`Retry-After\`. Every answer has \`X-Request-Id\`, and every log line of its request has it as \`requestId\`. A caller's own id is
   kept when it is 1 to 128 letters, digits and \`_ . : ~ + / = @ -\`.

@@ -41,15 +41,16 @@ export const SETTINGS = {
     name: 'PAWL_INTERNAL_PORT',
     kind: integer(0, 65535),
     description:
-      'Port of a second listener, which then alone serves the cloud API, administration and the description of the APIs; PAWL_PORT ' +
-      'keeps what phones call. Never reachable for phones. Without it, PAWL_PORT serves everything. 0 takes a free one.',
+      'Port of a second listener, the internal one. It alone then serves the cloud API, administration and the description of the APIs, and ' +
+      'PAWL_PORT only what phones call. Phones must never reach it. Without it, PAWL_PORT serves everything. 0 takes a free one.',
   },
   ...TLS_SETTINGS,
   singleListener: {
     name: 'PAWL_SINGLE_LISTENER',
     kind: boolean,
     default: 'false',
-    description: 'Allows phones and the bank one listener at an address that others reach. By default it is refused.',
+    description:
+      'Allows one listener for phones and the bank at an address that other machines reach. By default such a start is refused.',
   },
   metrics: {
     name: 'PAWL_METRICS',
@@ -63,7 +64,7 @@ export const SETTINGS = {
     name: 'PAWL_PUBLIC_URL',
     kind: publicUrl,
     description:
-      'Where phones reach this server. Without it, what is printed and shown uses the address of the listener for phones.',
+      'Address at which phones reach this server. Without it, printed and shown addresses are those of the listener for phones.',
   },
   trustedProxies: {
     name: 'PAWL_TRUSTED_PROXIES',
@@ -83,14 +84,14 @@ export const SETTINGS = {
     kind: integer(60, 86_400),
     default: '900',
     unit: 'seconds',
-    description: 'A session of the console ends when nothing was done in it for so long.',
+    description: 'A session of the console ends after so long without a use.',
   },
   consoleSessionSeconds: {
     name: 'PAWL_CONSOLE_SESSION_SECONDS',
     kind: integer(60, 604_800),
     default: '28800',
     unit: 'seconds',
-    description: 'A session of the console ends after so long, whatever is done in it.',
+    description: 'A session of the console ends after so long, even if it is used.',
   },
   dataDir: {
     name: 'PAWL_DATA_DIR',
@@ -103,7 +104,7 @@ export const SETTINGS = {
     name: 'PAWL_MASTER_KEY_COMMAND',
     kind: matching('program and arguments', /^(?!\s*$)\P{Cc}{1,1000}$/u, 'a program and its arguments on one line'),
     description:
-      'Program that prints what PAWL_MASTER_KEY would be, for a secret store with a command line. It is run without a shell at each start, ' +
+      'Program that prints the value of PAWL_MASTER_KEY, for a secret store with a command line. It is run without a shell at each start, ' +
       'its arguments are divided by spaces, and it has 10 seconds. Of the environment it gets PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TZ and ' +
       'TMPDIR, and what PAWL_MASTER_KEY_COMMAND_ENVIRONMENT names.',
   },
@@ -134,15 +135,15 @@ export const SETTINGS = {
     kind: oneOf(['none', 'session', 'transaction']),
     default: 'none',
     description:
-      'Mode of the pooler that DATABASE_URL leads to, PgBouncer 1.18 or newer. With transaction nothing belongs to a session: statements are ' +
-      'not prepared, and time limits and some other settings are those of the role. docs/OPERATIONS.md says how to set them.',
+      'Mode of the pooler that DATABASE_URL leads to, PgBouncer 1.18 or newer. With transaction, pawl prepares no statements, ' +
+      'and time limits and some other settings must be those of the role. docs/OPERATIONS.md says how to set them.',
   },
   migrate: {
     name: 'PAWL_MIGRATE',
     kind: oneOf(['start', 'never']),
     default: 'start',
     description:
-      'Who brings the schema up to date: each start, or never one. With never a start that finds a migration missing ends with one line; pawl migrate runs them.',
+      'Whether each start migrates the schema, or none. With never, a start that finds a migration missing ends with one line; run pawl migrate.',
   },
   adminUser: {
     name: 'PAWL_ADMIN_USER',
@@ -167,9 +168,9 @@ export const SETTINGS = {
     default: '20',
     unit: 'failures',
     description:
-      'Wrong passwords for one user name from one address in a minute, before that address has to wait with 429 for this name: a minute, then ' +
-      'twice as long each time, up to 16 minutes. Nothing is checked meanwhile. Ten times as many of one address, whatever the names, make it wait for ' +
-      'all names but those it logged in with within the last hour. An address of IPv6 counts with its /64.',
+      'Wrong passwords for one user name from one address in a minute. After that, logins under this name from this address are answered 429 ' +
+      'unchecked: for a minute, then for twice as long each time, up to 16 minutes. After ten times as many from one address, under any names, all ' +
+      'logins from there wait, except under names that logged in from there within the last hour. IPv6 addresses count by their /64.',
   },
   ...TOKEN_SETTINGS,
   activationValiditySeconds: {
@@ -177,7 +178,7 @@ export const SETTINGS = {
     kind: integer(60, 86_400),
     default: '300',
     unit: 'seconds',
-    description: 'How long an activation may wait for its phone and for the commit.',
+    description: 'How long an activation may wait for its phone, and for the commit.',
   },
   activationRemoveAllow1fa: {
     name: 'PAWL_ACTIVATION_REMOVE_ALLOW_1FA',
@@ -198,9 +199,9 @@ export const SETTINGS = {
     default: '0',
     unit: 'seconds',
     description:
-      'How long wrong codes block an activation at first; then it has one attempt, and each block that follows lasts twice as long, up to ' +
-      '30 days. 0 blocks until the bank unblocks. To be set once every process knows it: one of an older version leaves the end of a block ' +
-      'behind when the bank ends it early, and a later block by the bank would end then.',
+      'How long the first block by wrong codes lasts. Then the activation has one attempt, and each further block in a row lasts twice as long, up ' +
+      'to 30 days. With 0 a block lasts until the bank unblocks. Set it once every process runs a version that knows it: when the bank ends a block ' +
+      'early, an older version keeps the end in the row, and a later block by the bank would end then.',
   },
   counterLookAhead: {
     name: 'PAWL_COUNTER_LOOK_AHEAD',
@@ -224,7 +225,7 @@ export const SETTINGS = {
     default: '300',
     unit: 'seconds',
     description:
-      "How far a request's timestamp may be from the server's clock, for protocol 3.2 and newer. What was used is remembered as long: after it is raised, an older request without an authentication code may be accepted once more.",
+      "How far a request's timestamp may be from the server's clock, for protocol 3.2 and newer. Used nonces are remembered for as long: after you raise it, an older request without an authentication code may be accepted once more.",
   },
   legacyTokenWindowSeconds: {
     name: 'PAWL_LEGACY_TOKEN_WINDOW_SECONDS',
@@ -245,7 +246,7 @@ export const SETTINGS = {
     kind: integer(1, 100_000),
     default: '10',
     unit: 'calls',
-    description: 'How many offline one-time passwords of one user are checked in a minute.',
+    description: 'How many offline one-time passwords and offline codes of one activation are checked in a minute.',
   },
   codeFailuresPerMinute: {
     name: 'PAWL_CODE_FAILURES_PER_MINUTE',
@@ -264,7 +265,7 @@ export const SETTINGS = {
     unit: 'failures',
     description:
       'Refused requests of phones from one source in a minute; a body counts once more for every 16 KiB. Further requests of the source ' +
-      'are answered 429 without a look at them. Phones behind a proxy that PAWL_TRUSTED_PROXIES does not name are one source.',
+      'are answered 429 unchecked. Phones behind a proxy that PAWL_TRUSTED_PROXIES does not name are one source.',
   },
   temporaryKeysPerMinute: {
     name: 'PAWL_TEMPORARY_KEYS_PER_MINUTE',
@@ -272,8 +273,8 @@ export const SETTINGS = {
     default: '600',
     unit: 'requests',
     description:
-      'Temporary keys that apps of one source ask for in a minute without an activation, which a phone does once for each activation that it ' +
-      'makes. Further requests are answered 429 without a look at them. Carriers and offices have many phones behind one address.',
+      'Temporary keys that apps at one source may request in a minute without an activation; a phone needs one for each activation that it ' +
+      'makes. Further requests are answered 429 unchecked. Carriers and offices have many phones behind one address.',
   },
   signedBodyBytesMax: {
     name: 'PAWL_SIGNED_BODY_BYTES_MAX',
@@ -289,7 +290,7 @@ export const SETTINGS = {
     name: 'PAWL_TEMPLATES_FILE',
     kind: path,
     description:
-      'JSON file with the templates of operations, applied at each start: what it has is written, what left it is deleted. ' +
+      'JSON file with templates of operations. Each start writes them, and deletes those that an earlier version of the file had. ' +
       'docs/TEMPLATES.md says how to write one.',
   },
   webhookAllowHttp: {
@@ -319,7 +320,7 @@ export const SETTINGS = {
     kind: integer(1, 3650),
     default: '30',
     unit: 'days',
-    description: 'How long deliveries are kept, delivered and dead ones alike.',
+    description: 'How long messages are kept, whether delivered, dead or waiting.',
   },
   ...PUSH_SETTINGS,
   certificateFetchPrivate: {
@@ -340,7 +341,7 @@ export const SETTINGS = {
     kind: boolean,
     default: 'false',
     description:
-      'Once a day, compare the certificate that each pinned domain shows with its pins: an error in the log when it is not among them.',
+      'Once a day, pawl compares the certificate that each pinned domain shows with its pins, and logs an error when it is not among them.',
   },
   ...RETENTION_SETTINGS,
   ...SERVING_SETTINGS,
@@ -362,7 +363,7 @@ export const SETTINGS = {
     kind: providerUrl,
     description:
       'Server of the bank that is asked for claims about a user: POST {applicationId, userId, activationId}, answer a JSON object. ' +
-      'Its claims stand above stored ones of the same name.',
+      'Its claims replace stored ones of the same name.',
   },
   userInfoTimeoutMs: {
     name: 'PAWL_USER_INFO_TIMEOUT_MS',

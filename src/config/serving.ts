@@ -18,7 +18,7 @@ export const SERVING_SETTINGS = {
     unit: 'connections',
     description:
       'Of each listener of each process. From three quarters on a source has a share of them, and at the limit the source that has most gives up ' +
-      'one that idles; where none does, 503. Health is always served.',
+      'one that idles; where none does, 503. Health and metrics are always served.',
   },
   requestsInFlightMax: {
     name: 'PAWL_REQUESTS_IN_FLIGHT_MAX',
@@ -27,7 +27,7 @@ export const SERVING_SETTINGS = {
     unit: 'requests',
     description:
       'Of each listener of each process at once, from the last byte of a request to that of its answer; as many bodies may be on their way. ' +
-      'From three quarters on a source has a share of each. More are answered 503. Health is always served.',
+      'From three quarters on a source has a share of each. More are answered 503. Health and metrics are always served.',
   },
   drainSeconds: {
     name: 'PAWL_DRAIN_SECONDS',
