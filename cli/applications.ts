@@ -1,4 +1,4 @@
-// Which application a command means, and what is compiled into its mobile app.
+// Finds the application that a command means, and the values that are compiled into its mobile app.
 import type { Bank } from './bank.ts'
 import { text } from './command.ts'
 import { Fault } from './fault.ts'

@@ -1,4 +1,4 @@
-// One request to a server of pawl, with the client certificate that the environment names, if any.
+// Sends one request to a server of pawl, with the client certificate that the environment names, if any.
 import { readFileSync } from 'node:fs'
 import { request as send } from 'node:https'
 

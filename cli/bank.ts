@@ -1,4 +1,4 @@
-// Calls a running server as the bank does: finds where it listens and with which credential, and explains its refusals.
+// Calls a running server as the bank does: finds its address and a credential, and explains its refusals.
 import { ask, type Reply } from './ask.ts'
 import { text, type Terminal } from './command.ts'
 import { readCredential } from './credential-store.ts'

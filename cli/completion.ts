@@ -1,4 +1,4 @@
-// Completion of commands and options for shells, as a script that knows every command and asks nobody.
+// Writes the completion script for a shell. The script contains every command and option, and asks no server.
 import { toFlag } from './command.ts'
 import { type Entry, isNoun } from './program.ts'
 

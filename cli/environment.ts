@@ -1,4 +1,4 @@
-// Tells where a server with this environment listens, as far as its settings say.
+// Finds the address of a server with this environment, as far as its settings give it.
 
 type Environment = Readonly<Record<string, string | undefined>>
 

@@ -1,4 +1,4 @@
-// Defines faults of a command line: one line, and the exit status that says what kind it is.
+// Faults of a command line: one line of text, and the exit status of its kind.
 
 /** Exit codes, with what they mean; docs/CLI.md lists them. */
 export const EXIT_CODES = {

@@ -1,4 +1,4 @@
-// Values on the command line that are JSON, or a file of it.
+// Arguments of the command line that are JSON, or `@FILE` with JSON in it.
 import { readFileSync } from 'node:fs'
 import { explainFault, usageFault } from './fault.ts'
 

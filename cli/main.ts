@@ -1,4 +1,4 @@
-// The command line of pawl: what is typed behind `pawl`, on this process.
+// Runs one command line of pawl in this process.
 import { ENTRIES } from './entries.ts'
 import { runProgram } from './program.ts'
 import { openTerminal } from './terminal.ts'

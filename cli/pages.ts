@@ -1,4 +1,4 @@
-// Lists that the server gives page by page: one page, with a word about what follows it, or every row as it comes.
+// Prints lists that the server gives page by page: one page with a note that more follows, or every row as it comes.
 import type { Bank } from './bank.ts'
 import { type Answer, flag, type Given, text } from './command.ts'
 import { Fault, usageFault } from './fault.ts'

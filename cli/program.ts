@@ -1,4 +1,4 @@
-// The commands of pawl as a program of commander: parses a command line, runs it, prints what it has to say.
+// The commands of pawl as a program of commander: parses a command line, runs the command, prints the result.
 import { Command as Program, CommanderError, Option } from 'commander'
 import { type Answer, type Command, type Noun, renderFlag, type Terminal } from './command.ts'
 import { EXIT_CODES, exitCodeOf, explainFault, Fault } from './fault.ts'

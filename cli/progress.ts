@@ -1,4 +1,4 @@
-// Tells how far a command is that works for long.
+// Prints how far a long command has come.
 
 const EVERY_MS = 5_000
 

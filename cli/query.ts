@@ -1,4 +1,4 @@
-// Paths and queries of the bank's API.
+// Composes paths and queries of the bank's API.
 import { usageFault } from './fault.ts'
 
 /** `?name=value&…` of the members that have one; empty when none has. */

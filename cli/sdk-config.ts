@@ -1,4 +1,4 @@
-// Shortens for a QR code what the developer of a mobile app compiles into it (v4 §3.3).
+// Shortens the configuration text of an SDK so that it fits into a QR code (v4 §3.3).
 
 /** Ids of the master keys that an algorithm needs, and that of P-256 for phones that are upgraded. */
 export const KEYS_OF_ALGORITHM: ReadonlyMap<string, readonly number[]> = new Map([

@@ -1,4 +1,4 @@
-// Secrets of a command line, which every user of the machine reads in the list of processes; so each may come from a file, too.
+// Secrets on a command line. Every user of the machine can read them in the list of processes, so each may come from a file, too.
 import { type Terminal, text } from './command.ts'
 import { usageFault } from './fault.ts'
 import { readFile } from './json-argument.ts'

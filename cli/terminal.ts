@@ -1,4 +1,4 @@
-// The terminal of this process: environment, output, and questions to the person in front of it.
+// The terminal of this process: environment, output, and questions to the user.
 import { fstatSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'

@@ -1,4 +1,4 @@
-// Times and numbers as people type them.
+// Parses times and numbers that people type.
 import { usageFault } from './fault.ts'
 
 /** Milliseconds since 1970, given as such or as a date. Throws a Fault. */

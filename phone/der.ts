@@ -1,4 +1,4 @@
-// Writing DER (ITU-T X.690): certificate requests of the phone, and what tests and the command line make beside them.
+// Writes DER (ITU-T X.690), for the certificate requests of the phone, and for tests and the command line.
 import { join } from './v3/crypto.ts'
 
 /** One value of DER, of at most 65,535 bytes. */

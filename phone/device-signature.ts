@@ -1,5 +1,5 @@
-// What a phone signs with its device keys, as the SDKs do: data, JWS, and certificate requests (cloud §14). The keys lie in the vault of a phone: each
-// of these comes after a code of two factors on vault/unlock, which proves nothing here.
+// Signs with the device keys of a phone, as the SDKs do: data, JWS, and certificate requests (cloud §14). In an app the keys lie in the vault
+// of the phone, so each signature comes after a vault/unlock with two factors. That call proves nothing to the reader of the signature.
 import { p256, p384 } from '@noble/curves/nist.js'
 import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
 import { der } from './der.ts'

@@ -1,4 +1,4 @@
-// Phones of users: a new one, one that goes on where it stopped, and one that moves from 3.3 to 4.0 (v4 §10).
+// Opens a handset: a new one, a stored one, or one that moves from 3.3 to 4.0 (v4 §10).
 import { createGenerationOf3, type StateOf3 } from './v3/handset.ts'
 import { createGenerationOf4, createPhoneOf4 } from './v4/handset.ts'
 import { createHandset, type Handset, type HandsetIdentity, type HandsetRecord, type Unlock } from './handset.ts'

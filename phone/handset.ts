@@ -1,5 +1,5 @@
-// A phone as its user has it, of either generation: bound once, kept between two uses, asked for a password. It remembers each step of its
-// counter before a request leaves, as the SDKs do: a code that was sent is never made again.
+// The phone of a user, of either generation: it is bound once, stored between two uses, and asks for a password. It stores each step of its
+// counter before a request leaves, as the SDKs do, so it never makes a code twice.
 import { isEcdsa, type PhoneVersion, unb64 } from './v3/crypto.ts'
 import type { Dialect } from './header.ts'
 import { type HttpReply, member, send } from './http.ts'

@@ -1,4 +1,5 @@
-// Texts of QR codes over free data of the bank, as an app reads them: the SDK checks the proof, the app splits from the end (v3 §15.1, v4 §11.2).
+// Reads the texts of QR codes over free data of the bank, as an app does: the SDK checks the proof, the app splits the text from its end (v3
+// §15.1, v4 §11.2).
 import { bytesOf, join, unb64 } from './v3/crypto.ts'
 
 /** What a text holds, its proof not yet looked at. */

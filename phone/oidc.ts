@@ -1,5 +1,5 @@
-// The side of the app in a login at an OpenID provider of the bank: what it sends its user's browser to, and what it makes of where that ends
-// (RFC 6749 §4.1, RFC 7636, RFC 9207).
+// The app's side of a login at an OpenID provider of the bank: the address for the user's browser, and the code in the address at which the
+// browser ends (RFC 6749 §4.1, RFC 7636, RFC 9207).
 import { createHash, randomBytes } from 'node:crypto'
 
 /** Where the settings of a provider are asked for (v3 §8.8). */

@@ -1,5 +1,5 @@
-// What a phone does with operations: it lists, approves and rejects them, online and by a QR code, registers for pushes and reads its
-// inbox (mobile-token §4, §7, §8; v3 §15). Written from the specification, apart from the server.
+// What a phone does with operations: it lists, approves and rejects them, online and by a QR code, registers for pushes and reads its inbox
+// (mobile-token §4, §7, §8; v3 §15). It was written from the specification, without code of the server.
 import { prepareSigned, serverTime, tokenHeader } from './v3/channel.ts'
 import type { PhoneKeys } from './v3/crypto.ts'
 import { bodyOfOffline, type OfflineCovered, type OfflineText } from './offline-text.ts'

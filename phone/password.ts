@@ -1,5 +1,5 @@
-// How a phone keeps the key of knowledge: hidden by the user's password, so that a wrong one gives a wrong key, which only the server
-// can tell from the right one, and counts (v3 §3.2, v4 §3.1).
+// Stores the key of knowledge hidden by the user's password (v3 §3.2, v4 §3.1). A wrong password gives a wrong key. Only the server can tell it
+// from the right one, and it counts.
 import { scryptSync } from 'node:crypto'
 import { random } from './v3/crypto.ts'
 

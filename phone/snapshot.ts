@@ -1,4 +1,4 @@
-// What a phone remembers, as JSON: bytes are written as `{"base64":"..."}`.
+// The memory of a phone as JSON: bytes are written as `{"base64":"..."}`.
 import { b64, unb64 } from './v3/crypto.ts'
 
 /** A value of the same form whose bytes are text; members that are undefined are left out. */

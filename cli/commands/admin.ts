@@ -1,4 +1,4 @@
-// pawl admin: what only who has the database may do, for when nobody can log in.
+// pawl admin: a new password of the administrator, and a dump of the database, for whoever has the database.
 import { command, type Noun, text } from '../command.ts'
 
 const reset = command({

@@ -1,4 +1,4 @@
-// pawl app: applications, their versions, what is compiled into the mobile app, and the versions of it that users may run.
+// pawl app: applications, their versions, the values that are compiled into the mobile app, and the version rules for users.
 import { APPLICATION_OPTION, chooseApplication, readApplication, sdkConfigOf } from '../applications.ts'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'

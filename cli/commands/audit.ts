@@ -1,4 +1,4 @@
-// pawl audit: what happened to the phone of a user, what administrators changed, and whether the log is as it was written.
+// pawl audit: events of the phones of a user, changes by administrators, and the verification of both logs.
 import { BANK_OPTIONS, type BankValues, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, type Terminal, text } from '../command.ts'
 import { layOut } from '../output.ts'

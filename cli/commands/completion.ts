@@ -1,4 +1,4 @@
-// pawl completion: what a shell needs to complete command lines of pawl.
+// pawl completion: the script that completes command lines of pawl in a shell.
 import { command } from '../command.ts'
 import { renderBash, renderFish, renderZsh } from '../completion.ts'
 import { usageFault } from '../fault.ts'

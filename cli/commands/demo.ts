@@ -1,4 +1,4 @@
-// pawl demo: the first hour in one command.
+// pawl demo: binds a phone and has it approve, in one command.
 import { BANK_OPTIONS } from '../bank.ts'
 import { command, flag, text } from '../command.ts'
 

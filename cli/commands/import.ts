@@ -1,4 +1,4 @@
-// pawl import: takes over what another server has.
+// pawl import: takes over the database of another server.
 import { command, flag, type Noun, text } from '../command.ts'
 
 const powerauth = command({

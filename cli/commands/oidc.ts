@@ -1,4 +1,4 @@
-// pawl oidc: OpenID providers of the bank, by whose login phones are bound.
+// pawl oidc: OpenID providers of the bank, whose logins bind phones.
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { type Bank, BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'

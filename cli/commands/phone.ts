@@ -1,4 +1,4 @@
-// pawl phone: phones of this terminal, for whoever wants to see the other side. They speak to any server of the protocol.
+// pawl phone: phones in the terminal. They work with any server of the protocol.
 import { BANK_OPTIONS } from '../bank.ts'
 import { command, flag, type Noun, text } from '../command.ts'
 

@@ -1,4 +1,4 @@
-// pawl template: what operations are made from.
+// pawl template: the templates of operations.
 import { BANK_OPTIONS, type BankValues, openBank } from '../bank.ts'
 import { type Answer, command, flag, type Noun, type Terminal } from '../command.ts'
 import { readJsonList } from '../json-argument.ts'

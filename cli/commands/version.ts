@@ -1,4 +1,4 @@
-// pawl version: which pawl this is, and on what it runs.
+// pawl version: the versions of pawl and of Node.
 import packageJson from '../../package.json' with { type: 'json' }
 import { command } from '../command.ts'
 

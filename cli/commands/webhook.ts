@@ -1,4 +1,4 @@
-// pawl webhook: receivers of the bank, what was sent to them, and what was not taken.
+// pawl webhook: webhooks of the bank, their deliveries, and those that were given up.
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'

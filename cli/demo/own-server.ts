@@ -1,4 +1,4 @@
-// Servers for the demo alone: where none runs yet as `pawl serve` does it, on the data directory of the settings, and one that is thrown away.
+// Servers for the demo: one on the data directory of the settings where none runs yet, and one for the webhook that is thrown away.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Under which names and addresses phones reach this machine.
+// Lists the names and addresses at which phones reach this machine.
 import { BlockList, isIP, isIPv6 } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 

@@ -1,4 +1,4 @@
-// The certificates of development in their folder: an authority that phones are told to trust, and what the server shows them.
+// The folder of certificates for development: an authority that phones trust, and the certificate of the server.
 import { X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { isIP, isIPv6 } from 'node:net'

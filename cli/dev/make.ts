@@ -1,4 +1,4 @@
-// What pawl certificate dev does: makes the certificates of development, and says how phones trust them.
+// pawl certificate dev: makes the certificates for development, and prints how phones come to trust them.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { systemPlatform } from '../../src/lib/platform.ts'

@@ -1,4 +1,4 @@
-// A server for the phones in the network of whoever develops an app: what phones call under TLS, the bank's half on this machine alone.
+// pawl serve --phone: serves phones in the network under TLS, and the bank's half on this machine alone.
 import { spawn } from 'node:child_process'
 import { isIP, isIPv6 } from 'node:net'
 import { createInterface } from 'node:readline'

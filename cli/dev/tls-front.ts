@@ -1,4 +1,4 @@
-// TLS in front of a listener of this machine: what comes in under TLS goes on to it as it is.
+// Ends TLS in front of a listener of this machine, and passes the bytes on unchanged.
 import { connect, type Socket } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'

@@ -1,5 +1,5 @@
-// Certificates for development (RFC 5280): an authority, and what it signs. Keys and signatures are OpenSSL's; written here is the structure,
-// because no package of pawl writes one. ECDSA on P-256 with SHA-256 alone.
+// Makes certificates for development (RFC 5280): an authority, and server certificates under it. OpenSSL makes keys and signatures; the DER
+// structure is written here, because no package of pawl writes certificates. ECDSA on P-256 with SHA-256 only.
 import {
   createHash,
   createPrivateKey,

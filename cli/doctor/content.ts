@@ -1,4 +1,4 @@
-// Finds what lies in a database and will not work for long, wherever it was read: from the tables, or from the server that has them.
+// Finds things in a database that will soon stop working. The input comes from the tables, or from the server that has them.
 import { explainFault } from '../fault.ts'
 import { type Finding, fault, type Instruments, ok, warning } from './finding.ts'
 

@@ -1,4 +1,5 @@
-// The configured database: reachable, migrated, under the right key, with the right time, and what lies in it that will not work for long.
+// Examines the configured database: whether it is reachable, migrated, under the right key and at the right time, and what in it will soon stop
+// working.
 import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
 import { listOidcProviders } from '../../src/storage/application/oidc-providers.ts'

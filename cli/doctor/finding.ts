@@ -1,4 +1,4 @@
-// Defines the findings of the doctor, and what it looks with.
+// The findings of the doctor, and the parts that its examinations use.
 import type { Settings } from '../local/database.ts'
 import type { Database } from '../../src/storage/database/database.ts'
 import type { FoundPooler } from './pooler-probe.ts'

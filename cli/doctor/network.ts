@@ -1,4 +1,4 @@
-// The server from inside, at its listeners, and from outside, at the address that phones use.
+// Examines the server from inside, at its listeners, and from outside, at the address that phones use.
 import { fetchKeySet } from '../../src/domain/credential/key-set.ts'
 import { ask, hasClientCertificate } from '../ask.ts'
 import { bankUrl, phonesUrl } from '../environment.ts'

@@ -1,5 +1,5 @@
-// Finds out by asking what stands between pawl and PostgreSQL: a pooler names another server process than the one that answers, and one in
-// transaction mode gives one server to two sessions that are open.
+// Finds out by queries what is between pawl and PostgreSQL: a pooler names another server process than the one that answers, and one in
+// transaction mode gives one server process to two open sessions.
 import pg from 'pg'
 import { parseDatabaseUrl } from '../../src/lib/database-url.ts'
 import type { Pooler } from '../../src/storage/database/postgres.ts'

@@ -1,4 +1,4 @@
-// Compares what is between this machine and PostgreSQL with what the settings say.
+// Compares the pooler that pooler-probe.ts finds with the setting.
 import type { Settings } from '../local/database.ts'
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
 import { explainFault } from '../fault.ts'

@@ -1,4 +1,4 @@
-// The providers of pushes: whether they take the credentials of the settings, from this machine.
+// Examines whether Apple and Google accept the credentials of the settings, from this machine.
 import { createPushSenders, type PushSenders } from '../../src/domain/push/senders.ts'
 import { systemPlatform } from '../../src/lib/platform.ts'
 import { explainFault } from '../fault.ts'

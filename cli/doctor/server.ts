@@ -1,4 +1,4 @@
-// An embedded database that a server has: what its start has proved, and what the server tells to a credential.
+// Examines an embedded database through the server that has it open: its start has proved some points, and a credential reads others.
 import { type Bank, openBank } from '../bank.ts'
 import { bankUrl } from '../environment.ts'
 import { explainFault } from '../fault.ts'

@@ -1,4 +1,4 @@
-// Settings, files and room, before anything is opened.
+// Examines settings, files and free space, before anything is opened.
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { readTemplateFile } from '../../src/domain/template/file.ts'

@@ -1,4 +1,4 @@
-// Activations of protocol 3, each with its history and its tokens, all at once or not at all.
+// Imports activations of protocol 3, each with its history and its tokens in one transaction.
 import { hashActivationCode, places } from '../../src/domain/secrets/secrets.ts'
 import { composeEventData } from '../../src/domain/audit/audit.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'

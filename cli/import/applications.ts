@@ -1,4 +1,4 @@
-// Applications with their versions and the master key pair that their apps carry (v3 §3.1).
+// Imports applications with their versions and the master key pair that is compiled into their apps (v3 §3.1).
 import { addVersion, DEFAULT_VERSION } from '../../src/domain/application/application.ts'
 import { createMasterKeys, insertMasterKeys } from '../../src/domain/application/master-keys.ts'
 import { createPinningKeyPair } from '../../src/domain/pinning/pinning.ts'

@@ -1,4 +1,4 @@
-// Callbacks become webhooks. They are switched off: the operator switches them on when phones and bank have moved.
+// Imports callbacks as webhooks. They are switched off: the operator switches them on when phones and bank have moved.
 import { PawlError } from '../../src/lib/errors.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { fromUtf8, utf8 } from '../../src/lib/bytes.ts'

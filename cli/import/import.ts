@@ -1,4 +1,4 @@
-// Takes over what a PowerAuth server has (docs/IMPORT.md). What others refer to comes first.
+// Imports the database of a PowerAuth server (docs/IMPORT.md). Rows come after those that they refer to.
 import { Fault } from '../fault.ts'
 import { importActivations, openServerKeyPair } from './activations.ts'
 import { importApplications } from './applications.ts'

@@ -1,4 +1,4 @@
-// Names what every part of an import works with.
+// The parts that every step of an import uses.
 import type { InstallationKeys } from '../../src/domain/installation-keys.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { isIdentifier } from '../../src/lib/identifier.ts'

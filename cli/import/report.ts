@@ -1,4 +1,4 @@
-// Reports what an import did, or would do: counts, and what it left out or changed, each with its reason.
+// Reports what an import did, or would do: counts, and each row that it left out or changed, with the reason.
 
 export const KINDS = ['application', 'version', 'template', 'activation', 'token', 'webhook'] as const
 export type Kind = (typeof KINDS)[number]

@@ -1,4 +1,4 @@
-// The import on the database of the settings: opens both sides, and tells what was done.
+// Runs the import into the database of the settings: opens both databases, and prints the report.
 import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { databaseUrl } from '../../src/config/kinds.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'

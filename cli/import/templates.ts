@@ -1,5 +1,5 @@
-// Templates of operations. Their texts stand with the enrollment server, whose table may be in the same database. What of a text or a row of
-// the form is wrong is mended or left out, and the template is taken; what the phone signs is never mended.
+// Imports templates of operations. Their texts are in a table of the enrollment server, which may be in the same database. Faults in texts and
+// rows of the form are mended or left out; the data that the phone signs are never changed.
 import { writeTemplate } from '../../src/domain/template/installation.ts'
 import { ATTRIBUTE_SLOTS } from '../../src/domain/template/attributes.ts'
 import { parseTemplate, type ParsedTemplate } from '../../src/domain/template/parser.ts'

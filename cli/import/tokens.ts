@@ -1,4 +1,4 @@
-// Tokens of the activations that are taken.
+// Imports the tokens of imported activations.
 import { places } from '../../src/domain/secrets/secrets.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { findExistingTokens, type ImportedActivation, type ImportedToken } from '../../src/storage/activation/import.ts'

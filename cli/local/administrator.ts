@@ -1,4 +1,4 @@
-// A new password for the administrator, on the database itself.
+// pawl admin reset: gives the administrator a new password in the database itself.
 import { resetAdmin } from '../../src/domain/credential/administrator.ts'
 import { createCredentials } from '../../src/domain/credential/credential.ts'
 import { forPaths, USERNAME } from '../../src/lib/identifier.ts'

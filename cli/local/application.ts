@@ -1,4 +1,4 @@
-// What a mobile app needs of the default application, from a database that no server has open.
+// Reads the values for the mobile app of the default application, from a database that no server has open.
 import { createContext } from '../../src/context.ts'
 import { readSdkConfiguration } from '../../src/domain/application/application.ts'
 import { createLog } from '../../src/log/log.ts'

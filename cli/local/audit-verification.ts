@@ -1,4 +1,4 @@
-// The verification of the audit log on the database itself, and the heads that are kept elsewhere.
+// pawl audit verify and export, on the database itself: verifies against noted heads, and prints the rows.
 import { exportAudit } from '../../src/domain/audit/export.ts'
 import { type AuditReport, type ChainReport, type NotedHead, verifyAudit } from '../../src/domain/audit/verification.ts'
 import type { Answer, Terminal } from '../command.ts'

@@ -1,4 +1,4 @@
-// Opens the database of the settings of this process for a command, and says in one line when that is not possible.
+// Opens the database of the settings for a command, and says in one line why that fails.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError, parseConfig } from '../../src/config/parser.ts'

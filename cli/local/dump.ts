@@ -1,4 +1,4 @@
-// Every row of every table as text, so that anyone can look for what should not be there.
+// pawl admin dump: prints every row of every table as text, so that anybody can search it for secrets.
 import { sql } from 'kysely'
 import type { Database, Db } from '../../src/storage/database/database.ts'
 import type { Answer } from '../command.ts'

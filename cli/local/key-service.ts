@@ -1,4 +1,4 @@
-// A master key that the configured key service makes.
+// pawl key create --wrapped: has the configured key service make a master key.
 import { findKeyService } from '../../src/domain/secrets/master-key.ts'
 import { StartError } from '../../src/lib/errors.ts'
 import type { Terminal } from '../command.ts'

@@ -1,4 +1,4 @@
-// Checks that the configured master key belongs to the configured database. Nothing is written: a key that is missing is not made.
+// pawl key check: checks that the configured master key opens the configured database. It writes nothing, and makes no missing key.
 import { type RecordKeys, SealedRecordError } from '../../src/domain/secrets/record-keys.ts'
 import type { Database, Db } from '../../src/storage/database/database.ts'
 import { keyIdOf } from '../../src/lib/sealed-value.ts'

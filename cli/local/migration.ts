@@ -1,4 +1,4 @@
-// The schema of the configured database, brought up to date.
+// pawl migrate: brings the schema of the configured database up to date.
 import { DELAYS, migrateDatabase, type MigrateOptions } from '../../src/storage/database/migrate.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { explainFault, Fault } from '../fault.ts'

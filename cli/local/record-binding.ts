@@ -1,4 +1,4 @@
-// Sealed records and their users: how far a database of the version before has come, and its beginning.
+// pawl key bind: begins to bind sealed records to their users, and says how far a database of an earlier version has come.
 import { beginToBind, followBinding } from '../../src/domain/secrets/binding.ts'
 import type { Database } from '../../src/storage/database/database.ts'
 import { requireMigrated } from '../../src/storage/database/migrate.ts'

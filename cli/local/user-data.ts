@@ -1,4 +1,4 @@
-// pawl user export and pawl user erase, on the database itself: what is stored on a user of the bank.
+// pawl user export and pawl user erase, on the database itself.
 import { AlteredLogError, eraseUser } from '../../src/domain/user-data/erasure.ts'
 import { exportUser } from '../../src/domain/user-data/export.ts'
 import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'

@@ -1,4 +1,4 @@
-// The part of a browser in `pawl phone bind --oidc`: the user opens an address, and says where it ended.
+// The part of a browser in `pawl phone bind --oidc`: the user opens an address, and types the address at which the browser ended.
 import type { Handset } from '../../phone/handset.ts'
 import { beginLogin, identityOf } from '../../phone/oidc.ts'
 import type { Terminal } from '../command.ts'

@@ -1,4 +1,4 @@
-// The text of a QR code in a picture.
+// Reads the text of a QR code out of a picture.
 import { readFileSync } from 'node:fs'
 import { PNG } from 'pngjs'
 import { decodeQR } from 'qr/decode.js'

@@ -1,4 +1,4 @@
-// What is compiled into an app, out of the text that its SDK is given.
+// Parses an SDK's configuration text into the values that are compiled into an app.
 import type { HandsetApp } from '../../phone/handset.ts'
 import { usageFault } from '../fault.ts'
 

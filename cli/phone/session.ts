@@ -1,4 +1,4 @@
-// Opens what every command about a phone begins with: the file of phones, the one that is meant, and its user's password.
+// The beginning of every command about a phone: it opens the file of phones, finds the phone, asks for the password of its user.
 import type { Handset, HandsetRecord, Unlock } from '../../phone/handset.ts'
 import { openHandset } from '../../phone/handset-open.ts'
 import type { Terminal } from '../command.ts'

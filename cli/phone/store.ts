@@ -1,5 +1,5 @@
-// The phones of this account in one file, sealed under a passphrase: scrypt makes the key, AES-256-GCM seals. It is written anew before each
-// request leaves, so a counter never goes back, and one process at a time has it.
+// Stores the phones of this account in one file, sealed under a passphrase: scrypt makes the key, AES-256-GCM seals. The file is written before
+// each request leaves, so a counter never goes back. One process at a time may have it open.
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'

@@ -1,4 +1,4 @@
-// Writes what a server has as a set-up file: everything that apply can set, sorted, and nothing that is secret.
+// Writes a server as a set-up file: everything that apply can set, sorted, without secrets.
 import { Fault } from '../fault.ts'
 import { formatSeconds } from './plan-application.ts'
 import { formatTime } from './plan.ts'

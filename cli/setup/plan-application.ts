@@ -1,4 +1,4 @@
-// What makes an application of a server like that of a set-up file: settings, versions, items, rules and pins.
+// The steps that make an application of a server equal to that of a set-up file: settings, versions, items, rules and pins.
 import { Fault } from '../fault.ts'
 import { toPath, toQuery } from '../query.ts'
 import type { SetupApplication, SetupRule } from './schema.ts'

@@ -1,4 +1,4 @@
-// What makes the OpenID providers of an application like those of a set-up file, but for their secrets, which are in no file.
+// The steps that make the OpenID providers of an application equal to those of a set-up file, without their secrets, which are in no file.
 import { toPath } from '../query.ts'
 import type { SetupOidcProvider } from './schema.ts'
 import type { Pair } from './plan-application.ts'

@@ -1,4 +1,4 @@
-// Compares a set-up file with a server: what is to be made and changed, in an order in which each thing finds what it needs.
+// Compares a set-up file with a server, and orders the changes so that each finds what it needs.
 import type { Bank } from '../bank.ts'
 import { compact, toPath } from '../query.ts'
 import { planApplication, planTransfers, type Pair } from './plan-application.ts'

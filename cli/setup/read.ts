@@ -1,4 +1,4 @@
-// Reads a set-up file: everything that can be said without the server, each fault as one line with place and remedy.
+// Reads a set-up file, and checks everything that needs no server. Each fault is one line with place and remedy.
 import { findNearest } from '../../src/lib/nearest.ts'
 import type { TSchema } from '@sinclair/typebox'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'

@@ -1,4 +1,4 @@
-// Things that stand twice in a set-up file, of which nobody can say which is meant.
+// Finds things that a set-up file has twice, because nobody can say which of them is meant.
 import type { Setup } from './schema.ts'
 import type { Path } from './yaml.ts'
 

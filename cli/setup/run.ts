@@ -1,4 +1,4 @@
-// Carries out what a set-up file says: the differences, one after the other, and what became of each.
+// Carries out the steps of a set-up file one after the other, and prints the outcome of each.
 import { setTimeout } from 'node:timers/promises'
 import type { Bank } from '../bank.ts'
 import type { Terminal } from '../command.ts'

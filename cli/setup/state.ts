@@ -1,4 +1,4 @@
-// What a server has of what a set-up file describes, read through the bank's API.
+// Reads the state of a server, as far as a set-up file describes it, through the bank's API.
 import type { Bank } from '../bank.ts'
 import { toPath } from '../query.ts'
 import type {

@@ -1,4 +1,4 @@
-// One thing that differs between a set-up file and a server, and how the server is made to have it.
+// One difference between a set-up file and a server, and the change that removes it.
 import { isDeepStrictEqual } from 'node:util'
 import type { Bank } from '../bank.ts'
 import type { FaultKind } from '../fault.ts'

@@ -1,4 +1,4 @@
-// Templates of a set-up file, judged by the rules that the server judges them by; and as the server keeps them.
+// Templates of a set-up file: judged by the rules of the server, and in the form that the server stores.
 import { parseTemplate, renderTemplate } from '../../src/domain/template/parser.ts'
 import type { SetupTemplate } from './schema.ts'
 import type { Path } from './yaml.ts'

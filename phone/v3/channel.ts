@@ -1,4 +1,4 @@
-// How a phone signs and encrypts: headers, temporary keys, and the two orders of signing and encryption (v3 §5 to §7, §10).
+// Signs and encrypts the requests of a phone: headers, temporary keys, and the two orders of signing and encryption (v3 §5 to §7, §10).
 import type { HttpReply } from '../http.ts'
 import { member, NO_BODY, sendJson } from '../http.ts'
 import {

@@ -1,4 +1,4 @@
-// What a phone computes, written from the specification a second time, apart from the server (v3 §2 to §4, §7 to §11).
+// The cryptography of a phone of protocol 3, written from the specification without code of the server (v3 §2 to §4, §7 to §11).
 import {
   createCipheriv,
   createDecipheriv,

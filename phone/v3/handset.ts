@@ -1,5 +1,5 @@
-// The phone of its user in protocol 3.0 to 3.3. Beside the keys that requests need it keeps nothing in the clear: the device key is under the
-// key of the vault, from which biometry gets its own (v3 §3.2, §12).
+// The handset of protocol 3.0 to 3.3. It stores nothing in the clear but the keys that requests need: the device key is under the key of the
+// vault, from which the key of biometry is derived (v3 §3.2, §12).
 import { createCipheriv } from 'node:crypto'
 import { deriveKeys, unb64 } from './crypto.ts'
 import { createShared, type Generation, type HandsetIdentity } from '../handset.ts'

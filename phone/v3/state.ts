@@ -1,4 +1,4 @@
-// What a phone is made of: its settings, what it remembers, and the requests it prepares.
+// The parts of a phone: its settings, its memory, and the requests that it prepares.
 import type { HttpReply, HttpRequest } from '../http.ts'
 import { NO_BODY } from '../http.ts'
 import type { PhoneKeyPair, PhoneKeys, PhoneVersion } from './crypto.ts'

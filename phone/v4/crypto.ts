@@ -1,4 +1,4 @@
-// What a phone of protocol 4.0 computes, written from the specification a second time, apart from the server (v4 §1 to §3, §7, §8).
+// The cryptography of a phone of protocol 4.0, written from the specification without code of the server (v4 §1 to §3, §7, §8).
 import * as nodeCrypto from 'node:crypto'
 import { createCipheriv, createECDH, createHash, createHmac } from 'node:crypto'
 import { p384 } from '@noble/curves/nist.js'

@@ -1,4 +1,4 @@
-// The phone of its user in protocol 4.0, in any of the three algorithms, and the way there from 3.3 (v4 §10).
+// The handset of protocol 4.0, in any of the three algorithms, and the move from 3.3 (v4 §10).
 import { b64 } from '../v3/crypto.ts'
 import { opening } from '../v3/handset.ts'
 import { createShared, type Generation, type HandsetIdentity } from '../handset.ts'

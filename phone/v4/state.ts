@@ -1,4 +1,4 @@
-// What a phone of protocol 4.0 is made of: its settings, what it remembers, and what can be told about a request.
+// The parts of a phone of protocol 4.0: its settings, its memory, and the options of a request.
 import { NO_BODY } from '../http.ts'
 import { b64 } from '../v3/crypto.ts'
 import type { PhoneToken } from '../v3/state.ts'

@@ -1,4 +1,4 @@
-// Envelopes as the description of the APIs shows them, with what they decrypt to.
+// Describes envelopes for the OpenAPI document, each with the schema of its plaintext.
 import { type TSchema, Type } from '@sinclair/typebox'
 import type { Protocol } from '../protocol/protocol.ts'
 

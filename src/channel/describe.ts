@@ -1,4 +1,4 @@
-// Describes the phone's endpoints for the document of the APIs, from the facts that their flows state.
+// Describes the endpoints for phones for the OpenAPI document, from the facts that their flows state.
 import { Type } from '@sinclair/typebox'
 import { describeErrors, type ErrorDescription, type Operation, type SecurityScheme } from '../http/operation.ts'
 import type { Protocol } from '../protocol/protocol.ts'

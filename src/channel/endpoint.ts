@@ -1,4 +1,4 @@
-// Declares endpoints that phones call, whatever their flow. A flow of channel/flow makes one of a declaration.
+// The types by which an endpoint for phones is declared. A flow of channel/flow makes an endpoint of a declaration.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
 import type { Factors, Protocol } from '../protocol/protocol.ts'

@@ -1,4 +1,4 @@
-// Puts the endpoints of an API into the server: one route a path, bodies as bytes, the API's own errors.
+// Registers the endpoints of an API at the server: a route for each path, bodies as bytes, errors in the API's own form.
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import type { PawlError } from '../lib/errors.ts'
 import { STRANGERS_BYTES_MAX } from '../http/body-bounds.ts'

@@ -1,4 +1,4 @@
-// Limits how often requests of one source may fail in a minute. Once that is spent, its requests are not looked at for the rest of the
+// Limits the refused requests of one source in a minute. Beyond the limit, pawl refuses requests of the source unchecked for the rest of the
 // minute, so that a sender who can prove nothing does not keep the process busy.
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import { sourceOf } from '../lib/address.ts'

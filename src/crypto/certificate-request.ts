@@ -1,5 +1,4 @@
-// A certificate request, PKCS#10 (RFC 2986 §4): what it asks for, by which key, and what its signature is made with. The signature is not verified
-// here.
+// Reads a certificate request, PKCS#10 (RFC 2986 §4): subject, public key, and the parts of its signature. The signature is not verified here.
 import { fromUtf8 } from '../lib/bytes.ts'
 import { DER, type DerValue, readBitString, readDerInside, readDerValues } from './der.ts'
 import type { EcdsaForm } from './ecdsa.ts'

@@ -1,4 +1,4 @@
-// Reading DER (ITU-T X.690): one value after the other, nothing in a longer form than it needs.
+// Reads DER (ITU-T X.690), one value after the other. A length in a longer form than necessary is refused.
 
 /** One value with its tag. */
 export interface DerValue {

@@ -1,4 +1,4 @@
-// The module of the threads of threads.ts: what requests have computed there.
+// The operations that run in the threads of threads.ts; each thread loads this module.
 import { answerJobs } from './thread-pool.ts'
 import { ecdsaSignP384, ecdsaVerify } from './ecdsa.ts'
 import { sendExport } from './hpke.ts'

@@ -1,4 +1,4 @@
-// HPKE (RFC 9180) as far as it exports secrets: DHKEM(P-384, HKDF-SHA384), base mode, HKDF-SHA384, no AEAD.
+// HPKE (RFC 9180), only the export of secrets: DHKEM(P-384, HKDF-SHA384), base mode, HKDF-SHA384, no AEAD.
 import { concat, utf8 } from '../lib/bytes.ts'
 import { ecdh, generateKeyPair, type KeyPair, type Point, readPoint } from './key.ts'
 import { hkdfExpand, hkdfExtract } from './kdf.ts'

@@ -1,4 +1,4 @@
-// KMAC-256 with fixed length (NIST SP 800-185 §4), OpenSSL's.
+// KMAC-256 with fixed output length (NIST SP 800-185 §4), by OpenSSL.
 import * as nodeCrypto from 'node:crypto'
 import { ownBytes, utf8 } from '../lib/bytes.ts'
 

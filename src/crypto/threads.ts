@@ -1,4 +1,4 @@
-// Threads for operations that would keep the event loop from other requests for a third of a millisecond or more
+// Runs operations of a third of a millisecond or more in threads, because they would keep the event loop from other requests
 // (docs/decisions/0026-threads.md).
 import { availableParallelism } from 'node:os'
 import { createThreads } from './thread-pool.ts'

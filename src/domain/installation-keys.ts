@@ -1,5 +1,5 @@
-// Random keys of the installation, made at its first start and stored wrapped under the master key, so that rotating the
-// master key invalidates neither credentials nor audit seals.
+// Random keys of the installation, made at its first start and stored wrapped under the master key. So a new master key invalidates neither
+// credentials nor audit seals.
 import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../crypto/hash.ts'
 import { StartError } from '../lib/errors.ts'

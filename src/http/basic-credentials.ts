@@ -1,4 +1,4 @@
-// HTTP Basic, or an access token, before every route of a part of the server.
+// Demands HTTP Basic, a client certificate or an access token before every route of a part of the server.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { PawlError } from '../lib/errors.ts'
 import { toPawlError } from './errors.ts'

@@ -1,5 +1,5 @@
-// Limits the length of bodies. Whatever its content type, a stranger's is short: 16 KiB. The `bodyLimit` of a route allows more where its
-// hook onRequest has refused strangers before the body is read, or where a code or an envelope covers the body
+// Limits the length of bodies. The body of a stranger has at most 16 KiB, whatever its content type. The `bodyLimit` of a route allows more
+// where its hook onRequest has refused strangers before the body is read, or where a code or an envelope covers the body
 // (docs/decisions/0001-work-for-strangers.md).
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'

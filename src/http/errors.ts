@@ -1,4 +1,4 @@
-// From anything thrown to a PawlError, and from there to the API's own rendering.
+// Turns anything thrown into a PawlError, and a PawlError into the API's own form of an answer.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Events } from '../log/events.ts'
 import { PawlError } from '../lib/errors.ts'

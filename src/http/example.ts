@@ -1,4 +1,4 @@
-// A value for a schema, put together from the examples that its members declare.
+// Composes an example value for a schema from the examples that its members declare.
 import type { TSchema } from '@sinclair/typebox'
 
 /** The examples of a schema; when it has none, one that is composed of its members', optional ones included. */

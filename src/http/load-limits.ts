@@ -1,5 +1,5 @@
-// Limits how much a listener takes at once, so that no source has it all (http/places.ts): connections, bodies on their way, requests in
-// flight. Beyond it each caller is told so at once and clearly, instead of all of them waiting for memory.
+// Limits how much one listener takes at once: connections, bodies on their way, requests in flight. No source gets all places (http/places.ts).
+// Beyond a limit a caller is refused at once, instead of all callers waiting for memory.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

@@ -1,5 +1,5 @@
-// The schemas that validate, as generators of clients read them: enums as enums, null as a type, maps as maps, and names for what is a
-// thing of its own. What a schema takes and refuses stays the same.
+// Rewrites the validating schemas for generators of clients: enums as enums, null as a type, maps as maps, and names for reused types. A
+// rewritten schema accepts and refuses the same values.
 import { isJsonObject } from '../lib/json.ts'
 
 export type Json = Record<string, unknown>

@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document of a list of operations. Schemas are those that validate, so the document cannot say anything else.
+// Composes the OpenAPI 3.1 document from a list of operations. Its schemas are those that validate requests, so the two cannot differ.
 import type { TSchema } from '@sinclair/typebox'
 import { examplesOf } from './example.ts'
 import { createSchemas, type Json, type Schemas } from './openapi-schemas.ts'

@@ -1,4 +1,4 @@
-// Describes one endpoint for the document of the APIs. Each API makes it from the declarations that serve its requests.
+// The description of one endpoint for the OpenAPI document. Each API makes it from the declarations that serve its requests.
 import { type TSchema, Type } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
 

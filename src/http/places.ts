@@ -1,6 +1,6 @@
-// Places under a limit, and which source has how many. Three quarters of them are for whoever comes. Beyond these a share holds: an equal part
-// of the limit for each source that has a place, at least four, and three quarters for one alone. A source that has its share gets a new place only for one
-// that it gives up. So somebody else is always let in, and when no place is left, by the source that has most.
+// Places under a limit, and how many each source holds. Anybody may take one of the first three quarters. Beyond them a source may hold its
+// share: the limit divided by the number of sources, at least four places, at most three quarters. A source that has its share gets a new place
+// only in exchange for an old one. When no place is left, the source that has most gives one up, so that another source is always let in.
 
 /** One place, until it is left. What has been left, or was never taken, is left as it is by every function below. */
 export interface Place<Owner> {

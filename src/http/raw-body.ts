@@ -1,4 +1,4 @@
-// Bodies as bytes: codes cover them exactly as they came, and parsing is the endpoint's decision.
+// Keeps bodies as bytes, because codes cover them exactly as they came. Each endpoint decides whether and when to parse.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { asBuffer, fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'

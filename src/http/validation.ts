@@ -1,5 +1,5 @@
-// Compiles each schema once, when it is needed first: of the some 200 most processes use few. No coercion of bodies, no silent removal:
-// unknown members are ignored, wrong types refused.
+// Compiles each schema once, when it is first needed: most processes use few of the some 200 schemas. Bodies are not coerced and keep all their
+// members: unknown members are ignored, wrong types are refused.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'

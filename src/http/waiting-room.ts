@@ -1,5 +1,5 @@
-// Answers health while a start takes its time, at the address that phones will call: alive, and not ready. A probe that found nobody there would
-// have the process killed, and a long migration begun anew, again and again.
+// Answers health at the address for phones while a start takes long: alive, and not ready. If a probe found nobody there, the process would be
+// killed, and a long migration would begin anew each time.
 import type { Server } from 'node:http'
 import { formatListenerUrl } from './connections.ts'
 import { ANSWER_HEADERS } from './hooks.ts'

@@ -1,4 +1,4 @@
-// The device keys of an activation, whichever generation it is of: what they are, and what was signed with them (v3 §8.3, v4 §3.2).
+// The device keys of an activation of either generation: their public forms, and the verification of their signatures (v3 §8.3, v4 §3.2).
 import type { KeyObject } from 'node:crypto'
 import { parseCertificateRequest } from '../crypto/certificate-request.ts'
 import { type EcdsaForm, ecdsaVerify } from '../crypto/ecdsa.ts'

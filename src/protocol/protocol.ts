@@ -1,5 +1,5 @@
-// The seam between pawl and a generation of the device protocol. Outside src/protocol, code holds a Protocol and never
-// asks which one it is; version text is compared in the versions.ts of a generation only.
+// The interface between pawl and a generation of the device protocol. Code outside src/protocol holds a Protocol and never asks which one it
+// is. Only the versions.ts of a generation compares version text.
 import type { KeyObject } from 'node:crypto'
 
 /** Who an encrypted request is bound to: every installation of the app, or one activation (v3 §6, v4 §5). */

@@ -1,4 +1,4 @@
-// Two envelopes, one within the other, both in application scope (activation/create: v3 §8.3, v4 §8.4).
+// The flow of two envelopes, one within the other, both in application scope (activation/create: v3 §8.3, v4 §8.4).
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ExchangeRequest } from '../../domain/activation/activation.ts'
 import { compileParser } from '../../http/validation.ts'

@@ -1,5 +1,5 @@
-// Encrypted in application scope (v3 §5.4, order "E"): every installation of the app has the keys, so an envelope proves nothing about its
-// sender.
+// The flow of an envelope in application scope (v3 §5.4, order "E"). Every installation of the app has the keys, so the envelope proves nothing
+// about its sender.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Answered, Encrypted, Endpoint, Parsed } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'

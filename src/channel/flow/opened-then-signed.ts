@@ -1,4 +1,4 @@
-// Opened, then signed (v3 §5.4, order "E, S"): the code covers the plaintext.
+// The flow of an envelope that is opened first, and then a code over its plaintext (v3 §5.4, order "E, S").
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Answered, Authenticated, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'

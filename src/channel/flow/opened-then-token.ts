@@ -1,4 +1,5 @@
-// Encrypted in activation scope, and a token of the same activation (activation/detail: v3 §13, v4 §9.7). The plaintext is not read.
+// The flow of an envelope in activation scope with a token of the same activation (activation/detail: v3 §13, v4 §9.7). The plaintext is not
+// read.
 import { type TSchema, Type } from '@sinclair/typebox'
 import { PawlError } from '../../lib/errors.ts'
 import type { Factors } from '../../protocol/protocol.ts'

@@ -1,4 +1,4 @@
-// Encrypted in activation scope (v3 §5.4, order "E"): an envelope that opens proves the activation, and there is no code.
+// The flow of an envelope in activation scope without a code (v3 §5.4, order "E"). An envelope that opens comes from the activation.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { VersionRow } from '../../storage/application/version.ts'

@@ -1,6 +1,6 @@
-// Read, then signed (mobile-token §4.5, v4 §9.6): the code covers the JSON body as it came, and what the endpoint decides is stored in one
-// transaction with the counter, the failed attempts and the audit row of the code. A body that is to decide an operation names it before its
-// code is looked at; whatever else is wrong with it is told after a right code, so that no phone takes its own fault for a wrong password
+// The flow of a code over a JSON body whose handler decides in the transaction of the code (mobile-token §4.5, v4 §9.6). Decision, counter,
+// failed attempts and audit row are stored together. Where an operation is decided, a body without its id is refused before the code is
+// checked. Every other fault of the body is answered after a right code, so that no phone takes a fault of its own for a wrong password
 // (mobile-token §2).
 import type { Static, TObject, TSchema, TString } from '@sinclair/typebox'
 import { Ok } from '../../http/types.ts'

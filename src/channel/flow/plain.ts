@@ -1,4 +1,4 @@
-// Neither signed nor encrypted (v3 §5.4, order "-").
+// The flow of a request that is neither signed nor encrypted (v3 §5.4, order "-").
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Answered, Endpoint, Parsed } from '../endpoint.ts'
 import type { Dialect } from '../headers.ts'

@@ -1,5 +1,5 @@
-// Signed with the keys that a pending upgrade brings (upgrade/confirm: v4 §10.3). Whatever the body is, the code covers it; what the endpoint
-// decides is stored in one transaction with the code.
+// The flow of a code with the keys of a pending upgrade (upgrade/confirm: v4 §10.3). The code covers the body, whatever it is. The handler
+// decides in the transaction of the code.
 import { Ok } from '../../http/types.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'

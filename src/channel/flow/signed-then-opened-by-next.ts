@@ -1,5 +1,4 @@
-// Signed by one generation of the protocol, then opened by the next (upgrade/start: v4 §10.2): a code of 3.x covers an envelope of 4.0 in
-// application scope, which has a header of its own.
+// The flow of a code of 3.x over an envelope of 4.0 in application scope, which has a header of its own (upgrade/start: v4 §10.2).
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Protocol } from '../../protocol/protocol.ts'

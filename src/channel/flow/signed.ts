@@ -1,4 +1,4 @@
-// Signed (v3 §5.4, order "S"): the code covers the body as it came, whatever it is. JSON that is asked for is looked at after the code.
+// The flow of a code over the body as it came, whatever it is (v3 §5.4, order "S"). JSON in the body is read after the code was checked.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Factors } from '../../protocol/protocol.ts'

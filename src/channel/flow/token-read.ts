@@ -1,5 +1,5 @@
-// A token in place of a code (v3 §11.3) for what only reads: the token and what it is to show are read in one statement. The header may come
-// again within its window, nothing is written.
+// The flow of a token for an endpoint that only reads (v3 §11.3). One statement reads the token and the data. Nothing is written, so the header
+// may come again within its window.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'

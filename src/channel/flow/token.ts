@@ -1,4 +1,4 @@
-// A token in place of a code (v3 §11.3): frequent requests of low risk. The body is JSON, read after the token.
+// The flow of a token in place of a code, for frequent requests of low risk (v3 §11.3). The JSON body is read after the token was checked.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'

@@ -1,5 +1,5 @@
-// vault/unlock of protocol 3 (v3 §12): the envelope must be well-formed, then the factors allowed; it is opened, and only then is the code
-// checked, which covers the envelope as it came.
+// The flow of vault/unlock in protocol 3 (v3 §12): the envelope must be well-formed, then the factors must be allowed, then the envelope is
+// opened. Only then is the code checked, which covers the envelope as it came.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'

@@ -1,4 +1,4 @@
-// The last stages: what may be used once is used up, and the answer is sealed.
+// The last stages of a request: they use up its nonces, and seal the answer.
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'

@@ -1,5 +1,5 @@
-// Checking an authentication code (v3 §10.5): one read, the computation without any lock, one conditional write together with its audit
-// row. The write compares the row version; after a lost race the row is read and the code decided again.
+// Checks an authentication code (v3 §10.5): one read, the computation without a lock, and one conditional write with the audit row. The write
+// compares the row version. After a lost race the code is read and judged again.
 import { places } from '../../domain/secrets/secrets.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { networkOf } from '../../lib/address.ts'

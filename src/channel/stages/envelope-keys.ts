@@ -1,4 +1,4 @@
-// The keys that open an envelope: the version decides which they are (v3 §6, table; v4 §5.5).
+// The keys that open an envelope. The version of the protocol says which they are (v3 §6, table; v4 §5.5).
 import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
 import { places } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, EnvelopeKey, Protocol } from '../../protocol/protocol.ts'

@@ -1,4 +1,4 @@
-// From headers and body to an envelope that is not yet opened.
+// Reads an envelope from headers and body; it is not opened here.
 import { parseJson } from '../../http/raw-body.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { EncryptionHeader, Envelope, EnvelopeContext, Protocol, Scope } from '../../protocol/protocol.ts'

@@ -1,4 +1,4 @@
-// A bound on wrong codes of one activation from one source.
+// Limits the wrong codes of one activation from one source.
 import { PawlError } from '../../lib/errors.ts'
 import { sourceOf } from '../../lib/address.ts'
 import type { ChannelParts } from '../parts.ts'

@@ -1,5 +1,5 @@
-// Reads what the envelope and the token of a request name: one statement for all of it, also where the request names less or nothing that
-// exists.
+// Reads the rows that the envelope and the token of a request name, in one statement. The statement is the same when the request names less, or
+// something that does not exist.
 import { inStage } from '../../lib/trace.ts'
 import type { Envelope, EnvelopeContext, TokenHeader } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/request/parties.ts'

@@ -1,4 +1,4 @@
-// Whether a code is right, and what that does to its activation. Nothing is read or stored here.
+// Judges whether a code is right, and what that does to its activation. Nothing is read or stored here.
 import { decideAuthentication } from '../../domain/activation/authentication.ts'
 import { isExpired } from '../../domain/activation/registration.ts'
 import type { ActivationKeys, CodeMatch, CounterMove, Protocol } from '../../protocol/protocol.ts'

@@ -1,4 +1,4 @@
-// JSON of a body or of a plaintext, and the schema that it must match.
+// Parses the JSON of a body or of a plaintext, and checks it against its schema.
 import type { TSchema } from '@sinclair/typebox'
 import { parseJson, refuseUnstorable } from '../../http/raw-body.ts'
 import type { Parser } from '../../http/validation.ts'

@@ -1,4 +1,4 @@
-// The first stage: a request as it came, the spelling of its headers, the generation that reads them.
+// The first stage: it finds the spelling of the headers, and the generation of the protocol that reads them.
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Protocol } from '../../protocol/protocol.ts'
 import { type Dialect, type ProtocolHeaders, readProtocolHeaders } from '../headers.ts'

@@ -1,4 +1,4 @@
-// Exchanges the keys of an activation with its phone, and removes it at the phone's request (v3 §8, §10.7).
+// Exchanges the keys of an activation with its phone, and removes an activation when its phone asks for that (v3 §8, §10.7).
 import type { KeyObject } from 'node:crypto'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'

@@ -1,4 +1,4 @@
-// The key under which a bank may ask the same thing again (cloud §12.4): what is stored of it are two keyed hashes.
+// The `Idempotency-Key` of a call to a door (cloud §12.4). Only two keyed hashes are stored of it.
 import type { KeyObject } from 'node:crypto'
 import { toHex } from '../../lib/bytes.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'

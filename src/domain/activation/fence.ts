@@ -1,5 +1,5 @@
-// After a restore: no code that the database has forgotten is accepted (docs/decisions/0016-fence-after-a-restore.md). It can be ended at any
-// moment and be run again: an activation is fenced once for one restore.
+// Makes a restored database safe: no code that it has forgotten is accepted (docs/decisions/0016-fence-after-a-restore.md). The command may be
+// stopped at any moment and run again: it fences an activation once for a restore.
 import {
   type FencedActivation,
   fenceTickets,

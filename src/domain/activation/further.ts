@@ -1,4 +1,4 @@
-// Registrations as back ends make and change them that name each by its id: of a user who may have several phones (cloud §17).
+// Makes and changes registrations by their ids, for users who may have several phones (cloud §17).
 import { PawlError } from '../../lib/errors.ts'
 import { holdChanges } from '../../log/events.ts'
 import { setActivationFlags } from '../../storage/activation/flags.ts'

@@ -1,4 +1,4 @@
-// The one-time password of an activation: told to the user apart from the activation code, demanded in one of two phases (v3 §8.5).
+// The one-time password of an activation. The user gets it apart from the activation code, and it is demanded in one of two phases (v3 §8.5).
 //
 //   stored = salt (16) ‖ HMAC-SHA-256(credential key, "activation-otp" ‖ salt ‖ scrypt(OTP, salt))
 import type { KeyObject } from 'node:crypto'

@@ -1,4 +1,4 @@
-// A registration is an activation seen from the bank: made, read, committed, blocked, unblocked, removed (cloud §3).
+// The bank's view of an activation, a registration: it is made, read, committed, blocked, unblocked and removed (cloud §3).
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'

@@ -1,4 +1,4 @@
-// A block by failed attempts that ends by itself, and lasts twice as long each time (cloud §3.4).
+// Temporary blocks: a block by failed attempts ends by itself, and each one in a row lasts twice as long (cloud §3.4).
 import type { Events } from '../../log/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database/database.ts'

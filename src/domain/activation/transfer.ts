@@ -1,4 +1,5 @@
-// A code that an activation asks for, by which another application of the bank on the same phone is bound to its user (mobile-token §9).
+// Makes an activation code at the request of an active phone, to bind another application of the bank on the same phone to its user
+// (mobile-token §9).
 import { PawlError } from '../../lib/errors.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import { findRegistrationBasis } from '../../storage/activation/insert.ts'

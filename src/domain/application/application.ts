@@ -1,4 +1,4 @@
-// Applications, their versions and master keys, and what a mobile app needs of them (cloud §10).
+// Applications, their versions and master keys, and the values that are compiled into a mobile app (cloud §10).
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { administrationRefused, existsAlready, notFound, PawlError } from '../../lib/errors.ts'

@@ -1,4 +1,5 @@
-// Settings that the bank gives to its mobile apps (v4 §9.11). They are not secret: anybody who has the app reads those of the application.
+// Configuration items: settings that the bank gives to its mobile apps (v4 §9.11). They are not secret: everybody who has the app can read
+// those of the application.
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { findUncarried } from '../../lib/json.ts'

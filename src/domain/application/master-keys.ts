@@ -1,4 +1,4 @@
-// The keys an application signs with, and the algorithms it admits (v4 §2.1, §3.2; P-256: v3 §3.1).
+// The key pairs with which an application signs, and the algorithms that it allows (v4 §2.1, §3.2; P-256: v3 §3.1).
 import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, importPrivateKey } from '../../crypto/key.ts'
 import { exportMlDsaSeed, importMlDsaSeed } from '../../crypto/mldsa.ts'

@@ -1,5 +1,5 @@
-// Rows of the audit logs as lines of JSON, for a store outside of the database: each has its chain, its place there and its seal, and the head
-// beside them tells later what was cut.
+// Writes rows of the audit logs as lines of JSON for a store outside of the database. Each line has its chain, its position and its seal. Lines
+// with the head of a chain show later whether its end was cut off.
 import type { KeyObject } from 'node:crypto'
 import { toHex } from '../../lib/bytes.ts'
 import { ADMINISTRATION, type ChainPlace, type ChainRow, logOfChain } from '../../storage/audit/chain.ts'

@@ -1,5 +1,5 @@
-// The end of audit rows (cloud §7). Those of devices go by whole partitions, those of administrators row by row: from the front of their
-// chains, each only when its seal is right, and the authenticated start moves behind them.
+// Deletes old rows of the audit logs (cloud §7): rows of devices by whole partitions, rows of administrators one by one. Both go from the front
+// of their chains, only when their seals are right, and the authenticated start moves behind them.
 import {
   ADMINISTRATION,
   type ChainPlace,

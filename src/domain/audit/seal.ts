@@ -1,5 +1,5 @@
-// The background sealer of the audit logs (cloud §7). Rows are written unsealed, so that no request waits for another's place in a chain; a
-// few seconds later they are chained here, by one process at a time.
+// The background sealer of the audit logs (cloud §7). Requests write rows without a seal, so that none waits for another one's place in a
+// chain. A few seconds later one process at a time chains them here.
 import type { KeyObject } from 'node:crypto'
 import type { Clocked } from '../../lib/clock.ts'
 import type { Platform } from '../../lib/platform.ts'

@@ -1,4 +1,4 @@
-// Verification of the audit log (cloud §7): recomputes every seal and names the first row of each chain that is not as it was sealed.
+// Verifies the audit logs (cloud §7): it recomputes every seal, and names the first row of each chain whose seal is wrong.
 import type { KeyObject } from 'node:crypto'
 import { equalConstantTime, toHex } from '../../lib/bytes.ts'
 import { AUDIT_LOGS, type ChainPlace, type ChainRow, findChains, logOfChain } from '../../storage/audit/chain.ts'

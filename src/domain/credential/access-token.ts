@@ -1,5 +1,5 @@
-// Access tokens of the bank's own authorization server, instead of a password (cloud §2.1): JWTs of OAuth 2 client credentials, as RFC 9068
-// has them. pawl keeps nothing of their users; what a token says holds for its request.
+// Verifies access tokens of the bank's own authorization server, which take the place of a password (cloud §2.1): JWTs of OAuth 2 client
+// credentials (RFC 9068). pawl stores nothing about their users; role and application of a token hold for its request alone.
 import type { JWTPayload } from 'jose'
 import * as errors from 'jose/errors'
 import { jwtVerify } from 'jose/jwt/verify'

@@ -1,4 +1,4 @@
-// The administrator of an installation: made by the first start, or made anew from the command line.
+// The administrator of an installation: the first start makes it, and the command line can give it a new password.
 import { PawlError, StartError } from '../../lib/errors.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { deleteCredential, findCredential, hasAdmin } from '../../storage/credential/credentials.ts'

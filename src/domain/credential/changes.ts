@@ -1,4 +1,4 @@
-// Changes of credentials, each in a transaction of the caller and followed by a new MAC over the row.
+// Changes credentials, each in the caller's transaction, and renews the MAC over the row.
 import type { KeyObject } from 'node:crypto'
 import { administrationRefused, existsAlready, notFound, PawlError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'

@@ -1,4 +1,4 @@
-// The key set (JWKS) of an authorization server: as it gives it now, and kept for a while.
+// Fetches the key set (JWKS) of an authorization server or OpenID provider, and remembers it for a while.
 import type { JSONWebKeySet, JWTVerifyGetKey } from 'jose'
 import * as errors from 'jose/errors'
 import { createLocalJWKSet } from 'jose/jwks/local'

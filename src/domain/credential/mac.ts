@@ -1,4 +1,4 @@
-// The MAC of a credential and its passwords: a credential that somebody changed in the database by hand is refused (SECURITY.md).
+// The MAC over a credential and its passwords. A credential that somebody changed by hand in the database is refused (SECURITY.md).
 import type { KeyObject } from 'node:crypto'
 import {
   type CredentialWithPasswords,

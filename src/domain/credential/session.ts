@@ -1,4 +1,4 @@
-// Sessions of the console: a login by password becomes a random token, which ends with its time or with its credential.
+// Sessions of the console: a login by password gives a random token, which ends with its time or with its credential.
 import type { KeyObject } from 'node:crypto'
 import { hmac, importHmacKey, sha256 } from '../../crypto/hash.ts'
 import { toBase64Url } from '../../lib/base64.ts'

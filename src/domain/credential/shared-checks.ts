@@ -1,4 +1,4 @@
-// Runs a check once for all who ask for the same one at a time, as long as one of them is there.
+// Runs a check once for all callers who ask for the same one at the same time, as long as one of them is still connected.
 import { PawlError } from '../../lib/errors.ts'
 
 /**

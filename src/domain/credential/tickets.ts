@@ -1,4 +1,5 @@
-// Tickets: how a part of this process that knows its caller calls the cloud API in the caller's name, with all of its checks.
+// Tickets: the console, which knows its caller, calls the cloud API in the caller's name with a ticket in place of a password. All checks of
+// the API apply.
 import { toBase64Url } from '../../lib/base64.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Caller } from './credential.ts'

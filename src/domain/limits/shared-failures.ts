@@ -1,5 +1,6 @@
-// Failures that every process on a database knows of, without a statement for what does not fail. Each process counts in its own memory and
-// decides by it; what fails it also tells the database, which answers with what all have counted (docs/decisions/0001-work-for-strangers.md).
+// Counts failures over all processes of a database. Each process counts in its own memory and decides by that count. A failure is also written
+// to the database, whose answer has the count of all processes (docs/decisions/0001-work-for-strangers.md). What does not fail costs no
+// statement.
 import type { KeyObject } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hmac } from '../../crypto/hash.ts'

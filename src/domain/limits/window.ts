@@ -1,5 +1,5 @@
-// Counts what each key does or fails at within a minute, and refuses a key that has had its number. Every process counts in its own memory;
-// failures may count in all of them (shared-failures.ts).
+// Counts events or failures of a key within a minute, and refuses a key that has used up its number. Each process counts in its own memory;
+// failures may be counted over all processes (shared-failures.ts).
 import { PawlError } from '../../lib/errors.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { SharedFailures, Standing } from './shared-failures.ts'

@@ -1,4 +1,4 @@
-// ID tokens (OpenID Connect Core 1.0, 3.1.3.7), and the user whom one names (cloud §10.1).
+// Verifies ID tokens (OpenID Connect Core 1.0, 3.1.3.7), and reads the user id from them (cloud §10.1).
 import type { JWTPayload, JWTVerifyGetKey } from 'jose'
 import * as errors from 'jose/errors'
 import { jwtVerify } from 'jose/jwt/verify'

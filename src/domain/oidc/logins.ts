@@ -1,4 +1,4 @@
-// Logins at an OpenID provider that bind a phone (cloud §10.1): what its app is told of the provider, and the user for whom it brings a code.
+// Logins at an OpenID provider that bind a phone (cloud §10.1): finds the address of the login for the app, and the user id for a code.
 import { createFairQueue, type FairQueue } from '../../lib/fair-queue.ts'
 import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { type KeptAnswer, keepAnswer } from '../../lib/kept-answer.ts'

@@ -1,5 +1,5 @@
-// OpenID providers of an application, as administrators describe them: where they are, how pawl shows itself there, and what becomes of a
-// phone whose user logged in (cloud §10.1).
+// OpenID providers of an application, as administrators configure them: endpoints, pawl's own client authentication, and whether the bank
+// commits the phone (cloud §10.1).
 import { readSigningKey } from '../../crypto/signing-key.ts'
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError, type Violation } from '../../lib/errors.ts'

@@ -1,5 +1,5 @@
-// The one call that redeems a code at the token endpoint of a provider (RFC 6749 §4.1.3). Who calls, and how, is made anew for each call: nothing
-// of one client can be sent for another.
+// Redeems a code at the token endpoint of a provider (RFC 6749 §4.1.3). Client and authentication are made anew for each call, so nothing of
+// one client can be sent for another.
 import type * as oauth4webapi from 'oauth4webapi'
 import { readSigningKey } from '../../crypto/signing-key.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'

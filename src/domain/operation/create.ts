@@ -1,4 +1,4 @@
-// A new operation: its template is filled, it is stored, once for each idempotency key, and gaps are told to the log (cloud §6).
+// Creates an operation (cloud §6): fills its template, stores it once for each idempotency key, and logs texts with missing parameters.
 import { sha256 } from '../../crypto/hash.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'

@@ -1,4 +1,4 @@
-// Composes what the phone shows of an operation: texts, rows, and how it asks for the approval (mobile-token §3, §5, §6).
+// Composes the view of an operation for the phone: texts, rows, and the screens of the approval (mobile-token §3, §5, §6).
 import { type RenderedAttribute, renderAttribute } from '../template/attributes.ts'
 import { type Json, type ListElementType, renderUi } from '../template/ui.ts'
 import { fillText, type LocalizedTexts, type OperationParameters, type ResultTexts } from '../template/template.ts'

@@ -1,4 +1,4 @@
-// An operation that is there: its state, and how the bank ends it (cloud §6).
+// Operations that exist: their states, and their cancellation by the bank (cloud §6).
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { Pool } from '../../storage/database/database.ts'

@@ -1,4 +1,4 @@
-// The proximity check: a one-time password that the phone has to get from the screen in front of its owner (v3 §15.3, cloud §6.8).
+// The proximity check: a one-time password that the phone must scan from the screen in front of its user (v3 §15.3, cloud §6.8).
 import { totp, totpStep } from '../../crypto/totp.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import { type KeyParts, places } from '../secrets/secrets.ts'

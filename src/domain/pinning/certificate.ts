@@ -1,4 +1,4 @@
-// Pinning a certificate: from a PEM text, from its fingerprint alone, or from the server that shows it (utility §4).
+// Pins a certificate from its PEM text, from its fingerprint, or from the server that shows it (utility §4).
 //
 // Published SDKs look a pin up by the common name of the certificate that a server shows, exactly, and not by the name of the host. So a pin
 // has any name, and keeps it as it was given.

@@ -1,4 +1,4 @@
-// Reads the certificate that a TLS server shows, at the one address that was checked. Nothing is sent to it but the handshake.
+// Reads the certificate that a TLS server shows, at the one address that was checked. pawl sends nothing but the handshake.
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import { OutboundError, type OutboundTarget, shownAs, withConnection } from '../../lib/outbound.ts'
 

@@ -1,4 +1,5 @@
-// Reads what the mobile utility answers for an application: its signing key, its pinned certificates, its version rules (utility §1, §2).
+// Reads the values of an application that the mobile utility API answers: its signing key, its pinned certificates, its version rules (utility
+// §1, §2).
 import type { KeyObject } from 'node:crypto'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { toBase64 } from '../../lib/base64.ts'

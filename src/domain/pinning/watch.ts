@@ -1,5 +1,5 @@
-// Looks once a day at what each pinned domain really shows. A live certificate that is not pinned means that apps are about to stop
-// working: that is the alarm (utility §4). Several processes share the work by claims in the database.
+// Looks once a day at the certificate that each pinned domain shows. One that is not pinned raises an alarm, because apps will refuse it
+// (utility §4). Several processes share the work by claims in the database.
 import type { Clocked } from '../../lib/clock.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { startRounds } from '../../lib/rounds.ts'

@@ -1,4 +1,4 @@
-// Pushes to iPhones: HTTP/2 to Apple with a token that is signed here (mobile-token §7.1).
+// Sends pushes to iPhones: HTTP/2 to Apple, with a token that pawl signs (mobile-token §7.1).
 import { importPKCS8 } from 'jose/key/import'
 import { SignJWT } from 'jose/jwt/sign'
 import { StartError } from '../../lib/errors.ts'

@@ -1,4 +1,5 @@
-// One attempt to deliver a push: whether anybody still wants it, where it goes, and what becomes of a token that is not known (mobile-token §7.1).
+// Delivers one push: checks that somebody still needs it, finds the push token, and deletes a token that the provider does not know
+// (mobile-token §7.1).
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { findPushTarget, forgetPushToken, type PushTarget } from '../../storage/token/push-targets.ts'

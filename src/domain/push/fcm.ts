@@ -1,4 +1,4 @@
-// Pushes to Android: HTTP v1 of Firebase Cloud Messaging, with an access token for a service account (mobile-token §7.1).
+// Sends pushes to Android: HTTP v1 of Firebase Cloud Messaging, with an access token for a service account (mobile-token §7.1).
 import { importPKCS8 } from 'jose/key/import'
 import { SignJWT } from 'jose/jwt/sign'
 import { StartError } from '../../lib/errors.ts'

@@ -1,4 +1,4 @@
-// One connection of HTTP/2 to a server that an operator configured, kept for as long as it is used and opened again when it is lost.
+// One HTTP/2 connection to a server that the operator configured. It stays open while it is used, and is opened again when it is lost.
 import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2'
 import { describeConnectionFailure, OutboundError } from '../../lib/outbound.ts'
 

@@ -1,4 +1,5 @@
-// What a push says: that something happened, and to what. Neither the user nor the data of an operation is in it (mobile-token §7.1).
+// Composes pushes: the kind of event, and the id of its operation or message. They have neither the user nor the data of an operation
+// (mobile-token §7.1).
 
 /** What the triggers write (migrations/0037). */
 export interface PushPayload {

@@ -1,4 +1,4 @@
-// What a provider of pushes is to the rest (mobile-token §7.1): APNs and FCM each have one, made from the settings.
+// The interface of a provider of pushes, implemented for APNs and for FCM (mobile-token §7.1).
 import type { PushEnvironment } from '../../storage/token/push-registrations.ts'
 import type { PushMessage } from './message.ts'
 

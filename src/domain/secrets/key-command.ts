@@ -1,4 +1,4 @@
-// A program of the operator that prints the master keys: the command line of a secret store, or a script.
+// Runs the operator's program that prints the master keys: the command line of a secret store, or a script.
 import { execFile } from 'node:child_process'
 import { StartError } from '../../lib/errors.ts'
 

@@ -1,5 +1,5 @@
-// The master keys of an embedded installation: a file in the data directory, a key a line in Base64, mode 0600. Whoever holds the directory
-// holds the data; on PostgreSQL the keys come from the settings instead.
+// The master keys of an embedded installation: a file in the data directory, with a key a line in Base64, mode 0600. Whoever has the directory
+// has the data. On PostgreSQL the keys come from the settings instead.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { toBase64 } from '../../lib/base64.ts'

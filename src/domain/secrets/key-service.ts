@@ -1,5 +1,5 @@
-// A key service (KMS) keeps a key that never leaves it, and under which the master keys are wrapped: whoever starts a server needs the wrapped
-// key and the right to have it unwrapped. docs/decisions/0015-key-service.md says why it is the transit engine of Vault.
+// Unwraps master keys at a key service (KMS), whose own key never leaves it. Whoever starts a server needs the wrapped key, and the right to
+// have it unwrapped. docs/decisions/0015-key-service.md says why it is the transit engine of Vault.
 import { parseBase64 } from '../../lib/base64.ts'
 import { StartError } from '../../lib/errors.ts'
 import { isJsonObject, JsonFault, parseForeignObject } from '../../lib/json.ts'

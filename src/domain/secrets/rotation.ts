@@ -1,5 +1,5 @@
-// Sealed values become what they would be if they were sealed now: under the first master key, and in the form of binding.ts. A page of rows at a
-// time, while servers work on the same rows. It can be ended at any moment: what is done stays, and the next run passes over it.
+// Seals all values anew: under the first master key, and in the form of binding.ts. It takes a page of rows at a time, while servers work on
+// the same rows. It may be stopped at any moment; the next run skips what is done.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../../storage/database/database.ts'
 import {

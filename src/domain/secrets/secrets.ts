@@ -1,4 +1,4 @@
-// Every secret column by its place: how it is sealed when written and opened when read.
+// Seals and opens every secret column. The place of a value (table, column, row, owner) goes into its seal.
 import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'

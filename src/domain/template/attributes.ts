@@ -1,4 +1,4 @@
-// Rows of the form on the phone: each slot of a row is mapped by the template to an operation parameter (mobile-token §5).
+// Rows of the form on the phone: the template maps each slot of a row to a parameter of the operation (mobile-token §5).
 import { formatMoney } from './money.ts'
 import { safeUrl } from './ui.ts'
 import type { AttributeTemplate, OperationParameters } from './template.ts'

@@ -1,4 +1,4 @@
-// A file of templates: a JSON list of what parseTemplate takes (cloud §4).
+// Reads a file of templates: a JSON list whose members parseTemplate accepts (cloud §4).
 import { readFileSync } from 'node:fs'
 import { StartError } from '../../lib/errors.ts'
 import { parseTemplate } from './parser.ts'

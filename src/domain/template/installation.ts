@@ -1,4 +1,4 @@
-// Installs templates at a start: shipped ones on an empty installation, and those of a file (cloud §4).
+// Installs templates at a start: the shipped ones on an empty installation, and those of the configured file (cloud §4).
 import type { Events } from '../../log/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'

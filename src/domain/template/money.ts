@@ -1,4 +1,4 @@
-// Amounts as the phone shows them: by locale, from decimal text, never through binary floating point (mobile-token §5).
+// Formats amounts for the phone: by locale, from decimal text, never through binary floating point (mobile-token §5).
 import { createMemory } from '../../lib/memory.ts'
 
 /** A number that JSON.stringify writes digit by digit as it stands. */

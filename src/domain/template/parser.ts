@@ -1,4 +1,4 @@
-// Templates as people write them: JSON with the names of cloud §4, checked as a whole, and back.
+// Parses the JSON of a template, checks it as a whole, and writes it back (cloud §4).
 import { KindGuard, OptionalKind, type TObject, type TRecord, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { Violation } from '../../lib/errors.ts'

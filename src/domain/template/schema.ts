@@ -1,4 +1,4 @@
-// The JSON of a template as people write it (cloud §4). A description is what is said of a value that leaves its schema.
+// The schema of a template's JSON (cloud §4). A `description` is the text of the error for a value that does not match.
 import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
 import { isForPaths, isIdentifier } from '../../lib/identifier.ts'
 import { ATTRIBUTE_SLOTS } from './attributes.ts'

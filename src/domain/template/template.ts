@@ -1,4 +1,4 @@
-// Defines templates of operations: their data, who may approve them, and what the phone shows in each language (cloud §4).
+// Templates of operations: data, allowed factors, and the texts in each language (cloud §4).
 import type { TemplateContent } from '../../storage/template/templates.ts'
 
 /** Factor combinations that may approve an operation. */

@@ -1,5 +1,5 @@
-// The `ui` of an operation: screens before and after its approval. One schema of what published SDKs read: some of them lose the whole list
-// of operations by one screen outside of it (mobile-token §6).
+// The schema of `ui`, the screens before and after an approval (mobile-token §6). It accepts only what published SDKs can read, because some of
+// them lose the whole list of operations by one other screen.
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { Value, type ValueError, ValueErrorType } from '@sinclair/typebox/value'
 

@@ -1,5 +1,5 @@
-// The erasure of a user of the bank (docs/decisions/0019-erasure.md): rows go, and in the audit logs a pseudonym takes the place of the user while
-// the chains of seals stay whole.
+// Erases a user of the bank (docs/decisions/0019-erasure.md): deletes the rows of the user, and puts a pseudonym into the audit logs without
+// breaking the chains of seals.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { ADMINISTRATION, AUDIT_LOGS, type AuditLogName, type ChainRow, findChains, lockLog } from '../../storage/audit/chain.ts'

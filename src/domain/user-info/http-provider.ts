@@ -1,4 +1,4 @@
-// Questions to the bank's own servers, at addresses that the operator configures: JSON out, a JSON object back.
+// Sends questions to the bank's own servers, at addresses that the operator configures: JSON out, a JSON object back.
 import { createFairQueue } from '../../lib/fair-queue.ts'
 import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'

@@ -1,4 +1,4 @@
-// Claims about the owner of an activation: what the bank stored, and what a provider of the bank answers (v3 §13).
+// Claims about the owner of an activation: those that the bank stored, and those that a provider of the bank answers (v3 §13).
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { describeUncarried, findUncarried } from '../../lib/json.ts'

@@ -1,4 +1,4 @@
-// The background work that delivers webhooks, in every process beside the others (cloud §9).
+// The background work of every process that delivers webhooks (cloud §9).
 import type { Clocked } from '../../lib/clock.ts'
 import { deliverBatch, listDue } from './delivery.ts'
 import { startPatience } from './patience.ts'

@@ -1,4 +1,4 @@
-// Limits how long a receiver of webhooks may keep the others waiting (cloud §9).
+// Measures whether the receiver of a webhook answers in time, so that slow receivers do not delay others (cloud §9).
 
 /** Watches over the requests of one batch. */
 export interface Patience {

@@ -1,4 +1,4 @@
-// A message that tells of nothing, sent while an administrator waits for what the receiver says (cloud §9).
+// Sends a test message while an administrator waits for the answer of the receiver (cloud §9).
 import type { WebhookRow } from '../../storage/webhook/webhooks.ts'
 import { attempt } from './attempt.ts'
 import type { Snapshot } from './message.ts'

@@ -1,4 +1,4 @@
-// Webhooks as administrators make them: where they go, what they carry, how they are signed (cloud §9).
+// Webhooks as administrators configure them: address, attributes, secret (cloud §9).
 import { equalConstantTime, fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { administrationRefused, notFound, PawlError, type Violation } from '../../lib/errors.ts'
 import { findTargetProblem, type TargetRules } from '../../lib/outbound.ts'

@@ -1,4 +1,4 @@
-// Authentication codes: what they cover, how they are computed and verified (v4 §7).
+// Authentication codes: the data that they cover, their computation and verification (v4 §7).
 import { createKmacOnce, type KmacKey } from '../../crypto/kmac.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime } from '../../lib/bytes.ts'

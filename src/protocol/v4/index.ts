@@ -1,4 +1,4 @@
-// Generation 4 of the protocol as the rest of pawl sees it. A list; nothing is computed here.
+// Generation 4 of the protocol as an implementation of Protocol. This file only lists; nothing is computed here.
 import { composeSignedData } from '../wire/request-data.ts'
 import type { Protocol } from '../protocol.ts'
 import { coveredBodies, verifyAuthenticationCode } from './authentication-code.ts'

@@ -1,4 +1,4 @@
-// Every key an activation has, and the functions they are derived with (v4 §1.3, §3.1).
+// Every key of an activation, and the functions that derive them (v4 §1.3, §3.1).
 import type { KeyObject } from 'node:crypto'
 import { importHmacKey, sha3 } from '../../crypto/hash.ts'
 import { createKmac, type KmacKey } from '../../crypto/kmac.ts'

@@ -1,4 +1,4 @@
-// Key agreement: the client's encapsulation keys in, a shared secret and what the client needs to find it out (v4 §2).
+// Key agreement (v4 §2): from the client's encapsulation keys to a shared secret, and to the values that let the client compute it.
 import { encapsulate, importEncapsulationKey, type MlKem } from '../../crypto/kem.ts'
 import { hasPointForm, type KeyPair } from '../../crypto/key.ts'
 import { kmac256 } from '../../crypto/kmac.ts'

@@ -1,4 +1,4 @@
-// What people compare, read and type: coordinates of points in fingerprints, bytes as decimal digits (v3 §4.3, §10.3; v4 §7.3, §8.6).
+// Values that people compare, read and type: coordinates of points in fingerprints, bytes as decimal digits (v3 §4.3, §10.3; v4 §7.3, §8.6).
 
 /** Last 4 bytes, AND 0x7FFFFFFF, mod 10^digits, padded with zeros. */
 export function toDecimal(bytes: Uint8Array, digits: number): string {

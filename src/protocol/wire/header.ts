@@ -1,4 +1,4 @@
-// The three header values of the device API: authorization, token, encryption (v3 §5.2, v4 §6). A generation says what differs.
+// Parses the three protocol headers: authorization, token, encryption (v3 §5.2, v4 §6). A generation passes in what differs.
 import {
   type AuthorizationHeader,
   type EncryptionHeader,

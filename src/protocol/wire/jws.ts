@@ -1,5 +1,4 @@
-// The two ends of a temporary key exchange that both generations have: the signed request and the claims of the answer
-// (v3 §7, v4 §4; RFC 7515).
+// The parts of a temporary key exchange that both generations share: the signed request, and the claims of the answer (v3 §7, v4 §4; RFC 7515).
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { findMemberTwice } from '../../lib/json.ts'

@@ -1,4 +1,4 @@
-// Members of envelopes as JSON has them (v3 §6.5, v4 §5.2), and identifiers of activations, tokens and temporary keys (v3 §2.4, v4 §6.2).
+// Parses members of envelopes in JSON (v3 §6.5, v4 §5.2), and identifiers of activations, tokens and temporary keys (v3 §2.4, v4 §6.2).
 import { parseBase64 } from '../../lib/base64.ts'
 
 /** UUID of version 1 to 5 in any case, unchanged, because identifiers are compared as text; undefined for anything else. */

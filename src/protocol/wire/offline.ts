@@ -1,5 +1,5 @@
-// Offline approvals, except for their keys: what a QR payload shows, what a one-time password covers, and the search for the counter value
-// it was made with (v3 §15, v4 §11).
+// Offline approvals without their keys: the text of a QR code, the data that a one-time password covers, and the search for its counter value
+// (v3 §15, v4 §11).
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { CodeMatch, CounterMove, Factors, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
 import { findCounter } from './counter.ts'

@@ -1,5 +1,5 @@
-// A JWS that a phone signed with its device keys: compact, or in the general JSON serialisation with a signature of each key (RFC 7515 §7.1, §7.2.1).
-// It is read strictly: what is left out here would be judged by somebody else's reading.
+// A JWS that a phone signed with its device keys: compact, or in the general JSON serialisation with a signature of each key (RFC 7515 §7.1,
+// §7.2.1). It is read strictly, because another reader would judge whatever is ignored here in another way.
 import { utf8 } from '../../lib/bytes.ts'
 import { findMemberTwice, isJsonObject } from '../../lib/json.ts'
 import type { SignatureAlgorithm } from '../protocol.ts'
