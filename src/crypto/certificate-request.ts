@@ -11,13 +11,15 @@ interface CertificateRequest {
   readonly subject: string
   /** SubjectPublicKeyInfo, DER. */
   readonly publicKey: Uint8Array
-  /** ML-DSA, or the hash that goes with ECDSA. */
+  /** The parameter set of ML-DSA, or the hash of ECDSA. */
   readonly signedWith: MlDsa | NonNullable<EcdsaForm['hash']>
   /** ECDSA in DER. */
   readonly signature: Uint8Array
 }
 
-/** A request of exactly these DER bytes; undefined for anything else, and for a request of other signatures than ECDSA with SHA-2 and ML-DSA. */
+/**
+ * Parses a request in DER. Undefined for other bytes, for bytes after the request, and for signatures other than ECDSA with SHA-2 or ML-DSA.
+ */
 export function parseCertificateRequest(der: Uint8Array): CertificateRequest | undefined {
   const [info, algorithm, bits, ...more] = readDerInside(der, DER.sequence) ?? []
   if (info?.tag !== DER.sequence || algorithm === undefined || bits === undefined || more.length > 0) return undefined
@@ -31,7 +33,7 @@ export function parseCertificateRequest(der: Uint8Array): CertificateRequest | u
   return { covered: info.whole, subject: subjectText, publicKey: publicKey.whole, signedWith, signature }
 }
 
-/** The text of a Name, the last part first (RFC 4514 §2.1); undefined when it is none. */
+/** The text of a Name, its last part first (RFC 4514 §2.1); undefined for other values. */
 function renderName(name: DerValue): string | undefined {
   const parts = name.tag === DER.sequence ? readDerValues(name.content) : undefined
   const texts = parts?.map(renderPart)
@@ -44,7 +46,9 @@ function renderPart({ tag, content }: DerValue): string | undefined {
   return texts?.length && texts.every((text) => text !== undefined) ? texts.join('+') : undefined
 }
 
-/** `CN=Alice`; where type or value has no text, the type by its number and the value in hexadecimal (RFC 4514 §2.4). */
+/**
+ * One attribute as text, for example `CN=Alice`. A type or value without text form is written as its number and in hexadecimal (RFC 4514 §2.4).
+ */
 function renderPair({ tag, content }: DerValue): string | undefined {
   const [type, value, ...rest] = (tag === DER.sequence ? readDerValues(content) : undefined) ?? []
   if (type?.tag !== DER.oid || value === undefined || rest.length > 0) return undefined
@@ -55,7 +59,7 @@ function renderPair({ tag, content }: DerValue): string | undefined {
   return text === undefined ? `${oid}=#${toHex(value.whole)}` : `${name}=${escapeText(text)}`
 }
 
-/** `2.5.4.3`; undefined for numbers that are cut off, too long, or not in their shortest form. */
+/** An object identifier as text, for example `2.5.4.3`. Undefined when a number is cut off, too long, or not in its shortest form. */
 function readOid(content: Uint8Array): string | undefined {
   const numbers: number[] = []
   let number = 0
@@ -72,7 +76,7 @@ function readOid(content: Uint8Array): string | undefined {
   return [root, first - 40 * root, ...others].join('.')
 }
 
-/** The text of the kinds of string that are ASCII or UTF-8. */
+/** The text of a string in ASCII or UTF-8; undefined for other kinds. */
 function readText({ tag, content }: DerValue): string | undefined {
   if (!TEXTS.has(tag) || (tag !== UTF8_STRING && content.some((byte) => byte >= 0x80))) return undefined
   try {
@@ -86,20 +90,20 @@ function readText({ tag, content }: DerValue): string | undefined {
 const escapeText = (text: string): string =>
   text
     .replaceAll(/^[ #]| $|["+,;<>\\]/g, '\\$&')
-    // U+0000 must be, and what nobody sees may be.
+    // U+0000 must be escaped, and invisible characters may be.
     .replaceAll(/\p{Cc}/gu, (char) => Buffer.from(char).toString('hex').replaceAll(/../g, '\\$&'))
 
 const toHex = (bytes: Uint8Array | undefined): string => (bytes === undefined ? '' : Buffer.from(bytes).toString('hex'))
 
 /** INTEGER 0. */
 const VERSION_1 = '020100'
-/** [0], which may be empty and is always there. */
+/** Tag [0]: the attributes, which may be empty but are always there. */
 const ATTRIBUTES = 0xa0
 const UTF8_STRING = 0x0c
 /** UTF8String, PrintableString, IA5String. */
 const TEXTS: ReadonlySet<number> = new Set([UTF8_STRING, 0x13, 0x16])
 
-/** AlgorithmIdentifier, which has no parameters here (RFC 5758 §3.2, RFC 9881 §2). */
+/** By AlgorithmIdentifier, which has no parameters for these algorithms (RFC 5758 §3.2, RFC 9881 §2). */
 const SIGNATURES: ReadonlyMap<string, CertificateRequest['signedWith']> = new Map([
   ['300a06082a8648ce3d040302', 'sha256'],
   ['300a06082a8648ce3d040303', 'sha384'],

@@ -8,13 +8,13 @@ export interface Certificate {
   readonly fingerprint: Uint8Array
   /** notAfter, milliseconds since 1970-01-01 UTC. */
   readonly expiresAt: number
-  /** The most specific common name of the subject, exactly as it stands there; undefined where there is none. */
+  /** The most specific common name of the subject, unchanged; undefined if there is none. */
   readonly commonName: string | undefined
-  /** Whether a DNS subject alternative name is `host`, or stands for it with a wildcard as its whole first label (RFC 6125 §6.4.3). */
+  /** Whether a DNS subject alternative name is `host`, or matches it by a wildcard that is the whole first label (RFC 6125 §6.4.3). */
   readonly isFor: (host: string) => boolean
 }
 
-/** A certificate of DER bytes; undefined for anything else. */
+/** Parses a certificate in DER; undefined for other bytes. */
 export function parseCertificate(der: Uint8Array): Certificate | undefined {
   try {
     const certificate = new X509Certificate(der)
@@ -36,7 +36,7 @@ export function parseCertificate(der: Uint8Array): Certificate | undefined {
   }
 }
 
-/** The last of several stands nearest to what is named (RFC 4514 §2.1). A subject without any name is undefined. */
+/** The last of several common names is the most specific one (RFC 4514 §2.1). Node gives undefined for a subject without names. */
 function readCommonName(certificate: X509Certificate): string | undefined {
   const { subject } = certificate.toLegacyObject() as { subject?: { CN?: string | string[] } }
   return [subject?.CN ?? []].flat().at(-1)

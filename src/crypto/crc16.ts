@@ -1,6 +1,6 @@
 // CRC-16/ARC: reflected polynomial 0xA001, initial value 0, no final XOR. A checksum against typing errors, nothing more.
 
-/** 0 to 0xFFFF. */
+/** The checksum of `bytes`, 0 to 0xFFFF. */
 export function crc16(bytes: Uint8Array): number {
   let crc = 0
   for (const byte of bytes) {

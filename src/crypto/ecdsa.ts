@@ -4,19 +4,19 @@ import { type KeyObject, sign, verify } from 'node:crypto'
 /** `der`: ASN.1, of varying length; `ieee-p1363`: r ‖ s as in JWS (RFC 7518 §3.4), 64 bytes on P-256, 96 on P-384. */
 type SignatureEncoding = 'der' | 'ieee-p1363'
 
-/** What a signature is made with. */
+/** Hash and encoding of a signature. */
 export interface EcdsaForm {
   readonly hash?: 'sha256' | 'sha384' | 'sha512'
   readonly dsaEncoding?: SignatureEncoding
 }
 
-/** Signature of `message` with a key on P-256, DER up to 72 bytes, or 64. Not deterministic. 30 µs, so it runs where it is called. */
+/** Signs `message` with a key on P-256: up to 72 bytes in DER, else 64. Not deterministic. It takes 30 µs, so it runs in the event loop. */
 export const ecdsaSign = (privateKey: KeyObject, message: Uint8Array, dsaEncoding: SignatureEncoding = 'der'): Uint8Array =>
   sign('sha256', message, { key: privateKey, dsaEncoding })
 
 /**
- * Whether `signature` is one of `message`; false for bytes that are not a signature at all. On P-256 it takes 70
- * to 160 µs and runs where it is called, on P-384 up to a millisecond: requests call that in a thread (threads.ts).
+ * Whether `signature` is a signature of `message`; false for bytes that are no signature at all. On P-256 it takes 70 to 160 µs and runs in the
+ * event loop. On P-384 it takes up to a millisecond, so requests call it in a thread (threads.ts).
  */
 export const ecdsaVerify = (
   publicKey: KeyObject,
@@ -25,6 +25,8 @@ export const ecdsaVerify = (
   { hash = 'sha256', dsaEncoding = 'der' }: EcdsaForm = {},
 ): boolean => verify(hash, message, { key: publicKey, dsaEncoding }, signature)
 
-/** Signature of `message` with a key on P-384, DER up to 104 bytes, or 96. Takes a millisecond: requests call it in a thread (threads.ts). */
+/**
+ * Signs `message` with a key on P-384: up to 104 bytes in DER, else 96. It takes a millisecond, so requests call it in a thread (threads.ts).
+ */
 export const ecdsaSignP384 = (privateKey: KeyObject, message: Uint8Array, dsaEncoding: SignatureEncoding = 'der'): Uint8Array =>
   sign('sha384', message, { key: privateKey, dsaEncoding })

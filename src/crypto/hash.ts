@@ -1,13 +1,13 @@
 // SHA-2 (FIPS 180-4) and SHA3-256 (FIPS 202), and HMAC with SHA-2 (RFC 2104, RFC 4231).
 import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
 
-/** 32 bytes. */
+/** SHA-256 of `message`, 32 bytes. */
 export const sha256 = (message: Uint8Array): Uint8Array => hash('sha256', message, 'buffer')
 
-/** SHA3-256, 32 bytes. */
+/** SHA3-256 of `message`, 32 bytes. */
 export const sha3 = (message: Uint8Array): Uint8Array => hash('sha3-256', message, 'buffer')
 
-/** SHA-2 of so many bits: what OpenID Connect shortens to `at_hash` (Core 1.0, 3.1.3.6). */
+/** SHA-2 of `message` with `bits` of output; OpenID Connect shortens it to `at_hash` (Core 1.0, 3.1.3.6). */
 export const sha2 = (bits: 256 | 384 | 512, message: Uint8Array): Uint8Array => hash(`sha${bits}`, message, 'buffer')
 
 /** A key for repeated use: 2.9 µs an HMAC-SHA256 instead of 3.1 with bytes. */

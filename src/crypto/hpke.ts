@@ -11,7 +11,7 @@ interface DhEncapsulated {
   readonly sharedSecret: Uint8Array
 }
 
-/** Encap with the ephemeral key given, which must be used once (RFC 9180 §4.1). `recipient`: on P-384. */
+/** Encap with a given ephemeral key, which must be used only once (RFC 9180 §4.1). `recipient` is a point on P-384. */
 export function encapDhkem(recipient: Point, ephemeral: KeyPair): DhEncapsulated {
   const enc = ephemeral.publicKey
   const dh = ecdh(ephemeral.privateKey, recipient.key)
@@ -26,9 +26,9 @@ interface SentExport {
 }
 
 /**
- * SendExportBase with an output of 48 bytes (RFC 9180 §6.2). `point`: the recipient's public key, 97 bytes, or 49 in compressed form;
- * `ephemeral`: a key that is used once, made here when it is not given. Undefined when the point is not on P-384. Takes two milliseconds:
- * requests call it in a thread (threads.ts).
+ * SendExportBase with an output of 48 bytes (RFC 9180 §6.2). `point` is the recipient's public key, 97 bytes, or 49 in compressed form.
+ * `ephemeral` is a key pair that is used only once; it is made here if it is not given. Undefined when the point is not on P-384. It takes two
+ * milliseconds, so requests call it in a thread (threads.ts).
  */
 export function sendExport(
   point: Uint8Array,

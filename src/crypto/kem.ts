@@ -12,8 +12,8 @@ interface Encapsulated {
 }
 
 /**
- * The encapsulation key of a SubjectPublicKeyInfo of exactly this parameter set: 1206 or 1590 bytes. Undefined for any other
- * header or length, and for a key that fails the modulus check of FIPS 203 §7.2, which OpenSSL makes on import.
+ * Imports an encapsulation key from the SubjectPublicKeyInfo of exactly this parameter set, 1206 or 1590 bytes. Undefined for any other header
+ * or length, and for a key that fails the modulus check of FIPS 203 §7.2, which OpenSSL makes on import.
  */
 export function importEncapsulationKey(parameterSet: MlKem, spki: Uint8Array): KeyObject | undefined {
   const { header, keyLength } = PARAMETER_SETS[parameterSet]
@@ -25,7 +25,7 @@ export function importEncapsulationKey(parameterSet: MlKem, spki: Uint8Array): K
   }
 }
 
-/** A fresh shared secret and what the owner of the key decapsulates it from. 18 µs, so it runs where it is called. */
+/** A fresh shared secret, and the ciphertext from which the owner of the key decapsulates it. It takes 18 µs, so it runs in the event loop. */
 export function encapsulate(encapsulationKey: KeyObject): Encapsulated {
   const { ciphertext, sharedKey } = encapsulateWith(encapsulationKey)
   return { ciphertext, sharedSecret: sharedKey }

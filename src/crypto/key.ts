@@ -10,15 +10,15 @@ export interface KeyPair {
   readonly publicKey: Uint8Array
 }
 
-/** A fresh key pair. On P-384 it takes a millisecond: requests call it in a thread (threads.ts). */
+/** Makes a fresh key pair. On P-384 that takes a millisecond, so requests call it in a thread (threads.ts). */
 export function generateKeyPair(curve: Curve): KeyPair {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: CURVES[curve].opensslName })
   return { privateKey, publicKey: exportPoint(publicKey) }
 }
 
 /**
- * About how many bytes the keys among the members of an object take beside the heap, for bounds of memory. OpenSSL keeps a private key expanded:
- * one of ML-DSA, whose seed has 32 bytes, takes 34 to 43 KiB (docs/decisions/0014-memory.md).
+ * Estimates how many bytes the keys among the members of an object take outside of the heap, for limits of memory. OpenSSL keeps a private key
+ * expanded: one of ML-DSA, whose seed has 32 bytes, takes 34 to 43 KiB (docs/decisions/0014-memory.md).
  */
 export const bytesOfKeys = (holder: object): number =>
   Object.values(holder).reduce((sum, member) => (member instanceof KeyObject ? sum + bytesOf(member) : sum), 0)
@@ -26,14 +26,17 @@ export const bytesOfKeys = (holder: object): number =>
 const bytesOf = ({ type, asymmetricKeyType }: KeyObject): number =>
   (type === 'private' ? PRIVATE_KEY_BYTES[String(asymmetricKeyType)] : undefined) ?? OTHER_KEY_BYTES
 
-/** PKCS#8 DER. */
+/** Exports a private key as PKCS#8 in DER. */
 export const exportPrivateKey = (key: KeyObject): Uint8Array => key.export({ format: 'der', type: 'pkcs8' })
 
-/** The key of a PKCS#8 DER text; throws when the bytes are not one, because they come from our own storage only. */
+/** Imports a private key from PKCS#8 in DER. Throws for other bytes, because they come only from pawl's own storage. */
 export const importPrivateKey = (pkcs8: Uint8Array): KeyObject =>
   createPrivateKey({ key: asBuffer(pkcs8), format: 'der', type: 'pkcs8' })
 
-/** The key of a bare private number, big-endian and as long as the field; undefined unless it is from 1 to the order of the curve less 1. */
+/**
+ * Imports a private key from its number, big-endian and as long as the field. Undefined unless the number is from 1 to the order of the curve
+ * less 1.
+ */
 export function privateKeyFromScalar(curve: Curve, scalar: Uint8Array): KeyObject | undefined {
   const { opensslName } = CURVES[curve]
   try {
@@ -45,7 +48,7 @@ export function privateKeyFromScalar(curve: Curve, scalar: Uint8Array): KeyObjec
   }
 }
 
-/** The public half of a private key: uncompressed point, 65 bytes on P-256, 97 on P-384. */
+/** The public key of a private one, as an uncompressed point: 65 bytes on P-256, 97 on P-384. */
 export const publicKeyOf = (privateKey: KeyObject): Uint8Array => exportPoint(createPublicKey(privateKey))
 
 /**
@@ -62,7 +65,7 @@ export function decodePoint(curve: Curve, point: Uint8Array): Uint8Array | undef
   }
 }
 
-/** The key of a point, checked as in decodePoint; undefined where decodePoint is. */
+/** Imports a public key from a point, with the checks of decodePoint; undefined where decodePoint is. */
 export function publicKeyFromPoint(curve: Curve, point: Uint8Array): KeyObject | undefined {
   if (!hasPointForm(curve, point)) return undefined
   const { opensslName } = CURVES[curve]
@@ -79,7 +82,7 @@ export interface Point {
   readonly bytes: Uint8Array
 }
 
-/** Both what publicKeyFromPoint and what decodePoint give, for one check of the curve equation; undefined where they are. */
+/** The results of publicKeyFromPoint and of decodePoint, with one check of the curve equation; undefined where they are. */
 export function readPoint(curve: Curve, point: Uint8Array): Point | undefined {
   const key = publicKeyFromPoint(curve, point)
   return key && { key, bytes: exportPoint(key) }

@@ -2,7 +2,7 @@
 import * as nodeCrypto from 'node:crypto'
 import { ownBytes, utf8 } from '../lib/bytes.ts'
 
-/** A key under one customisation string and output length. */
+/** An imported key, for one customisation string and one output length. */
 export interface KmacKey {
   /** The MAC of a message. */
   readonly compute: (message: Uint8Array) => Uint8Array
@@ -21,15 +21,15 @@ export function createKmac(custom: string, length = 32): ImportKmacKey {
 }
 
 /**
- * The same for keys, 4 to 512 bytes, of one MAC each. Bytes go in as they are: an import by createSecretKey would take 1.5 µs beside the MAC's
- * 2.7 (Node 26).
+ * The same for keys of 4 to 512 bytes that compute one MAC each. Keys are passed as bytes: importing one with createSecretKey would take 1.5 µs
+ * beside the MAC's 2.7 (Node 26).
  */
 export function createKmacOnce(custom: string, length = 32): (key: Uint8Array, message: Uint8Array) => Uint8Array {
   const options = { customization: utf8(custom), outputLength: length }
   return (key, message) => createMac('kmac-256', key, options).update(message).final()
 }
 
-/** One MAC. */
+/** Computes one MAC. */
 export const kmac256 = (key: Uint8Array, message: Uint8Array, custom: string, length?: number): Uint8Array =>
   createKmacOnce(custom, length)(key, message)
 

@@ -10,26 +10,26 @@ interface MlDsaKeyPair {
   readonly publicKey: Uint8Array
 }
 
-/** A fresh key pair. Takes a third of a millisecond: requests call it in a thread (threads.ts). */
+/** Makes a fresh key pair. That takes a third of a millisecond, so requests call it in a thread (threads.ts). */
 export function generateMlDsaKeyPair(parameterSet: MlDsa): MlDsaKeyPair {
   const { privateKey } = generateKeyPairSync(PARAMETER_SETS[parameterSet].opensslName)
   return { privateKey, publicKey: mlDsaPublicKeyOf(privateKey) }
 }
 
 /**
- * Signature of `message`: 3309 bytes for ML-DSA-65, 4627 for ML-DSA-87. Not deterministic. Takes one or two milliseconds: requests call it
- * in a thread (threads.ts).
+ * Signs `message`: 3309 bytes for ML-DSA-65, 4627 for ML-DSA-87. Not deterministic. It takes one or two milliseconds, so requests call it in a
+ * thread (threads.ts).
  */
 export const mlDsaSign = (privateKey: KeyObject, message: Uint8Array): Uint8Array => sign(undefined, message, privateKey)
 
 /**
- * Whether `signature` is one of `message`; false for bytes that are not a signature at all. Takes a fifth of a millisecond, and half a one where the
- * message has 128 KiB: requests call it in a thread, where it goes on beside that of P-384 (threads.ts).
+ * Whether `signature` is a signature of `message`; false for bytes that are no signature at all. It takes a fifth of a millisecond, and half a
+ * millisecond for a message of 128 KiB. Requests call it in a thread, where it runs beside the verification on P-384 (threads.ts).
  */
 export const mlDsaVerify = (publicKey: KeyObject, message: Uint8Array, signature: Uint8Array): boolean =>
   verify(undefined, message, publicKey, signature)
 
-/** The key of a SubjectPublicKeyInfo of exactly this parameter set; undefined for any other header or length. */
+/** Imports a public key from the SubjectPublicKeyInfo of exactly this parameter set; undefined for any other header or length. */
 export function importMlDsaPublicKey(parameterSet: MlDsa, spki: Uint8Array): KeyObject | undefined {
   const { header, keyLength } = PARAMETER_SETS[parameterSet]
   if (spki.length !== header.length + keyLength || !equalPublic(spki.subarray(0, header.length), header)) return undefined
@@ -37,14 +37,14 @@ export function importMlDsaPublicKey(parameterSet: MlDsa, spki: Uint8Array): Key
   return createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' })
 }
 
-/** The public half of a private key as SubjectPublicKeyInfo. */
+/** The public key of a private one, as SubjectPublicKeyInfo. */
 export const mlDsaPublicKeyOf = (privateKey: KeyObject): Uint8Array =>
   createPublicKey(privateKey).export({ format: 'der', type: 'spki' })
 
-/** ξ of FIPS 204 §6.1, 32 bytes: all that has to be kept of a private key. */
+/** Exports the seed ξ of a private key (FIPS 204 §6.1), 32 bytes, from which the whole key can be made again. */
 export const exportMlDsaSeed = (privateKey: KeyObject): Uint8Array => privateKey.export({ format: 'raw-seed' })
 
-/** The private key of its seed (32 bytes); throws when the bytes are not one, because they come from our own storage only. */
+/** Imports a private key from its seed (32 bytes). Throws for other bytes, because they come only from pawl's own storage. */
 export const importMlDsaSeed = (parameterSet: MlDsa, seed: Uint8Array): KeyObject =>
   createPrivateKey({
     key: Buffer.from(seed),

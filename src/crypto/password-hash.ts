@@ -1,7 +1,10 @@
 // scrypt (RFC 7914) for secrets that people choose or type.
 import { scrypt } from 'node:crypto'
 
-/** 32 bytes; about 80 ms of one core and 32 MiB in a thread of the pool. `salt`: 16 random bytes, one a password. */
+/**
+ * The scrypt hash of a password, 32 bytes. It takes about 80 ms of one core and 32 MiB, in a thread of libuv's pool. `salt` has 16 random
+ * bytes.
+ */
 export const hashPassword = (password: Uint8Array, salt: Uint8Array): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {
     scrypt(password, salt, HASH_LENGTH, PARAMETERS, (error, hash) => (error ? reject(error) : resolve(hash)))

@@ -1,10 +1,12 @@
 // Private keys that sign JWTs, as the bank gives them: PKCS#8 in PEM.
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 
-/** The algorithm of Web Crypto that a key is for. */
+/** The algorithm of a key, as Web Crypto names it. */
 type Algorithm = Parameters<KeyObject['toCryptoKey']>[0]
 
-/** What signs; undefined for a text that is no key, and for a key of another kind than RSA of 2048 bits or more, P-256, P-384 and Ed25519. */
+/**
+ * Reads a private key in PEM. Undefined for a text that is no key, and for kinds other than RSA of 2048 bits or more, P-256, P-384 and Ed25519.
+ */
 export function readSigningKey(pem: string): CryptoKey | undefined {
   try {
     const key = createPrivateKey({ key: pem, format: 'pem', type: 'pkcs8' })

@@ -9,22 +9,22 @@ type Operations = Readonly<Record<string, (...given: never[]) => unknown>>
 
 interface ThreadOptions {
   readonly name: string
-  /** A thread is started when a job finds none idle. */
+  /** How many threads there may be. One is started when a job finds no idle thread. */
   readonly threadsMax: number
-  /** Jobs that are waiting or under way. */
+  /** How many jobs may wait or run. */
   readonly jobsMax: number
   readonly resourceLimits?: WorkerOptions['resourceLimits']
 }
 
 /**
- * Returns a function that has an operation computed in a thread: its promise rejects with what the operation throws, and with UNAVAILABLE when
- * too many jobs wait or the thread ends. `file`: the module of a thread, which calls `answerJobs`.
+ * Returns a function that computes an operation in a thread. Its promise rejects with the error of the operation, and with UNAVAILABLE when too
+ * many jobs wait or the thread ends. `file` is the module of a thread, which calls `answerJobs`.
  */
 export function createThreads<Table extends Operations>(file: URL, { name, threadsMax, jobsMax, resourceLimits }: ThreadOptions) {
   let threads: readonly Thread[] = []
   let lastId = 0
 
-  /** An idle thread; else another one, up to their number; else the one that has least to do. */
+  /** An idle thread; else a new one, up to `threadsMax`; else the one with the fewest jobs. */
   const pickThread = (): Thread => {
     const [least] = threads.toSorted((one, other) => one.jobs.size - other.jobs.size)
     if (least !== undefined && (least.jobs.size === 0 || threads.length >= threadsMax)) return least
@@ -70,13 +70,16 @@ export function createThreads<Table extends Operations>(file: URL, { name, threa
   }
 }
 
-/** In a thread: computes the jobs it is sent, one after the other, and gives way to the event loop where both want a core. */
+/**
+ * Called in a thread: computes its jobs one after the other. Its priority is lower than that of the event loop, for the case that both want one
+ * core.
+ */
 export function answerJobs(operations: Operations): void {
   lowerPriority()
   parentPort?.on('message', (job: Job) => parentPort?.postMessage(computeJob(operations, job)))
 }
 
-/** On Linux a priority is that of the thread which sets it, elsewhere that of the whole process. */
+/** On Linux a priority belongs to the thread that sets it, elsewhere to the whole process. */
 function lowerPriority(): void {
   if (process.platform !== 'linux') return
   try {
@@ -102,7 +105,7 @@ interface Job {
   readonly given: readonly unknown[]
 }
 
-/** The result of an operation, or what it threw. */
+/** The result of an operation, or the error that it threw. */
 type Outcome = { readonly id: number } & ({ readonly result: unknown } | { readonly error: unknown })
 
 interface Thread {

@@ -10,7 +10,7 @@ const FILE = `heavy.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`
 // Each holds some 16 MB.
 const THREADS_MAX = 4
 
-/** The result of an operation, computed in a thread. Rejects with what the operation throws, and with UNAVAILABLE when too many wait. */
+/** Computes an operation in a thread. Rejects with the error of the operation, and with UNAVAILABLE when too many jobs wait. */
 export const inThread = createThreads<Heavy>(new URL(FILE, import.meta.url), {
   name: 'crypto',
   // As many as cores: the event loop goes first on the one it wants, and no core is idle while an operation waits.

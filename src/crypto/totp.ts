@@ -2,10 +2,10 @@
 import { u64 } from '../lib/bytes.ts'
 import { hmac } from './hash.ts'
 
-/** The step a time (seconds since 1970-01-01 UTC) falls into. */
+/** The number of the step that contains a time, in seconds since 1970-01-01 UTC. */
 export const totpStep = (timeSeconds: number, stepSeconds: number): number => Math.floor(timeSeconds / stepSeconds)
 
-/** The password of one step, `digits` (up to 9) decimal digits. */
+/** The one-time password of a step: `digits` decimal digits, up to 9. */
 export function totp(seed: Uint8Array, step: number, digits: number): string {
   const mac = Buffer.from(hmac(seed, u64(step)))
   const offset = mac.readUInt8(mac.length - 1) & 0x0f

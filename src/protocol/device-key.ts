@@ -12,8 +12,7 @@ import { splitPublicKeys } from './v4/key-pairs.ts'
 import { ALGORITHMS } from './v4/shared-secret.ts'
 
 /**
- * The device keys of an activation as they were stored, that of ECDSA first; throws when the bytes are not such keys, because they come from our own
- * storage only.
+ * Imports the stored device keys of an activation, that of ECDSA first. Throws for other bytes, because they come only from pawl's own storage.
  */
 export function importDeviceKeys(algorithm: Algorithm, stored: Uint8Array): readonly DeviceKey[] {
   if (algorithm === 'EC_P256') return [{ algorithm: 'ES256', key: found(publicKeyFromPoint('P-256', stored)) }]
@@ -30,12 +29,12 @@ function found(key: KeyObject | undefined): KeyObject {
   return key
 }
 
-/** What a signature of ECDSA is made with: DER and the hash of the algorithm, unless it says otherwise. */
+/** Hash and encoding of an ECDSA signature; without them, the hash of the algorithm and DER. */
 export type SignatureForm = EcdsaForm
 
 /**
- * Whether `signature` is one of `message` by this key; false for bytes that are not a signature at all. ML-DSA is pure, with an empty context
- * (FIPS 204 §5.2).
+ * Whether `signature` is a signature of `message` by this key; false for bytes that are no signature at all. ML-DSA is pure, with an empty
+ * context (FIPS 204 §5.2).
  */
 export async function verifyByDeviceKey(
   { algorithm, key }: DeviceKey,
@@ -53,7 +52,7 @@ export async function verifyByDeviceKey(
   }
 }
 
-/** A public key as text for others: SubjectPublicKeyInfo as PEM, and JWK. */
+/** Writes a public key for other systems: SubjectPublicKeyInfo as PEM, and JWK. */
 export const describeDeviceKey = ({ algorithm, key }: DeviceKey) => ({
   algorithm,
   pem: toPem(spkiOf(key), 'PUBLIC KEY'),
@@ -66,13 +65,13 @@ export interface ReadCertificateRequest {
   readonly subject: string
   readonly signature: Uint8Array
   readonly form: SignatureForm
-  /** Whether the key that is in it is this one, and the signature one of such a key. */
+  /** Whether the request contains this key, and its signature is of the algorithm of this key. */
   readonly fits: (key: DeviceKey) => boolean
-  /** The algorithm of the key that is in it, as far as its length tells. */
+  /** The algorithm of the key in the request, judged by its length alone. */
   readonly looksLike: SignatureAlgorithm
 }
 
-/** Reads PKCS#10 in DER (RFC 2986); undefined for anything else, and for signatures that no phone makes. */
+/** Reads a certificate request, PKCS#10 in DER (RFC 2986). Undefined for other bytes, and for algorithms that no phone signs with. */
 export function readCertificateRequest(der: Uint8Array): ReadCertificateRequest | undefined {
   const request = parseCertificateRequest(der)
   if (request === undefined) return undefined
@@ -90,12 +89,12 @@ export function readCertificateRequest(der: Uint8Array): ReadCertificateRequest 
   }
 }
 
-/** With the point written out in full. */
+/** With an uncompressed point. */
 const P256_SPKI_LENGTH = 91
 
 const spkiOf = (key: KeyObject): Uint8Array => key.export({ format: 'der', type: 'spki' })
 
-/** A key that nobody has, of each algorithm: what names no activation is verified with it, so that it takes as long. */
+/** Makes a key of each algorithm that nobody has. Signatures for unknown activations are verified with it, so that they take as long. */
 export function createDecoyDeviceKeys(): Readonly<Record<SignatureAlgorithm, DeviceKey>> {
   const ofCurve = (algorithm: SignatureAlgorithm, curve: 'P-256' | 'P-384'): DeviceKey => ({
     algorithm,

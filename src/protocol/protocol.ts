@@ -2,10 +2,13 @@
 // is. Only the versions.ts of a generation compares version text.
 import type { KeyObject } from 'node:crypto'
 
-/** Who an encrypted request is bound to: every installation of the app, or one activation (v3 §6, v4 §5). */
+/**
+ * Whose keys an envelope is made with: those of the application, which every installation of the app has, or those of one activation (v3 §6, v4
+ * §5).
+ */
 export type Scope = 'APPLICATION_SCOPE' | 'ACTIVATION_SCOPE'
 
-/** Factor combinations as headers name them (v3 §10.2). No endpoint allows the last one, nor KNOWLEDGE or BIOMETRY alone. */
+/** Combinations of factors, as headers name them (v3 §10.2). No endpoint allows the last one, KNOWLEDGE alone or BIOMETRY alone. */
 export const FACTOR_COMBINATIONS = [
   'POSSESSION',
   'KNOWLEDGE',
@@ -20,7 +23,7 @@ export type Factors = (typeof FACTOR_COMBINATIONS)[number]
 export interface AuthorizationHeader {
   readonly version: string
   readonly activationId: string
-  /** Base64 text as sent: it enters associated data. */
+  /** Base64 text as sent, because associated data cover the text. */
   readonly applicationKey: string
   /** 16 bytes in v3. */
   readonly nonce: Uint8Array
@@ -48,7 +51,7 @@ export interface EncryptionHeader {
   readonly activationId: string | undefined
 }
 
-/** Where an envelope belongs: the values of the header and the endpoint that enter its derivations (v3 §5.3). */
+/** What an envelope is bound to: the values of header and endpoint that enter its derivations (v3 §5.3). */
 export interface EnvelopeContext {
   readonly version: string
   readonly scope: Scope
@@ -60,14 +63,14 @@ export interface EnvelopeContext {
 }
 
 /**
- * Keys of one activation that codes, envelopes and status need; derived once and cached by the caller. Only the generation that
- * derived them looks inside.
+ * The keys of one activation for codes, envelopes and status. The caller derives them once and caches them. Only the generation that derived
+ * them looks inside.
  */
 export type ActivationKeys = object
 
 /**
- * A key that opens envelopes. v3: a P-256 private key, master, server or temporary as the version demands (v3 §6, table). v4: the secret
- * KEY_TEMPORARY_SHARED_SECRET (v4 §5.5). Only its generation looks inside.
+ * A key that opens envelopes. In v3 it is a private key on P-256: a master, server or temporary key, as the version demands (v3 §6, table). In
+ * v4 it is the secret KEY_TEMPORARY_SHARED_SECRET (v4 §5.5). Only its generation looks inside.
  */
 export type EnvelopeKey = object
 
@@ -87,18 +90,18 @@ export interface Envelope<Keys extends ActivationKeys = ActivationKeys, Key exte
   /** Milliseconds; present where the version has replay protection. */
   readonly timestamp: number | undefined
   /**
-   * The value that may be used once: ephemeral key and nonce (v3 §14), key id and nonce (v4 §5.6). Undefined where the version has
-   * no replay protection.
+   * The value that may be used once: ephemeral key and nonce (v3 §14), or key id and nonce (v4 §5.6). Undefined if the version has no replay
+   * protection.
    */
   readonly uniqueValue: Uint8Array | undefined
   /**
-   * What its keys depend on beside those of pawl: the ephemeral key. Undefined without replay protection, and in v4, where the unique value is
-   * all of it.
+   * The ephemeral key, on which the envelope's keys depend beside pawl's own. Undefined without replay protection, and in v4, where the unique
+   * value has everything.
    */
   readonly keyValue: Uint8Array | undefined
   /**
-   * What no other envelope has: key id or ephemeral key, nonce, and MAC or tag, each with its length in front. Unlike the unique value every
-   * version has it.
+   * Identifies this envelope among all others: key id or ephemeral key, nonce, and MAC or tag, each with its length in front. Unlike the unique
+   * value, every version has it.
    */
   readonly identity: Uint8Array
   /** Checks the MAC in constant time, then decrypts. Undefined when the MAC or the padding is wrong. */
@@ -107,12 +110,17 @@ export interface Envelope<Keys extends ActivationKeys = ActivationKeys, Key exte
   open(keys: EnvelopeKeys<Keys, Key>): OpenedEnvelope | undefined
 }
 
-/** An opened request envelope; one key serves the request and its answer (v3 §6.4, v4 §5.5). */
+/** An opened request envelope. Its key also seals the answer (v3 §6.4, v4 §5.5). */
 export interface OpenedEnvelope {
   readonly plaintext: Uint8Array
-  /** The answer's envelope as a JSON value. `nonce`: 16 fresh bytes, of use in v3 only; `timestamp`: server time in ms. */
+  /**
+   * Seals the answer, and returns its envelope as a JSON value. `nonce` has 16 fresh bytes, used only in v3; `timestamp` is the server's time
+   * in milliseconds.
+   */
   readonly seal: SealAnswer
-  /** What `seal` needs, as bytes, for an answer that is sealed later. Whoever has them opens the request and its answer, and nothing else. */
+  /**
+   * The keys of `seal` as bytes, for an answer that is sealed later. Whoever has them can open the request and its answer, and nothing else.
+   */
   readonly exportAnswerKeys: () => Uint8Array
 }
 
@@ -121,7 +129,7 @@ export type SealAnswer = (
   answer: { readonly nonce: Uint8Array; readonly timestamp: number },
 ) => Record<string, string | number>
 
-/** What the code of a request covers (v3 §10.1). */
+/** The values that the code of a request covers (v3 §10.1). */
 export interface SignedRequest {
   /** Upper case. */
   readonly method: string
@@ -136,22 +144,22 @@ export interface SignedRequest {
 
 /** What changes when a code matched (v3 §9.1, v4 §7.4). */
 export interface CounterMove {
-  /** i + 1 when the i-th value matched: what the numeric counter gains. */
+  /** The number that is added to the numeric counter: i + 1 when the i-th value matched, counted from 0. */
   readonly steps: number
-  /** The value after the one that matched: 16 bytes in v3, 32 in v4. */
+  /** The counter value after the one that matched: 16 bytes in v3, 32 in v4. */
   readonly ctrData: Uint8Array
   /**
-   * The secret of the activation as it is to be stored from now on, when the match settled which of two factor keys is good
-   * (v4 §7.5); absent when it stays.
+   * The new stored secret of the activation, when the match has shown which of two factor keys the phone has (v4 §7.5); absent when the secret
+   * stays.
    */
   readonly activationSecret?: Uint8Array
 }
 
-/** What a code was found to be. */
+/** The result of comparing a code. */
 export interface CodeMatch<Move extends CounterMove = CounterMove> {
-  /** What changes when it is accepted; undefined for a wrong code. */
+  /** The change of the counter when the code is accepted; undefined for a wrong code. */
   readonly move: Move | undefined
-  /** Its first component is right at a counter value that was tried: the holder of the possession key made it (v3 §10.5). */
+  /** Whether the first component is right at one of the counter values tried: then a holder of the possession key made the code (v3 §10.5). */
   readonly isPossessionRight: boolean
 }
 
@@ -162,7 +170,7 @@ export interface CodeToVerify {
   readonly code: string
 }
 
-/** What a code of an HTTP request may cover. */
+/** The parts of an HTTP request that a code may cover. */
 export interface CoveredRequest {
   /** Upper case. */
   readonly method: string
@@ -175,7 +183,7 @@ export interface CoveredRequest {
 /** Names of key agreements: EC_P256 is version 3, the others version 4 (v4 §2.1). */
 export type Algorithm = 'EC_P256' | 'EC_P384' | 'EC_P384_ML_L3' | 'EC_P384_ML_L5'
 
-/** How a device key signs, by its name in a JWS (RFC 7518 §3.1, v4 §4.3). */
+/** Signature algorithms of device keys, by their names in a JWS (RFC 7518 §3.1, v4 §4.3). */
 export type SignatureAlgorithm = 'ES256' | 'ES384' | 'ML-DSA-65' | 'ML-DSA-87'
 
 /** A public key of a phone, made for one activation (v3 §8.3, v4 §3.2). */
@@ -197,17 +205,20 @@ export interface TemporaryKeyRequest<Keys extends ActivationKeys = ActivationKey
   readonly applicationKey: string
   readonly activationId: string | undefined
   readonly challenge: string
-  /** What the request wants; it must be allowed for the application and be the one of the activation (v4 §4.2). */
+  /** The requested algorithm. It must be allowed for the application, and be that of the activation (v4 §4.2). */
   readonly algorithm: Algorithm
-  /** Seconds since 1970-01-01 UTC; absent where the protocol knows no end of a request (v3 §7.1), or the request names none. */
+  /**
+   * The end of the request in seconds since 1970-01-01 UTC; absent if the protocol has no such claim (v3 §7.1), or the request does not name
+   * one.
+   */
   readonly expiresAt?: number | undefined
-  /** Checks the MAC in constant time. `activationKeys` in activation scope. */
+  /** Checks the MAC in constant time. Pass `activationKeys` in activation scope. */
   verify(applicationSecret: string, activationKeys: Keys | undefined): boolean
-  /** Makes the key and its answer, to be called for a genuine request only. Undefined when the client's keys are not valid. */
+  /** Makes the key and its answer. Call it only for a genuine request. Undefined when the client's keys are not valid. */
   readonly issue: (terms: TemporaryKeyTerms, signingKeys: SigningKeys) => Promise<TemporaryKey | undefined>
 }
 
-/** What a temporary key is issued under. */
+/** The terms of a new temporary key. */
 export interface TemporaryKeyTerms {
   readonly temporaryKeyId: string
   /** Milliseconds. */
@@ -221,7 +232,7 @@ export interface TemporaryKeyTerms {
 interface TemporaryKey {
   /** To be stored sealed; importEnvelopeKey reads it. */
   readonly envelopeKey: Uint8Array
-  /** What the client gets: a compact JWS in v3, a JSON document in v4. */
+  /** The answer to the client: a compact JWS in v3, a JSON document in v4. */
   readonly jwt: string
 }
 
@@ -231,7 +242,7 @@ export interface DecoyKeys<Keys extends ActivationKeys = ActivationKeys> {
   readonly envelopeKey: EnvelopeKey
 }
 
-/** What the QR code of an offline approval shows and carries (v3 §15.1). */
+/** The contents of the QR code of an offline approval (v3 §15.1). */
 export interface PersonalizedPayload {
   /** Lines of the operation, joined by line feeds. */
   readonly data: string
@@ -252,9 +263,9 @@ export interface OfflineOtp {
   readonly nonceBase64: string
   /** Digits of a component, 4 to 8. */
   readonly componentLength: number
-  /** By the bank and, in v4, by the activation, whose keys alone do not tell that biometry is off (v4 §11.1). */
+  /** Whether the bank allows biometry and, in v4, the activation has it switched on, which its keys alone do not tell (v4 §11.1). */
   readonly isBiometryAllowed: boolean
-  /** Candidates of the proximity check; undefined without it. An empty list matches nothing. */
+  /** The one-time passwords that the proximity check accepts; undefined without that check. An empty list matches nothing. */
   readonly totps: readonly string[] | undefined
 }
 
@@ -264,11 +275,11 @@ export interface OfflineMatch extends CounterMove {
   readonly signedData: Uint8Array
 }
 
-/** What the rest of pawl needs of a generation of the protocol, whichever it is. What only one has is imported from its folder. */
+/** What all other code uses of a generation of the protocol. What only one generation has is imported from its folder. */
 export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   /** Path element: /pa/v3, /pa/v4. */
   readonly path: 'v3' | 'v4'
-  /** What an activation of this generation records as its version. */
+  /** The version that an activation of this generation stores. */
   readonly activationVersion: number
   /** Bytes of the hash-based counter: 16 (v3 §9.1), 32 (v4 §7.2). */
   readonly ctrDataLength: number
@@ -279,22 +290,21 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   readonly parseEncryptionHeader: (value: string, schemes: readonly string[]) => EncryptionHeader | undefined
   /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5, v4 §5.2). */
   parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
-  /** The `seal` of an envelope that was opened before, of the bytes that it exported. */
+  /** The `seal` of an envelope that was opened earlier, from the bytes of its exportAnswerKeys. */
   readonly importAnswerKeys: (exported: Uint8Array) => SealAnswer
-  /** The key that opens envelopes, as it was stored; undefined for bytes of another generation, because a request may name such a key. */
+  /** Imports a stored key that opens envelopes. Undefined for a key of the other generation, because a request may name one. */
   readonly importEnvelopeKey: (stored: Uint8Array) => EnvelopeKey | undefined
-  /**
-   * Private keys of an activation as they were stored; throws when the bytes are not such keys, because they come from our own storage
-   * only.
-   */
+  /** Imports the stored private keys of an activation. Throws for other bytes, because they come only from pawl's own storage. */
   importSigningKeys(algorithm: Algorithm, stored: Uint8Array): SigningKeys
-  /** What a code may cover, in the order to try: the body, or the query, decoded, sorted and encoded again (v3 §10.4, v4 §7.1). */
+  /**
+   * The byte strings that a code may cover, in the order to try: the body, or the query, decoded, sorted and encoded again (v3 §10.4, v4 §7.1).
+   */
   readonly coveredBodies: (request: CoveredRequest) => readonly Uint8Array[]
   /** The bytes a code covers, up to and including the application secret (v3 §10.1, v4 §7.1). */
   readonly signedData: (request: SignedRequest) => Uint8Array
   /**
-   * Tries `lookAhead` counter values; a code of the wrong form matches none, not even in part (v3 §9.1, v4 §7.4). Whether biometry is on
-   * for the activation is asked before (v4 §7.4, step 5).
+   * Compares a code with `lookAhead` counter values. A code of the wrong form matches none, not even in part (v3 §9.1, v4 §7.4). The caller has
+   * already checked that biometry is switched on (v4 §7.4, step 5).
    */
   verifyAuthenticationCode(
     keys: Keys,
@@ -303,33 +313,35 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
     code: CodeToVerify,
     lookAhead: number,
   ): CodeMatch
-  /** The counter value after one (v3 §9.1, v4 §7.2). */
+  /** The counter value that follows another (v3 §9.1, v4 §7.2). */
   readonly advanceCounter: (ctrData: Uint8Array) => Uint8Array
   readonly verifyTokenDigest: (tokenSecret: Uint8Array, header: TokenHeader) => boolean
-  /** Version has replay protection and the short time window for tokens (v3 §14: 3.2 and newer). */
+  /** Whether a version has replay protection, and so the short time window for tokens (v3 §14: 3.2 and newer). */
   readonly hasShortTokenWindow: (version: string) => boolean
-  /** From the stored secret of an activation: KEY_MASTER_SECRET (v3 §3.2), or KEY_ACTIVATION_SECRET and factor keys (v4 §3.1). */
+  /**
+   * Derives the keys from the stored secret of an activation: KEY_MASTER_SECRET (v3 §3.2), or KEY_ACTIVATION_SECRET and factor keys (v4 §3.1).
+   */
   readonly deriveActivationKeys: (activationSecret: Uint8Array) => Keys
-  /** The same in two steps, where all keys of an activation are bytes, which takes less memory to remember; undefined in 4.0, where they are not. */
+  /** The same in two steps, by way of bytes, which take less memory to remember. Undefined in 4.0, whose keys are not all bytes. */
   readonly activationKeyBytes:
     | { readonly derive: (activationSecret: Uint8Array) => Uint8Array; readonly parse: (bytes: Uint8Array) => Keys }
     | undefined
   readonly createDecoyKeys: (randomBytes: (length: number) => Uint8Array) => DecoyKeys<Keys>
   /** Undefined when the JWT does not parse or lacks a claim. */
   parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Keys> | undefined
-  /** The text of the QR code for one activation, which proves itself by a key of that activation (v3 §15.1, v4 §11.2). */
+  /** The text of the QR code for one activation, with a proof by a key of that activation (v3 §15.1, v4 §11.2). */
   createPersonalizedPayload(
     payload: PersonalizedPayload,
     own: { readonly keys: Keys; readonly openServerKeys: () => SigningKeys },
   ): string
-  /** Tries every candidate TOTP, counter value and allowed factor combination: one attempt (v3 §15.2, v4 §11.1). */
+  /** Tries every accepted TOTP, counter value and allowed combination of factors; all of it is one attempt (v3 §15.2, v4 §11.1). */
   verifyOfflineOtp(keys: Keys, ctrData: Uint8Array, otp: OfflineOtp, lookAhead: number): CodeMatch<OfflineMatch>
 }
 
 declare const name: unique symbol
 
 /**
- * `T` under a name, in types only, for values of one shape that must not be swapped: keys, above all. What has no name, such as bytes that were read, may be taken for any; what has one is never taken for
- * another.
+ * `T` with a name that only the type checker sees, for values of one shape that must not be swapped, above all keys. A value without a name,
+ * such as bytes that were read, fits every name; a value with a name fits no other.
  */
 export type Named<T, N extends string> = T & { readonly [name]?: N }

@@ -9,11 +9,11 @@ import type { CodeMatch, CodeToVerify, CoveredRequest, Factors } from '../protoc
 import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 import { capabilitiesOf } from './versions.ts'
 
-/** What a code may cover: of a GET request the readings of its query, of any other its body (v3 §10.1, §10.4). */
+/** The byte strings that a code may cover: for a GET request the readings of its query, else the body (v3 §10.1, §10.4). */
 export const coveredBodies = ({ method, body, query }: CoveredRequest): readonly Uint8Array[] =>
   method === 'GET' ? canonicalQueryReadings(query) : [body]
 
-/** Tries `lookAhead` counter values; a code of the wrong form matches none, not even in part (v3 §9.1, §10.3, §10.5). */
+/** Compares a code with `lookAhead` counter values. A code of the wrong form matches none, not even in part (v3 §9.1, §10.3, §10.5). */
 export function verifyAuthenticationCode(
   keys: ActivationKeys,
   ctrData: Uint8Array,
@@ -45,11 +45,11 @@ export function verifyAuthenticationCode(
   })
 }
 
-/** Keys of a combination in the order of v3 §10.2. */
+/** The factor keys of a combination, in the order of v3 §10.2. */
 export const selectFactorKeys = (keys: ActivationKeys, factors: Factors): readonly Uint8Array[] =>
   FACTOR_KEYS[factors].map((name) => keys[name])
 
-/** s_0 ... s_n, 32 bytes each, for a counter value (16 bytes) (v3 §10.3). */
+/** The components s_0 ... s_n of a code for a counter value of 16 bytes; each has 32 bytes (v3 §10.3). */
 export function computeComponents(
   factorKeys: readonly Uint8Array[],
   counter: Uint8Array,
@@ -59,24 +59,24 @@ export function computeComponents(
   return counterMacs.map((_, i) => computeComponent(counterMacs, signedData, i))
 }
 
-/** s_i, from the MACs of the counter under the factor keys up to the i-th. */
+/** The component s_i, from the MACs of the counter under the first i + 1 factor keys. */
 function computeComponent(counterMacs: readonly Uint8Array[], signedData: Uint8Array, i: number): Uint8Array {
   let derived = counterMacs[i] as Uint8Array
   for (const inner of counterMacs.slice(1, i + 1)) derived = hmac(inner, derived)
   return hmac(derived, signedData)
 }
 
-/** The last 16 bytes of each component; Base64 of it is the text form (v3 §10.3). */
+/** The binary code: the last 16 bytes of each component. Its Base64 is the code as sent (v3 §10.3). */
 export const toBinaryCode = (components: readonly Uint8Array[]): Uint8Array =>
   concat(...components.map((component) => component.subarray(-BASE64_PART_LENGTH)))
 
-/** The components of a decimal code; undefined when one has not eight characters. */
+/** Splits a decimal code into its components; undefined unless each has eight characters. */
 function splitDecimal(code: string): readonly Uint8Array[] | undefined {
   const parts = code.split('-').map(utf8)
   return parts.every(({ length }) => length === ONLINE_DIGITS) ? parts : undefined
 }
 
-/** The components of a code in Base64; undefined when it is none, or one has not 16 bytes. */
+/** Splits a code in Base64 into its components; undefined for other text, and unless each has 16 bytes. */
 function splitBinary(code: string): readonly Uint8Array[] | undefined {
   const bytes = parseBase64(code)
   if (bytes === undefined || bytes.length % BASE64_PART_LENGTH !== 0) return undefined

@@ -11,9 +11,9 @@ import { parseBytes, parseTimestamp, parseUuid } from '../wire/members.ts'
 import { type ActivationKeys, type KeyTransport, kdfInternal } from './key-schedule.ts'
 import { type Capabilities, capabilitiesOf } from './versions.ts'
 
-/** Members of a request envelope, decoded, but for what is encrypted. */
+/** The decoded members of a request envelope, without ciphertext and MAC. */
 interface KeyMembers {
-  /** 33 or 65 bytes exactly as received: they enter derivations and the MAC (v3 §2.3). */
+  /** 33 or 65 bytes, exactly as received, because they enter derivations and the MAC (v3 §2.3). */
   readonly ephemeralPublicKey: Uint8Array
   /** 16 bytes. */
   readonly nonce: Uint8Array | undefined
@@ -28,7 +28,7 @@ interface RequestMembers extends KeyMembers {
   readonly mac: Uint8Array
 }
 
-/** What enters sharedInfo2 (v3 §6.3). */
+/** The secrets that enter sharedInfo2 (v3 §6.3). */
 export interface EnvelopeSecrets {
   /** Base64 text, as the protocol uses it (v3 §3.1). */
   readonly applicationSecret: string
@@ -38,7 +38,7 @@ export interface EnvelopeSecrets {
 
 type RequestEnvelope = Envelope<Pick<ActivationKeys, 'keyTransport'>, KeyObject>
 
-/** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5). */
+/** Parses a request envelope. Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5). */
 export function parseEnvelope(context: EnvelopeContext, json: unknown): RequestEnvelope | undefined {
   const capabilities = capabilitiesOf(context.version)
   const members = capabilities && parseMembers(capabilities, json)
@@ -54,8 +54,8 @@ export function parseEnvelope(context: EnvelopeContext, json: unknown): RequestE
 }
 
 /**
- * An envelope of which ciphertext and MAC stay with who asks for its keys: it opens to nothing, whatever they are, and its answer keys are given
- * to readRequestKeys (cloud §15.3). Undefined as parseEnvelope.
+ * Parses an envelope whose ciphertext and MAC the caller keeps, because the caller only wants its keys (cloud §15.3). It opens to an empty
+ * plaintext, unchecked; readRequestKeys takes what it exports. Undefined as in parseEnvelope.
  */
 export function parseKeyRequest(context: EnvelopeContext, json: unknown): RequestEnvelope | undefined {
   const capabilities = capabilitiesOf(context.version)
@@ -70,7 +70,7 @@ export function parseKeyRequest(context: EnvelopeContext, json: unknown): Reques
   )
 }
 
-/** What both are but for `open`, which is given what was derived for these members. */
+/** The envelope of either function, with an `open` that gets the derived values. */
 const envelopeOf = (
   context: EnvelopeContext,
   { temporaryKeyId, timestamp, ephemeralPublicKey, nonce }: KeyMembers,
@@ -88,7 +88,7 @@ const envelopeOf = (
   },
 })
 
-/** ENV, 48 bytes, and the base of sharedInfo2, 32 bytes, of what was exported. */
+/** Reads ENV (48 bytes) and the base of sharedInfo2 (32 bytes) from exported answer keys. */
 export function readRequestKeys(exported: Uint8Array): Pick<AnswerKeys, 'envelopeKey' | 'base'> {
   const [envelopeKey, base] = splitBySizes(asBuffer(exported))
   if (envelopeKey?.length !== 48 || base === undefined) throw new TypeError('these are no keys of an envelope')
@@ -128,18 +128,21 @@ const openedWith = (plaintext: Uint8Array, keys: AnswerKeys): OpenedEnvelope => 
   exportAnswerKeys: () => concatWithSizes(keys.envelopeKey, keys.base, keys.associatedData, keys.nonce),
 })
 
-/** What an answer is sealed with. */
+/** The keys and values that seal an answer. */
 interface AnswerKeys {
   /** 48 bytes. */
   readonly envelopeKey: Uint8Array
-  /** Of sharedInfo2, 32 bytes. */
+  /** The base of sharedInfo2, 32 bytes. */
   readonly base: Uint8Array
   readonly associatedData: Uint8Array | undefined
-  /** Of the request. */
+  /** The nonce of the request. */
   readonly nonce: Uint8Array | undefined
 }
 
-/** The keys of OpenedEnvelope.exportAnswerKeys. What is absent was exported as nothing: neither nonce nor associated data is ever empty. */
+/**
+ * Reads the bytes of OpenedEnvelope.exportAnswerKeys. An absent value was exported as an empty one: neither nonce nor associated data is ever
+ * empty.
+ */
 export function importAnswerKeys(exported: Uint8Array): SealAnswer {
   const [envelopeKey, base, associatedData, nonce] = splitBySizes(asBuffer(exported))
   if (envelopeKey?.length !== 48 || base === undefined || associatedData === undefined || nonce === undefined)
@@ -164,7 +167,7 @@ const sealUnder =
 export const deriveSharedInfo1 = ({ version, sharedInfo1 }: EnvelopeContext): Uint8Array =>
   utf8(capabilitiesOf(version)?.versionBinding ? `${version}${sharedInfo1}` : sharedInfo1)
 
-/** base of sharedInfo2, 32 bytes. In both scopes over the Base64 text of the application secret (v3 §3.1, §6.3). */
+/** The base of sharedInfo2, 32 bytes. In both scopes it covers the Base64 text of the application secret (v3 §3.1, §6.3). */
 export const deriveSharedInfo2Base = (
   { scope }: EnvelopeContext,
   { applicationSecret, keyTransport }: EnvelopeSecrets,
@@ -174,7 +177,7 @@ export const deriveSharedInfo2Base = (
   return hmac(keyTransport, utf8(applicationSecret))
 }
 
-/** AD: the text values an envelope is bound to; undefined where the version binds none (v3 §6.3). */
+/** AD, the texts to which an envelope is bound; undefined if the version binds none (v3 §6.3). */
 export function deriveAssociatedData(context: EnvelopeContext, temporaryKeyId: string | undefined): Uint8Array | undefined {
   const { version, applicationKey, scope, activationId } = context
   if (!capabilitiesOf(version)?.versionBinding) return undefined
@@ -187,7 +190,7 @@ export function deriveAssociatedData(context: EnvelopeContext, temporaryKeyId: s
   return concatWithSizes(...parts.map(utf8))
 }
 
-/** sharedInfo2. In an answer the part of the ephemeral key stays, with length zero (v3 §6.3). */
+/** sharedInfo2. In that of an answer, the part for the ephemeral key is there, with length zero (v3 §6.3). */
 export const deriveSharedInfo2 = (
   base: Uint8Array,
   associatedData: Uint8Array | undefined,
@@ -202,7 +205,7 @@ export const deriveSharedInfo2 = (
 export const deriveIv = (envelopeKey: Uint8Array, nonce: Uint8Array | undefined): Uint8Array =>
   nonce ? kdfInternal(keyIv(envelopeKey), nonce) : ZERO_IV
 
-/** Members of a request; undefined as parseEnvelope. Null counts as absent, members of no version are ignored. */
+/** Parses the members of a request; undefined as in parseEnvelope. Null counts as absent. Members that no version defines are ignored. */
 export function parseMembers(capabilities: Capabilities, json: unknown): RequestMembers | undefined {
   if (typeof json !== 'object' || json === null) return undefined
   const given: Record<string, unknown> = { ...json }

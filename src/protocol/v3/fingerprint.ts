@@ -3,11 +3,11 @@ import { sha256 } from '../../crypto/hash.ts'
 import { concat, utf8 } from '../../lib/bytes.ts'
 import { minimalX, toDecimal } from '../wire/decimal.ts'
 
-/** Eight decimal digits. Points of 33 or 65 bytes. */
+/** The fingerprint of an activation, eight decimal digits. Points have 33 or 65 bytes. */
 export const activationFingerprint = (devicePublicKey: Uint8Array, activationId: string, serverPublicKey: Uint8Array): string =>
   fingerprintOf(concat(minimalX(devicePublicKey, X_LENGTH), utf8(activationId), minimalX(serverPublicKey, X_LENGTH)))
 
-/** Eight decimal digits of a message. */
+/** Eight decimal digits that stand for a message. */
 export const fingerprintOf = (message: Uint8Array): string => toDecimal(sha256(message), 8)
 
 const X_LENGTH = 32

@@ -35,7 +35,7 @@ export function agreeMasterSecret(serverPrivateKey: KeyObject, devicePublicKey: 
 export const deriveActivationKeys = (keyMasterSecret: KeyMasterSecret): ActivationKeys =>
   parseActivationKeys(deriveActivationKeyBytes(keyMasterSecret))
 
-/** The same as 112 bytes, which parseActivationKeys reads. */
+/** The same keys as 112 bytes, which parseActivationKeys reads. */
 function deriveActivationKeyBytes(keyMasterSecret: KeyMasterSecret): Uint8Array {
   const keys = kdfBlocks(keyMasterSecret, [1, 2, 3, 1000, 2000])
   return concat(keys, kdfBlocks(blockOf(keys, KEY_TRANSPORT), [3000, 4000]))
@@ -52,7 +52,7 @@ const parseActivationKeys = (bytes: Uint8Array): ActivationKeys => ({
   keyTransportCtr: blockOf(bytes, 6),
 })
 
-/** The keys as bytes, 112 of them, and from bytes. */
+/** Derives the keys as 112 bytes, and parses these. */
 export const activationKeyBytes = { derive: deriveActivationKeyBytes, parse: parseActivationKeys }
 
 /** Keys that open nothing and verify nothing. */
@@ -61,16 +61,16 @@ export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): De
   envelopeKey: generateKeyPair('P-256').privateKey,
 })
 
-/** A temporary private key as it was stored, PKCS#8: a SEQUENCE, longer than a bare secret. Undefined for anything else. */
+/** Imports a stored temporary private key, PKCS#8 in DER. Undefined for anything else; the secrets of v4 are shorter and no SEQUENCE. */
 export const importEnvelopeKey = (stored: Uint8Array): KeyObject | undefined =>
   stored[0] === 0x30 && stored.length > 32 ? importPrivateKey(stored) : undefined
 
-/** KEY_SERVER_PRIVATE as it was stored, PKCS#8. */
+/** Imports the stored KEY_SERVER_PRIVATE, PKCS#8 in DER. */
 export const importSigningKeys = (_algorithm: Algorithm, stored: Uint8Array): SigningKeys => ({ ecdsa: importPrivateKey(stored) })
 
 /**
- * AES-CBC(KEY_TRANSPORT, zero IV, KEY_ENCRYPTION_VAULT), 32 bytes (v3 §12). The IV is fixed because KEY_TRANSPORT encrypts
- * this one plaintext only, apart from the status blob, whose first block differs by its magic value.
+ * AES-CBC(KEY_TRANSPORT, zero IV, KEY_ENCRYPTION_VAULT), 32 bytes (v3 §12). A fixed IV is safe: KEY_TRANSPORT encrypts only this one plaintext
+ * and the status blob, whose first block differs by its magic value.
  */
 export const encryptVaultKey = (keys: ActivationKeys): Uint8Array =>
   aesCbcEncrypt(keys.keyTransport, ZERO_IV, keys.keyEncryptionVault)
@@ -81,7 +81,7 @@ export const advanceCounter = (ctrData: Uint8Array): Uint8Array => reduce(sha256
 /** KDF: one AES block of eight zero bytes and u64(index) under `key` (16 bytes); 16 bytes (v3 §2.2). */
 export const kdf = (key: Uint8Array, index: number | bigint): Uint8Array => kdfBlocks(key, [index])
 
-/** The same for several indices by one call of AES, 16 bytes for each: it takes 2.4 µs for one block and 2.6 for five. */
+/** KDF for several indices by one call of AES, 16 bytes for each. One block takes 2.4 µs, five take 2.6. */
 function kdfBlocks(key: Uint8Array, indices: readonly (number | bigint)[]): Uint8Array {
   const blocks = Buffer.alloc(BLOCK_LENGTH * indices.length)
   for (const [i, index] of indices.entries()) blocks.writeBigUInt64BE(BigInt(index), BLOCK_LENGTH * i + 8)

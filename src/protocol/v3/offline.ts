@@ -7,7 +7,7 @@ import { composeOfflineHead, findOfflineMatch, listOfflineFactors } from '../wir
 import { computeComponents, selectFactorKeys } from './authentication-code.ts'
 import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 
-/** The payload for one activation, signed with KEY_SERVER_PRIVATE (v3 §15.1). */
+/** The text of the QR code for one activation, signed with KEY_SERVER_PRIVATE (v3 §15.1). */
 export function createPersonalizedPayload(
   payload: PersonalizedPayload,
   { openServerKeys }: { readonly openServerKeys: () => SigningKeys },
@@ -16,7 +16,7 @@ export function createPersonalizedPayload(
   return `${head}${toBase64(ecdsaSign(openServerKeys().ecdsa, utf8(head)))}`
 }
 
-/** Possession and knowledge first, then possession and biometry where allowed (v3 §15.2). */
+/** Verifies a one-time password: with possession and knowledge first, then with possession and biometry, if allowed (v3 §15.2). */
 export function verifyOfflineOtp(
   keys: ActivationKeys,
   ctrData: Uint8Array,

@@ -15,7 +15,7 @@ interface ActivationStatus {
   readonly upgradeVersion: number
 }
 
-/** What a client's challenge asks for: both 16 bytes. */
+/** The client's challenge and the server's nonce, 16 bytes each. */
 interface ChallengeAndNonce {
   readonly challenge: Uint8Array
   readonly nonce: Uint8Array

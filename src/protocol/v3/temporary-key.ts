@@ -15,7 +15,7 @@ interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
   readonly publicKey: Uint8Array
 }
 
-/** Undefined when the JWT does not parse, lacks a claim, or uses another algorithm than HS256 (v3 §7.1). */
+/** Parses a temporary key request. Undefined when the JWT does not parse, lacks a claim, or has another algorithm than HS256 (v3 §7.1). */
 export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Pick<ActivationKeys, 'keyTransport'>> | undefined {
   const request = parseTemporaryKeyJws(jwt, 'HS256')
   if (!request) return undefined
@@ -40,13 +40,13 @@ export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Pick<
   }
 }
 
-/** HS256 key, 16 bytes, from the decoded application secret; in activation scope derived with KEY_TRANSPORT (v3 §7.1). */
+/** The HS256 key of a request, 16 bytes, from the decoded application secret; in activation scope derived with KEY_TRANSPORT (v3 §7.1). */
 export function deriveRequestKey(applicationSecret: string, keyTransport: KeyTransport | undefined): Uint8Array | undefined {
   const secret = parseBase64(applicationSecret)
   return secret && keyTransport ? kdfInternal(keyTransport, secret) : secret
 }
 
-/** ES256, signed with the master key or KEY_SERVER_PRIVATE (v3 §7.2). */
+/** A compact JWS with ES256, signed with the master key or KEY_SERVER_PRIVATE (v3 §7.2). */
 export function createTemporaryKeyAnswer(answer: TemporaryKeyAnswer, signingKey: KeyObject): string {
   const claims = composeTemporaryKeyClaims(answer, { publicKey: toBase64(answer.publicKey) })
   const covered = `${HEADER}.${toJwsPart(claims)}`

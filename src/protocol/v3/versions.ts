@@ -1,6 +1,6 @@
 // Protocol 3.0 to 3.3 as rows of capabilities (v3 §6, table). No other file of v3 knows version text.
 
-/** What one version of the protocol does. */
+/** The capabilities of one version of the protocol. */
 export interface Capabilities {
   /** Envelopes carry a nonce, from which the IV is derived (v3 §6.2). */
   readonly nonce: boolean
@@ -17,7 +17,7 @@ export interface Capabilities {
   readonly decimalCodes: boolean
 }
 
-/** The row of a version text; undefined when v3 does not define it. */
+/** The capabilities of a version; undefined when v3 does not define the version. */
 export const capabilitiesOf = (version: string): Capabilities | undefined => rows.get(version)
 
 const rows: ReadonlyMap<string, Capabilities> = new Map([

@@ -9,28 +9,31 @@ export interface AeadKeys {
   readonly keyEncryption: Uint8Array
   /** Km. */
   readonly keyMac: KmacKey
-  /** Ke and Km, 64 bytes. */
+  /** Ke and Km as bytes, 64 together. */
   readonly exported: Uint8Array
 }
 
-/** Ke and Km of a key in a context; the context may be empty. */
+/** Derives Ke and Km from a key and a context, which may be empty. */
 export const deriveAeadKeys = (key: KdfKey, keyContext: Uint8Array): AeadKeys =>
   importAeadKeys(concat(kdf(key, 'aead/enc', keyContext), kdf(key, 'aead/mac', keyContext)))
 
-/** Ke and Km, 64 bytes. */
+/** Ke and Km as bytes, 64 together. */
 export const importAeadKeys = (exported: Uint8Array): AeadKeys => ({
   keyEncryption: exported.subarray(0, 32),
   keyMac: importAeadKey(exported.subarray(32)),
   exported,
 })
 
-/** nonce ‖ tag (32) ‖ ciphertext. A nonce (12 bytes) may serve keys once. */
+/** nonce ‖ tag (32) ‖ ciphertext. The same keys must never get the same nonce (12 bytes) twice. */
 export function sealAead(keys: AeadKeys, nonce: Uint8Array, associatedData: Uint8Array, plaintext: Uint8Array): Uint8Array {
   const ciphertext = aesCtr(keys.keyEncryption, deriveIv(nonce), plaintext)
   return concat(nonce, computeTag(keys, nonce, associatedData, ciphertext), ciphertext)
 }
 
-/** The plaintext; undefined when anything was changed. Decrypts nothing before the tag was found right, in constant time. */
+/**
+ * Decrypts; undefined when a byte, the associated data or the keys are others. The tag is compared in constant time before anything is
+ * decrypted.
+ */
 export function openAead(keys: AeadKeys, associatedData: Uint8Array, sealed: Uint8Array): Uint8Array | undefined {
   if (sealed.length < AEAD_LENGTH_MIN) return undefined
   const nonce = sealed.subarray(0, AEAD_NONCE_LENGTH)
@@ -42,7 +45,7 @@ export function openAead(keys: AeadKeys, associatedData: Uint8Array, sealed: Uin
 
 /** Nonces are 12 bytes. */
 export const AEAD_NONCE_LENGTH = 12
-/** Nonce and tag: the shortest output there is. */
+/** The length of nonce and tag, which is that of the shortest output. */
 export const AEAD_LENGTH_MIN = 44
 
 // No length stands between associated data and ciphertext: what v4 passes here delimits itself (v4 §5.5).

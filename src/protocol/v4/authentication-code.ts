@@ -8,13 +8,13 @@ import type { CodeMatch, CodeToVerify, CounterMove, CoveredRequest, Factors } fr
 import { type ReplaceableFactor, settleFactorKeys } from './factor-keys.ts'
 import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 
-/** What a code may cover: the body where there is one, else the readings of the query (v4 §7.1). */
+/** The byte strings that a code may cover: the body if there is one, else the readings of the query (v4 §7.1). */
 export const coveredBodies = ({ body, query }: CoveredRequest): readonly Uint8Array[] =>
   body.length > 0 ? [body] : canonicalQueryReadings(query)
 
 /**
- * Tries `lookAhead` counter values, with each of them every candidate for the factor keys; a code of the wrong form matches none, not
- * even in part (v4 §7.4, §7.5).
+ * Compares a code with `lookAhead` counter values, for each of them with every candidate for the factor keys. A code of the wrong form matches
+ * none, not even in part (v4 §7.4, §7.5).
  */
 export function verifyAuthenticationCode(
   keys: ActivationKeys,
@@ -47,7 +47,7 @@ export function verifyAuthenticationCode(
   return { move: move && settle(keys, factors, used, move), isPossessionRight }
 }
 
-/** Adds what the match settled about the replaced key of its second factor (v4 §7.5). */
+/** Adds the new stored secret, when the match has shown which key of the second factor the phone has (v4 §7.5). */
 export function settle(keys: ActivationKeys, factors: Factors, used: number, move: CounterMove): CounterMove {
   const factor = SECOND_FACTORS[factors]
   const activationSecret = factor && settleFactorKeys(keys.activationSecret, factor, used)
@@ -55,15 +55,15 @@ export function settle(keys: ActivationKeys, factors: Factors, used: number, mov
 }
 
 /**
- * Candidates of a combination, the keys of each in the order of v4 §7.3: with the current second key, then with the next. None
- * for a combination that no endpoint allows.
+ * The candidates for the factor keys of a combination, in the order of v4 §7.3: with the current key of the second factor, then with the next.
+ * None for a combination that no endpoint allows.
  */
 export const selectFactorKeys = (keys: ActivationKeys, factors: Factors): readonly (readonly KmacKey[])[] =>
   factors === 'POSSESSION'
     ? [[keys.possession()]]
     : (selectSecondKeys(keys, factors) ?? []).map((key) => [keys.possession(), key])
 
-/** component_1 ... component_n, 32 bytes each, for a counter value (32 bytes) (v4 §7.3). */
+/** The components component_1 ... component_n of a code for a counter value of 32 bytes; each has 32 bytes (v4 §7.3). */
 export function computeComponents(
   factorKeys: readonly KmacKey[],
   counter: Uint8Array,
@@ -77,23 +77,22 @@ export function computeComponents(
 }
 
 /**
- * One step of the chain. Every step takes in the counter and what the steps before it gave, so step i is where the chain of
- * component i ends (v4 §7.3).
+ * One step of the chain. Each step takes the counter and the result of the step before, so the chain of component i ends with step i (v4 §7.3).
  */
 const chainKey = (key: KmacKey, counter: Uint8Array, before?: Uint8Array): Uint8Array =>
   key.compute(before ? concat(counter, before) : counter)
 
-/** A component, under the key that its chain ended with: as importCodeKey has it, but that key makes one MAC. */
+/** A component, under the key at the end of its chain. The same KMAC as in importCodeKey, for a key that computes only one MAC. */
 const computeComponent = createKmacOnce('PA4CODE')
 
-/** Candidates for the key of the second factor; none for possession alone, undefined for what no endpoint allows. */
+/** The candidates for the key of the second factor; none for possession alone, undefined for a combination that no endpoint allows. */
 function selectSecondKeys(keys: ActivationKeys, factors: Factors): readonly KmacKey[] | undefined {
   const factor = SECOND_FACTORS[factors]
   if (factor) return keys[factor]()
   return factors === 'POSSESSION' ? [] : undefined
 }
 
-/** The components one after the other; Base64 of it is the text form (v4 §7.3). */
+/** The binary code: the components one after the other. Its Base64 is the code as sent (v4 §7.3). */
 export const toBinaryCode = (components: readonly Uint8Array[]): Uint8Array => concat(...components)
 
 const SECOND_FACTORS: Partial<Record<Factors, ReplaceableFactor>> = {

@@ -27,7 +27,7 @@ interface EnvelopeSecrets {
   readonly activationKeys: Pick<ActivationKeys, 'keyE2eeSharedInfo2'> | undefined
 }
 
-/** Undefined when a member is missing or malformed, or the halves of the nonce are not what they have to be (v4 §5.1, §5.2). */
+/** Parses a request envelope. Undefined when a member is missing or malformed, or a half of the nonce is wrong (v4 §5.1, §5.2). */
 export function parseEnvelope(
   context: EnvelopeContext,
   json: unknown,
@@ -68,17 +68,17 @@ export function openEnvelope(
   )
 }
 
-/** What an answer is sealed with. */
+/** The keys and values that seal an answer. */
 interface AnswerKeys {
   readonly keys: AeadKeys
-  /** As bindParties makes them. */
+  /** The result of bindParties. */
   readonly parties: Uint8Array
-  /** Of the request, 24 bytes. */
+  /** The nonce of the request, 24 bytes. */
   readonly nonce: Uint8Array
   readonly sharedInfo2: Uint8Array
 }
 
-/** The keys of OpenedEnvelope.exportAnswerKeys. */
+/** Reads the bytes of OpenedEnvelope.exportAnswerKeys. */
 export function importAnswerKeys(exported: Uint8Array): SealAnswer {
   const [keys, parties, nonce, sharedInfo2] = splitBySizes(asBuffer(exported))
   if (keys?.length !== 64 || parties === undefined || nonce === undefined || sharedInfo2 === undefined)
@@ -86,7 +86,7 @@ export function importAnswerKeys(exported: Uint8Array): SealAnswer {
   return sealUnder({ keys: importAeadKeys(keys), parties, nonce, sharedInfo2 })
 }
 
-/** The answer is sealed under the keys of the request with the second half of the nonce, which parseMembers found to be another one. */
+/** Seals the answer under the keys of the request, with the second half of the nonce. parseMembers has made sure that the halves differ. */
 const sealUnder =
   ({ keys, parties, nonce, sharedInfo2 }: AnswerKeys): SealAnswer =>
   (plaintext, { timestamp }) => {
@@ -99,7 +99,7 @@ const sealUnder =
 export const deriveKeyContext = ({ sharedInfo1 }: EnvelopeContext, nonce: Uint8Array): Uint8Array =>
   concat(utf8(`${VERSION}${sharedInfo1}`), nonce)
 
-/** Shared info 2, 32 bytes. In both scopes over the decoded application secret (v4 §5.4). */
+/** sharedInfo2, 32 bytes. In both scopes it covers the decoded application secret (v4 §5.4). */
 export function deriveSharedInfo2(
   { scope }: Pick<EnvelopeContext, 'scope'>,
   { applicationSecret, activationKeys }: EnvelopeSecrets,
@@ -111,7 +111,7 @@ export function deriveSharedInfo2(
   return activationKeys.keyE2eeSharedInfo2().compute(secret)
 }
 
-/** AD: the values an envelope is bound to, texts as they were sent (v4 §5.5). */
+/** AD, the values to which an envelope is bound; texts as they were sent (v4 §5.5). */
 export const deriveAssociatedData = (context: EnvelopeContext, temporaryKeyId: string, bound: BoundValues): Uint8Array =>
   bindRequest(bindParties(context, temporaryKeyId), bound)
 
@@ -130,7 +130,7 @@ function bindParties({ applicationKey, scope, activationId }: EnvelopeContext, t
 const bindRequest = (parties: Uint8Array, { timestamp, nonce, sharedInfo2 }: BoundValues): Uint8Array =>
   concat(parties, concatWithSizes(u64(timestamp), nonce, sharedInfo2))
 
-/** Members of a request; undefined as parseEnvelope. Other members are ignored. */
+/** Parses the members of a request; undefined as in parseEnvelope. Other members are ignored. */
 export function parseMembers(json: unknown): RequestMembers | undefined {
   if (typeof json !== 'object' || json === null) return undefined
   const given: Record<string, unknown> = { ...json }

@@ -4,7 +4,7 @@
 import { concat } from '../../lib/bytes.ts'
 import type { Named } from '../protocol.ts'
 
-/** Keys of one factor, 32 bytes each. While a key is replaced both are good, until the phone has used one of them. */
+/** The keys of one factor, 32 bytes each. While a key is being replaced, both are valid until the phone has used one of them. */
 export interface FactorKeys<F extends ReplaceableFactor> {
   /** Absent once biometry has been removed (v4 §9.13). */
   readonly current?: FactorKey<F>
@@ -23,7 +23,7 @@ export type KeyActivationSecret = Named<Uint8Array, 'KEY_ACTIVATION_SECRET'>
 /** Factors whose keys can be replaced. */
 export type ReplaceableFactor = 'knowledge' | 'biometry'
 
-/** The secret as it is stored. */
+/** Packs the secret for storage. */
 export function createActivationSecret({ keyActivationSecret, knowledge, biometry }: ActivationSecret): Uint8Array {
   const keys = [knowledge.current, knowledge.next, biometry.current, biometry.next]
   const flags = keys.reduce((bits, key, i) => (key === undefined ? bits : bits | (1 << i)), 0)
@@ -31,7 +31,7 @@ export function createActivationSecret({ keyActivationSecret, knowledge, biometr
   return concat(Uint8Array.of(FORMAT), keyActivationSecret, Uint8Array.of(flags), ...present)
 }
 
-/** Reads a stored secret; throws when the bytes are not one, because they come from our own storage only. */
+/** Unpacks a stored secret. Throws for other bytes, because they come only from pawl's own storage. */
 export function parseActivationSecret(stored: Uint8Array): ActivationSecret {
   const flags = stored[1 + KEY_LENGTH] ?? 0
   let position = 2 + KEY_LENGTH
@@ -58,8 +58,8 @@ export const addBiometryKey = (stored: Uint8Array, key: FactorKey<'biometry'>): 
 export const removeBiometryKeys = (stored: Uint8Array): Uint8Array => replaceKeys(stored, 'biometry', () => ({}))
 
 /**
- * What a match with the current key (`used` 0) or the next one (1) leaves: only the key that was used, for the phone has shown
- * which one it has (v4 §7.5). Undefined when that changes nothing.
+ * The stored secret after a match with the current key (`used` 0) or the next one (1). Only the used key stays, because the phone has shown
+ * which one it has (v4 §7.5). Undefined when nothing changes.
  */
 export function settleFactorKeys(stored: Uint8Array, factor: ReplaceableFactor, used: number): Uint8Array | undefined {
   if (parseActivationSecret(stored)[factor].next === undefined) return undefined

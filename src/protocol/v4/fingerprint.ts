@@ -5,7 +5,7 @@ import { minimalX, toDecimal } from '../wire/decimal.ts'
 import type { Algorithm } from '../protocol.ts'
 import type { PublicKeys } from './key-pairs.ts'
 
-/** Eight decimal digits. */
+/** The fingerprint of an activation, eight decimal digits. */
 export const activationFingerprint = (
   algorithm: Algorithm,
   deviceKeys: PublicKeys,
@@ -13,7 +13,7 @@ export const activationFingerprint = (
   serverKeys: PublicKeys,
 ): string => fingerprintOf(concat(utf8(algorithm), describeKeys(deviceKeys), utf8(activationId), describeKeys(serverKeys)))
 
-/** Eight decimal digits of a message. */
+/** Eight decimal digits that stand for a message. */
 export const fingerprintOf = (message: Uint8Array): string => toDecimal(sha3(message), 8)
 
 const describeKeys = ({ ecdsa, mldsa }: PublicKeys): Uint8Array => concat(minimalX(ecdsa, X_LENGTH), ...(mldsa ? [mldsa] : []))

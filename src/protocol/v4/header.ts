@@ -18,7 +18,7 @@ export const { parseAuthorizationHeader, parseTokenHeader, parseEncryptionHeader
   timestamp: /^[1-9]\d{8,14}$/,
 })
 
-/** Strict: the nonce enters what a code covers as text, so only the one text that encodes the bytes is accepted (v4 §7.1). */
+/** Decodes Base64. A code covers the nonce as text, so only the one canonical text of the bytes is accepted (v4 §7.1). */
 function parseBytes(text: string, length: number): Uint8Array | undefined {
   const bytes = parseBase64(text, length)
   return bytes && toBase64(bytes) === text ? bytes : undefined

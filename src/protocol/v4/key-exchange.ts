@@ -9,14 +9,14 @@ export interface ExchangedKeys {
   readonly activationSecret: Uint8Array
   readonly serverKeys: SigningKeyPairs
   readonly activationFingerprint: string
-  /** Members of the answer, beside `ctrData` and, at activation, `activationId`. */
+  /** Members of the answer. The caller adds `ctrData` and, at an activation, `activationId`. */
   readonly answer: {
     readonly sharedSecretResponse: SharedSecretResponse
     readonly serverPublicKeys: { readonly ecdsa: string; readonly mldsa?: string }
   }
 }
 
-/** Agrees on the secret of an activation. `salt`: 32 fresh bytes. Undefined when an encapsulation key is not valid. */
+/** Agrees with the phone on the secret of an activation. `salt` has 32 fresh bytes. Undefined when an encapsulation key is not valid. */
 export async function exchangeKeys(
   request: SharedSecretRequest,
   deviceKeys: PublicKeys,

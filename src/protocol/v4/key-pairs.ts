@@ -21,7 +21,7 @@ export interface SigningKeyPairs {
   readonly publicKeys: PublicKeys
 }
 
-/** Fresh key pairs of an algorithm. */
+/** Makes fresh signing key pairs for an algorithm. */
 export async function generateSigningKeyPairs(algorithm: AlgorithmV4): Promise<SigningKeyPairs> {
   const parameterSet = ALGORITHMS.get(algorithm)?.signature
   const [ecdsa, mldsa] = await Promise.all([
@@ -34,11 +34,11 @@ export async function generateSigningKeyPairs(algorithm: AlgorithmV4): Promise<S
   }
 }
 
-/** Private keys as they are stored: the seed of ML-DSA (32 bytes) where there is one, then PKCS#8 of the P-384 key. */
+/** Packs private keys for storage: the seed of ML-DSA (32 bytes) if there is one, then the P-384 key as PKCS#8 in DER. */
 export const exportSigningKeys = ({ privateKeys: { ecdsa, mldsa } }: SigningKeyPairs): Uint8Array =>
   concat(...(mldsa ? [exportMlDsaSeed(mldsa)] : []), exportPrivateKey(ecdsa))
 
-/** Reads stored private keys of an algorithm; throws when the bytes are not such keys, because they come from our own storage only. */
+/** Imports stored private keys of an algorithm. Throws for other bytes, because they come only from pawl's own storage. */
 export function importSigningKeys(algorithm: AlgorithmV4, stored: Uint8Array): SigningKeys {
   const parameterSet = ALGORITHMS.get(algorithm)?.signature
   if (!parameterSet) return { ecdsa: importPrivateKey(stored) }
@@ -46,7 +46,7 @@ export function importSigningKeys(algorithm: AlgorithmV4, stored: Uint8Array): S
   return { ecdsa: importPrivateKey(stored.subarray(SEED_LENGTH)), mldsa }
 }
 
-/** Public keys of a request; undefined when one is missing, superfluous or not valid for the algorithm (v4 §8.4). */
+/** Parses the public keys of a request; undefined when one is missing or not valid for the algorithm (v4 §8.4). */
 export function parsePublicKeys(algorithm: AlgorithmV4, json: unknown): PublicKeys | undefined {
   if (typeof json !== 'object' || json === null) return undefined
   const given: Record<string, unknown> = { ...json }
@@ -66,10 +66,10 @@ export const describePublicKeys = ({ ecdsa, mldsa }: PublicKeys): { ecdsa: strin
   ...(mldsa && { mldsa: toBase64(mldsa) }),
 })
 
-/** Public keys as they are stored: the point, then the SubjectPublicKeyInfo where there is one. */
+/** Packs public keys for storage: the point (97 bytes), then the SubjectPublicKeyInfo if there is one. */
 export const joinPublicKeys = ({ ecdsa, mldsa }: PublicKeys): Uint8Array => concat(ecdsa, ...(mldsa ? [mldsa] : []))
 
-/** The same from where they are stored. */
+/** Unpacks stored public keys. */
 export const splitPublicKeys = (stored: Uint8Array): PublicKeys =>
   stored.length === POINT_LENGTH
     ? { ecdsa: stored }

@@ -13,7 +13,7 @@ import {
   type ReplaceableFactor,
 } from './factor-keys.ts'
 
-/** A key that others are derived from. */
+/** A key from which others are derived. */
 export type KdfKey = KmacKey
 type ActivationKdk = Named<KdfKey, 'KEY_ACTIVATION_SECRET'>
 type KdkAuthenticationCode = Named<KdfKey, 'KDK_AUTHENTICATION_CODE'>
@@ -21,11 +21,14 @@ type KdkVault = Named<KdfKey, 'KDK_VAULT'>
 type KdkUtility = Named<KdfKey, 'KDK_UTILITY'>
 export type TemporarySharedSecret = Named<KdfKey, 'KEY_TEMPORARY_SHARED_SECRET'>
 
-/** Keys of one activation (v4 §3.1), each made when it is first asked for: a code needs two of them, a status two others. */
+/** The keys of one activation (v4 §3.1). Each is derived when it is first needed: a code needs two of them, a status two others. */
 export interface ActivationKeys {
-  /** What the keys were derived from, as it is stored. */
+  /** The stored secret from which the keys are derived. */
   readonly activationSecret: Uint8Array
-  /** Keys of authentication codes: possession, and of the other factors the current one and, while it is replaced, the next. */
+  /**
+   * The keys of authentication codes: that of possession, and of each other factor the current one and, while it is being replaced, the next
+   * one.
+   */
   readonly possession: () => Named<KmacKey, 'possession'>
   readonly knowledge: () => readonly Named<KmacKey, 'knowledge'>[]
   readonly biometry: () => readonly Named<KmacKey, 'biometry'>[]
@@ -63,7 +66,7 @@ export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): De
   envelopeKey: importKdfKey(randomBytes(32)),
 })
 
-/** KEY_TEMPORARY_SHARED_SECRET, 32 bytes, as it was stored. Undefined for anything else. */
+/** Imports the stored KEY_TEMPORARY_SHARED_SECRET, 32 bytes. Undefined for anything else. */
 export const importEnvelopeKey = (stored: Uint8Array): TemporarySharedSecret | undefined =>
   stored.length === 32 ? importKdfKey(stored) : undefined
 
@@ -75,11 +78,11 @@ export const deriveKdkAuthenticationCode = (keyActivationSecret: ActivationKdk):
 export const derivePossessionKey = (kdkAuthenticationCode: KdkAuthenticationCode): Named<Uint8Array, 'possession'> =>
   kdf(kdkAuthenticationCode, 'auth/possession')
 
-/** KEY_AUTHENTICATION_CODE_KNOWLEDGE as it is at first, 32 bytes. */
+/** The initial KEY_AUTHENTICATION_CODE_KNOWLEDGE, 32 bytes. */
 export const deriveKnowledgeKey = (kdkAuthenticationCode: KdkAuthenticationCode): FactorKey<'knowledge'> =>
   kdf(kdkAuthenticationCode, 'auth/knowledge')
 
-/** KEY_AUTHENTICATION_CODE_BIOMETRY as it is at first, 32 bytes. */
+/** The initial KEY_AUTHENTICATION_CODE_BIOMETRY, 32 bytes. */
 export const deriveBiometryKey = (kdkAuthenticationCode: KdkAuthenticationCode): FactorKey<'biometry'> =>
   kdf(kdkAuthenticationCode, 'auth/biometry')
 
@@ -93,7 +96,7 @@ export const deriveKdkUtility = (keyActivationSecret: ActivationKdk): KdkUtility
 export const deriveKeyMacGetAppTempKey = (applicationSecret: Uint8Array): Uint8Array =>
   kdf(importKdfKey(applicationSecret), 'util/mac/get-app-temp-key')
 
-/** What is stored of a new activation: KEY_ACTIVATION_SECRET (32 bytes) with the factor keys it begins with (v4 §8.5, step 4). */
+/** The stored secret of a new activation: KEY_ACTIVATION_SECRET (32 bytes) with its initial factor keys (v4 §8.5, step 4). */
 export function createInitialActivationSecret(keyActivationSecret: KeyActivationSecret): Uint8Array {
   const kdkAuthenticationCode = deriveKdkAuthenticationCode(importKdfKey(keyActivationSecret))
   return createActivationSecret({
@@ -111,24 +114,24 @@ export const VAULT_KEYS = {
 } as const
 export type VaultKeyIdentifier = keyof typeof VAULT_KEYS
 
-/** The key of an identifier, 32 bytes (v4 §9.10). */
+/** The vault key with an identifier, 32 bytes (v4 §9.10). */
 export const deriveVaultKey = (keys: ActivationKeys, identifier: VaultKeyIdentifier): Uint8Array =>
   kdf(keys.kdkVault(), VAULT_KEYS[identifier])
 
 /** next(CTR_DATA) = SHA3-256(CTR_DATA), 32 bytes (v4 §7.2). */
 export const advanceCounter = (ctrData: Uint8Array): Uint8Array => sha3(ctrData)
 
-/** A parent key; what is derived from it has 32 bytes (v4 §1.3). */
+/** Imports a parent key, from which keys of 32 bytes are derived (v4 §1.3). */
 export const importKdfKey = createKmac('PA4KDF')
 
 /** KDF: KMAC over label and diversifier, both with their length; a missing diversifier is an empty one (v4 §1.3). */
 export const kdf = (key: KdfKey, label: string, diversifier?: Uint8Array): Uint8Array =>
   key.compute(concatWithSizes(utf8(label), diversifier))
 
-/** A factor key of authentication codes (v4 §7.3). */
+/** Imports a factor key of authentication codes (v4 §7.3). */
 export const importCodeKey = createKmac('PA4CODE')
 
-/** KEY_E2EE_SHARED_INFO2 (v4 §5.4). */
+/** Imports KEY_E2EE_SHARED_INFO2 (v4 §5.4). */
 export const importSharedInfo2Key = createKmac('PA4SH2')
 
 const importCtrDataKey = createKmac('PA4MAC-CTR')

@@ -6,7 +6,7 @@ import { composeOfflineHead, findOfflineMatch, listOfflineFactors } from '../wir
 import { computeComponents, selectFactorKeys, settle } from './authentication-code.ts'
 import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 
-/** The payload for one activation, with a MAC under KEY_MAC_PERSONALIZED_DATA (v4 §11.2). */
+/** The text of the QR code for one activation, with a MAC under KEY_MAC_PERSONALIZED_DATA (v4 §11.2). */
 export function createPersonalizedPayload(
   payload: PersonalizedPayload,
   { keys }: { readonly keys: Pick<ActivationKeys, 'keyMacPersonalizedData'> },
@@ -16,7 +16,8 @@ export function createPersonalizedPayload(
 }
 
 /**
- * Possession and knowledge first, then possession and biometry where allowed, of each the current key and the next (v4 §11.1).
+ * Verifies a one-time password: with possession and knowledge first, then with possession and biometry, if allowed; with the current and with
+ * the next key of the second factor (v4 §11.1).
  */
 export function verifyOfflineOtp(
   keys: ActivationKeys,

@@ -15,7 +15,7 @@ interface SdkConfiguration {
 /** Names of master keys in the order of their ids. */
 type MasterKeyName = keyof typeof KEY_IDS
 
-/** Base64 of version, key, secret, and every master key with its id; each with its length in front. */
+/** Composes the text: Base64 of format version, key, secret, and every master key with its id, each with its length in front. */
 export function composeSdkConfiguration({ applicationKey, applicationSecret, masterPublicKeys }: SdkConfiguration): string {
   const keys = Object.entries(KEY_IDS).flatMap(([name, id]) => {
     const key = masterPublicKeys[name as MasterKeyName]
@@ -27,7 +27,7 @@ export function composeSdkConfiguration({ applicationKey, applicationSecret, mas
 
 const withCount = (bytes: Uint8Array): Uint8Array => concat(encodeCount(bytes.length), bytes)
 
-/** One byte below 0x80, two below 0x4000, else four; the upper bits tell which. */
+/** Encodes a number: one byte below 0x80, two below 0x4000, else four. The upper bits say which. */
 function encodeCount(count: number): Uint8Array {
   if (count < 0x80) return Uint8Array.of(count)
   if (count < 0x4000) return Uint8Array.of(0x80 | (count >>> 8), count & 0xff)
