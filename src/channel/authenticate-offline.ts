@@ -21,7 +21,7 @@ import {
   storeDecisionAlone,
 } from './stages/decision.ts'
 
-/** A one-time password that approves an operation, to check against the counter of an activation. */
+/** A one-time password that is to approve an operation. It is compared with the counter of an activation. */
 interface OtpAttempt {
   readonly operationId: string
   readonly operationData: string
@@ -33,19 +33,19 @@ interface OtpAttempt {
   readonly totps: readonly string[] | undefined
 }
 
-/** A password that was judged. */
+/** The judgement of a one-time password, before it is stored. */
 export interface OtpDecision {
   readonly isRight: boolean
-  /** Those that made a right one. */
+  /** The factors that made a right password; undefined for a wrong one. */
   readonly factors: string | undefined
   /**
-   * Moves the counter or counts the failure, and locks the operation; undefined when the activation was changed since it was read: it is to
-   * be judged again.
+   * Moves the counter or counts the failure, and locks the operation. Undefined when the activation was changed since it was read: the caller
+   * judges again.
    */
   readonly store: (tx: Tx) => Promise<{ readonly operation: LockedOperation | undefined } | undefined>
 }
 
-/** The text of a QR code, signed for this activation; undefined while it has no keys. `nonce`: Base64 of 16 bytes. */
+/** The text of a QR code, signed for this activation; undefined while the activation has no keys. `nonce` is the Base64 of 16 bytes. */
 export function signForActivation(
   { recordKeys, protocols }: ChannelParts,
   activation: ReadActivationRow,
@@ -61,7 +61,7 @@ export function signForActivation(
   })
 }
 
-/** Judges a password by an ACTIVE activation; nothing is stored yet. Undefined when the activation must be read again. */
+/** Judges a password for an ACTIVE activation; nothing is stored yet. Undefined when the activation must be read again. */
 export async function judgeOtp(
   parts: ChannelParts,
   activation: ActivationRow,
@@ -105,40 +105,40 @@ interface OfflineAttempt {
   readonly body: Uint8Array
   /** Base64 of 16 bytes. */
   readonly nonce: string
-  /** Groups of `componentLength` digits. */
+  /** Groups of `componentLength` digits, joined by `-`. */
   readonly otp: string
   readonly componentLength: number
   readonly isBiometryAllowed: boolean
-  /** False where biometry alone is enough. */
+  /** False when only biometry is accepted: a code of possession and knowledge is then refused. */
   readonly isKnowledgeAllowed?: boolean
-  /** Candidates of the proximity check; undefined without it. */
+  /** The one-time passwords that the proximity check accepts; undefined without that check. */
   readonly totps: readonly string[] | undefined
 }
 
 /** Who asks about which activation, and what the audit row says of the data. */
 interface OfflineQuestion {
   readonly activationId: string
-  /** Of the caller: an activation of another one is an unknown one. */
+  /** The caller's application. An activation of another application counts as unknown. */
   readonly applicationId: string
   readonly verifiedBy: string
   readonly source: string
   readonly eventData: string
-  /** What a right password uses up. */
+  /** The value that a right code uses up. */
   readonly use?: UniqueValue
-  /** Throws where the same was asked before; called before a password is said to be wrong. */
+  /** Throws if the same question was answered before. It is called before a code is answered as wrong. */
   readonly refuseKnown?: () => Promise<void>
-  /** What is kept beside an outcome that moves or counts. */
+  /** The verdict to store together with an outcome that moves the counter or counts a failure. */
   readonly keep?: (judged: OfflineVerdict) => DoorVerdict | undefined
 }
 
-/** What such a password was found to be. */
+/** The verdict about an offline code. */
 export interface OfflineVerdict {
   readonly verdict: CodeVerdict
-  /** Those that made a right one. */
+  /** The factors that made a right password; undefined for a wrong one. */
   readonly factors: Factors | undefined
 }
 
-/** Checks such a password, and makes the outcome durable before it returns. `factors`: those that made a right one. */
+/** Verifies an offline code, and stores the outcome before it returns. `factors` are those that made a right code. */
 export async function verifyOfflineAtDoor(
   parts: ChannelParts,
   asked: OfflineQuestion,
@@ -184,7 +184,7 @@ export async function verifyOfflineAtDoor(
 
 const UNKNOWN: Judged = { isRight: false, refusal: 'activation_unknown', isGuess: false, outcome: undefined }
 
-/** The generation an activation exchanged its keys with. */
+/** The generation of the protocol in which an activation exchanged its keys. */
 const protocolOf = ({ v3, v4 }: ChannelParts['protocols'], { protocolVersion }: ActivationRow): Protocol | undefined =>
   [v3, v4].find(({ activationVersion }) => activationVersion === protocolVersion)
 
@@ -206,7 +206,10 @@ function findMatch(
   return isLacking ? { move: undefined, isPossessionRight: true } : found
 }
 
-/** However many combinations were tried, it is one attempt; a wrong one is a guess of the phone's holder, or nobody's (v3 §15.2). */
+/**
+ * Judges the result of a search. All combinations together are one attempt. A wrong code is a guess only if its first component is right (v3
+ * §15.2).
+ */
 function judge(activation: ActivationRow, { move, isPossessionRight }: CodeMatch<OfflineMatch>): Judged {
   const isRight = move !== undefined
   const outcome = decideAuthentication(activation, { valid: isRight, isCounted: isRight || isPossessionRight })

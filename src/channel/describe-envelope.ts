@@ -23,7 +23,7 @@ const oneOf = (schemas: TSchema[]): TSchema => {
   return first !== undefined && others.length === 0 ? first : Type.Union(schemas)
 }
 
-/** An envelope and, as its content, what it decrypts to. */
+/** An envelope, with the schema of its plaintext as its content. */
 function withPlaintext(envelope: TSchema, plaintext: TSchema): TSchema {
   const { encryptedData, ...others } = envelope['properties'] as Record<string, TSchema>
   const opened = { contentMediaType: 'application/json', contentSchema: plaintext }
@@ -36,7 +36,7 @@ const Timestamp = Type.Integer({ description: 'milliseconds since 1970-01-01 UTC
 
 const KeyId = Type.String({ description: 'key of keystore/create', examples: ['5a9e1a2b-6f4d-4c1e-9b0a-3d2c1b0a9f8e'] })
 
-/** A version of v3 sends exactly the members it defines (v3 §6.5); v4 has one form (v4 §5.1). */
+/** A version of v3 sends exactly the members that it defines (v3 §6.5); v4 has one form (v4 §5.1). */
 const ENVELOPES: Record<Generation, { readonly request: TSchema; readonly response: TSchema }> = {
   v3: {
     request: Type.Object({

@@ -10,7 +10,7 @@ interface DeviceDescription {
   /** Where the API is mounted, and the prefix of its endpoints there. */
   readonly place: string
   readonly prefix: string
-  /** Whose envelopes are described. */
+  /** The generations whose envelopes are described. */
   readonly protocols: readonly Protocol['path'][]
   readonly tag: string
   readonly errors: ErrorDescription
@@ -44,7 +44,10 @@ function describeEndpoint<Parts>(api: DeviceDescription, endpoint: Endpoint<Part
   }
 }
 
-/** `createTokenV3` for `/pa/v3/token/create`, `listOperationOnPhone` for the list of the mobile token API; with the method where there are several. */
+/**
+ * The operation id: `createTokenV3` for `/pa/v3/token/create`, `listOperationOnPhone` for the list of the mobile token API. An endpoint of
+ * several methods has the method in it.
+ */
 function nameOperation(method: string, path: string, hasMethods: boolean): string {
   const [place = '', ...words] = path
     .replace('/auth/token/app/', '/')
@@ -90,6 +93,6 @@ function describeBody({ body }: FlowFacts, generations: readonly Protocol['path'
 const listSecurity = ({ headers }: FlowFacts): readonly SecurityScheme[][] =>
   headers.length === 0 ? [] : [headers.map((name) => `powerAuth${name}` as const), headers.map((name) => `svc${name}` as const)]
 
-/** A source without failures left, a failure of ours. */
+/** Refusals of every endpoint: a source that has used up its failures, and failures of pawl. */
 const ANY_ENDPOINT = ['TOO_MANY_REQUESTS', 'UNAVAILABLE', 'INTERNAL'] as const
 const ANY_BYTES = Type.Unknown({ description: 'any bytes; the code covers them as they are', examples: [{}] })

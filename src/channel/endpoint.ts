@@ -5,14 +5,14 @@ import type { Factors, Protocol } from '../protocol/protocol.ts'
 import type { ActivationRow } from '../storage/activation/find.ts'
 import type { DeviceRequest } from './stages/receive.ts'
 
-/** What an endpoint says of itself, beside what its flow needs. */
+/** The members of every declaration; a flow adds its own. */
 export interface Declaration<Response extends TSchema = TSchema> {
   /** Below the prefix of its API. */
   readonly path: string
-  /** For the description of the API: one line, and Markdown for what it does not say. */
+  /** For the OpenAPI document: one line, and more text as Markdown. */
   readonly summary: string
   readonly description?: string
-  /** What the handler itself refuses; the flow adds its own refusals. */
+  /** The refusals of the handler; the flow adds its own. */
   readonly errors: readonly ErrorCode[]
   /** Further paths, below /pa. */
   readonly alsoAt?: readonly string[]
@@ -22,12 +22,12 @@ export interface Declaration<Response extends TSchema = TSchema> {
   readonly response: Response
 }
 
-/** An endpoint that is answered what its handler returns; `Call`: what its flow found right. */
+/** An endpoint whose answer is the result of its handler. `Call` has what the flow has verified. */
 export interface Answered<R extends TSchema, Call, Parts> extends Declaration<R> {
   readonly handle: (call: Call, parts: Parts) => Promise<Static<R>>
 }
 
-/** An endpoint whose handler is given the JSON of the body or of the plaintext. */
+/** An endpoint whose handler gets the JSON of the body or of the plaintext. */
 export interface Parsed<Q extends TSchema> {
   readonly request: Q
 }
@@ -40,7 +40,7 @@ export interface Authenticated {
 /** A request with a right code. */
 export interface SignedCall<Request> {
   readonly request: Request
-  /** As the code left it. */
+  /** The activation after the code was stored. */
   readonly activation: ActivationRow
 }
 
@@ -52,20 +52,20 @@ export interface Encrypted {
 /** Serves one request; the JSON text of the answer. `serialize` makes JSON of what the handler returns, by the schema of the answer. */
 type Serve = (request: DeviceRequest, serialize: (value: unknown) => string) => Promise<string>
 
-/** What a flow tells the description of the APIs. */
+/** The facts about a flow for the OpenAPI document. */
 export interface FlowFacts {
-  /** Every code that a stage of the flow throws. */
+  /** The error codes that stages of the flow throw. */
   readonly refuses: readonly ErrorCode[]
-  /** The protocol headers that it demands, together. */
+  /** The protocol headers that the flow demands; a request must have all of them. */
   readonly headers: readonly ('Authorization' | 'Token' | 'Encryption')[]
-  /** Sentences of Markdown: what is checked. */
+  /** The checks of the flow, as sentences in Markdown. */
   readonly checks: readonly string[]
   readonly body: BodyFacts
-  /** What covers a body that may be longer than 16 KiB. PAWL_SIGNED_BODY_BYTES_MAX is the longest that a code may cover. */
+  /** What protects a body that may be longer than 16 KiB. A code covers at most PAWL_SIGNED_BODY_BYTES_MAX bytes. */
   readonly covered?: { readonly by: 'code'; readonly bytesMax?: number } | { readonly by: 'envelope'; readonly bytesMax: number }
 }
 
-/** What the body of a request holds. `envelope`: of the last of the generations of the endpoint alone, if `isOfLast`. */
+/** The kind of a request's body. With `isOfLast`, only the last generation of the endpoint has the envelope. */
 export type BodyFacts =
   | { readonly kind: 'none' }
   | { readonly kind: 'bytes' }
@@ -73,9 +73,9 @@ export type BodyFacts =
   | { readonly kind: 'envelope'; readonly plaintext: TSchema; readonly isOfLast?: true }
   | { readonly kind: 'nested'; readonly outer: TSchema; readonly inner: TSchema }
 
-/** An endpoint that needs `Parts` of the process. */
+/** An endpoint that uses `Parts` of the process. */
 export interface Endpoint<Parts> extends Declaration {
   readonly flow: FlowFacts
-  /** Called once at start. The first of the generations that reads the headers of a request serves it. */
+  /** Called once at the start. The first of the generations that can read the headers of a request serves it. */
   readonly prepare: (parts: Parts, protocols: readonly Protocol[]) => Serve
 }

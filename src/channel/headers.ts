@@ -1,17 +1,17 @@
 // The protocol headers of a request in either spelling, and the dialect that the spelling chooses for the answer.
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** `svc`: the spelling of the API contract; `powerauth`: that of the published SDKs, also when no header was sent. */
+/** The spelling of headers: `svc` is that of the API contract, `powerauth` that of the published SDKs, also when no header was sent. */
 export type Dialect = 'svc' | 'powerauth'
 
 export interface ProtocolHeaders {
   readonly dialect: Dialect
-  /** Scheme words the dialect accepts at the start of a value. */
+  /** The scheme words that the dialect accepts at the start of a value. */
   readonly schemes: readonly string[]
   readonly authorization: string | undefined
   readonly token: string | undefined
   readonly encryption: string | undefined
-  /** One header in both spellings with different values, or two headers in different spellings. */
+  /** Whether one header came in both spellings with different values, or two headers in different spellings. */
   readonly isMalformed: boolean
 }
 

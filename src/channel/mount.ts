@@ -23,7 +23,7 @@ interface Mount<P> {
   readonly renderError: (error: PawlError, request: FastifyRequest, reply: FastifyReply) => void
 }
 
-/** Mounts the endpoints of an API that phones call. Every request passes the flow of its endpoint. */
+/** Mounts the endpoints of an API for phones. Every request goes through the flow of its endpoint. */
 export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events' | 'settings' | 'platform' | 'sourceFailures'>>(
   app: FastifyInstance,
   parts: P,
@@ -57,7 +57,7 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
   }
 }
 
-/** Where an endpoint is served, below the place of the API. */
+/** The paths of an endpoint, below that of its API. */
 export const urlsOf = (prefix: string, { path, alsoAt = [] }: Declaration): readonly string[] => [prefix + path, ...alsoAt]
 
 export const methodsOf = ({ methods }: Declaration): readonly HTTPMethods[] => methods ?? ['POST']

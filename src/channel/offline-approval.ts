@@ -27,16 +27,16 @@ import { parseOfflineOtp } from '../protocol/wire/offline.ts'
 import type { ChannelParts } from './parts.ts'
 import { judgeOtp, type OtpDecision, signForActivation } from './authenticate-offline.ts'
 
-/** Which operation is approved, and with which of several phones of its user. */
+/** The operation, and the registration where its user has several phones. */
 interface OfflineNames {
   readonly operationId: string
   readonly registrationId?: string | undefined
 }
 
 /**
- * A QR code for one more attempt of approval, with its nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, REGISTRATION_NOT_FOUND
- * when the user has no ACTIVE registration, or not the one that is named, the code of the state, or REQUEST_INVALID when no QR code holds the
- * operation, or the user has several ACTIVE registrations and none is named.
+ * Makes a QR code for an approval, with a fresh nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND; REGISTRATION_NOT_FOUND when the user
+ * has no ACTIVE registration, or not the named one; the code of the operation's state; REQUEST_INVALID when the operation is too long for a QR
+ * code, or the user has several ACTIVE registrations and none is named.
  */
 export async function createOfflineQr(
   parts: ChannelParts & OperationParts,
@@ -66,8 +66,9 @@ export async function createOfflineQr(
 }
 
 /**
- * Approves an operation by a one-time password. Throws OTP_INVALID for a wrong one, which counts for operation and activation, for one of
- * a wrong form or with a foreign nonce, and where the flags of the activation forbid the approval; otherwise as createOfflineQr.
+ * Approves an operation by a one-time password. Throws OTP_INVALID for a wrong password, which counts for operation and activation, for one of
+ * a wrong form or with a foreign nonce, and when the flags of the activation forbid the approval. Otherwise it throws what createOfflineQr
+ * throws.
  */
 export async function approveOffline(
   parts: ChannelParts & OperationParts,
@@ -111,7 +112,7 @@ export async function approveOffline(
   if (refusal !== 'NONE') throw new PawlError(refusal, { detail: 'the one-time password was not accepted' })
 }
 
-/** What a judged password does to the locked operation, in the transaction that stores the judgement. */
+/** Applies a judged password to the locked operation, in the transaction that stores the judgement. */
 async function decideOffline(
   tx: Tx,
   parts: OperationParts,
@@ -135,8 +136,8 @@ async function decideOffline(
 }
 
 /**
- * The ACTIVE activation of a user, in `registrationId` that one. Throws REGISTRATION_NOT_FOUND without one, and REQUEST_INVALID where the user
- * has several and none is named: the member that would name it is called `member`.
+ * Finds the ACTIVE activation of a user, or the one with `registrationId`. Throws REGISTRATION_NOT_FOUND if there is none, and REQUEST_INVALID,
+ * which names `member`, if the user has several and none is named.
  */
 export async function findPhone(
   { db, platform }: Pick<OperationParts, 'db' | 'platform'>,
@@ -154,7 +155,7 @@ export async function findPhone(
   return activation
 }
 
-/** The phone that approves an operation: the one that it is for, or else that of its user. */
+/** Finds the phone that approves an operation: the one that the operation is for, else that of its user. */
 async function findApprover(
   parts: OperationParts,
   operation: OperationRow,

@@ -11,11 +11,11 @@ import type { DomainParts } from '../domain/secrets/secrets.ts'
 export interface ChannelSettings {
   /** How many counter values are tried, the stored one included (v3 §9.1). */
   readonly counterLookAhead: number
-  /** Window around now for envelopes of 3.2 and newer and their tokens (v3 §14). */
+  /** The window around now for timestamps of 3.2 and newer, in envelopes and tokens (v3 §14). */
   readonly requestWindowSeconds: number
-  /** Window around now for tokens of 3.0 and 3.1. */
+  /** The window around now for timestamps in tokens of 3.0 and 3.1. */
   readonly legacyTokenWindowSeconds: number
-  /** The first block by failed attempts; 0 for one without end (cloud §3.4). */
+  /** How long the first block by failed attempts lasts; 0 for a block without end (cloud §3.4). */
   readonly temporaryBlockSeconds: number
   /** The longest body that a code may cover. */
   readonly signedBodyBytesMax: number
@@ -25,7 +25,7 @@ export interface ChannelParts extends DomainParts {
   readonly db: Pool
   readonly authenticationStore: AuthenticationStore
   readonly readExchangeBasis: ExchangeBasisReader
-  /** Uses up all values of a request, or none of them when one was used before. */
+  /** Stores all values of a request as used, or none of them if one was used before. */
   readonly useUniqueValues: (values: readonly UniqueValue[]) => Promise<boolean>
   readonly settings: ChannelSettings
   readonly protocols: Readonly<Record<Protocol['path'], Protocol>>

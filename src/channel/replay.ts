@@ -7,7 +7,7 @@ import type { UniqueValue } from '../storage/activation/unique-values.ts'
 export const isInWindow = (now: number, timestamp: number, windowSeconds: number): boolean =>
   Math.abs(now - timestamp) <= windowSeconds * 1000
 
-/** The value an envelope uses up; undefined where its version has no replay protection. Kept until its window has passed. */
+/** The value that an envelope uses up, stored until its window is over. Undefined if its version has no replay protection. */
 export function envelopeValue(context: EnvelopeContext, envelope: Envelope, windowSeconds: number): UniqueValue | undefined {
   if (envelope.uniqueValue === undefined || envelope.timestamp === undefined) return undefined
   const identifier = context.activationId ?? ''
@@ -18,8 +18,8 @@ export function envelopeValue(context: EnvelopeContext, envelope: Envelope, wind
 }
 
 /**
- * The value that the keys of an envelope use up at a door, where nonce and timestamp may be no more than what the bank says they are. Kept for as
- * long as an envelope that is in the window now can be. `owner`: activation, or application. Undefined as for envelopeValue, and in 4.0.
+ * The value that the keys of an envelope use up at a door, where nonce and timestamp come from the bank and are not verified. It is stored as
+ * long as any envelope that is in the window now. `owner` is the activation or the application. Undefined as for envelopeValue, and in 4.0.
  */
 export function envelopeKeyValue(
   { keyValue }: Envelope,
@@ -35,7 +35,7 @@ export function envelopeKeyValue(
   )
 }
 
-/** The value a token header uses up. */
+/** The value that a token header uses up, stored until its window is over. */
 export const tokenValue = (header: TokenHeader, windowSeconds: number): UniqueValue => ({
   valueHash: hashUniqueValue('token', header.tokenId, header.nonce),
   expiresAt: new Date(header.timestamp + (windowSeconds + CLOCK_SKEW_SECONDS) * 1000),

@@ -14,7 +14,7 @@ import type { VersionRow } from '../storage/application/version.ts'
 /** Keys of the process that open nothing. */
 export interface Decoy<Keys extends ActivationKeys = ActivationKeys> extends DecoyKeys<Keys> {
   readonly applicationSecret: string
-  /** Opened as a real one is. */
+  /** Opens sealed counter data, as for a real activation. */
   readonly openCtrData: () => Uint8Array
 }
 
@@ -41,8 +41,8 @@ export const applicationSecretOf = (keys: RecordKeys, decoy: Decoy, version: Ver
   version === undefined ? decoy.applicationSecret : openApplicationSecret(keys, version)
 
 /**
- * The derived keys of an activation that has exchanged keys under this protocol; undefined for any other, and for one that was moved to another
- * user or application in the database.
+ * The derived keys of an activation. Undefined unless it has exchanged keys under this protocol, and when its row was moved to another user or
+ * application in the database.
  */
 export function activationKeysOf<Keys extends ActivationKeys>(
   keys: RecordKeys,

@@ -5,8 +5,8 @@ import { sourceOf } from '../lib/address.ts'
 import type { ChannelParts } from './parts.ts'
 
 /**
- * Serves a request of a source that has failures left. A request that is refused for what a stranger could have sent takes one of them, and
- * one more for every 16 KiB of its body. Throws TOO_MANY_REQUESTS for any other source, and what `serve` throws.
+ * Serves a request if its source has failures left; else throws TOO_MANY_REQUESTS. A request that is refused for something that a stranger
+ * could have sent uses up one failure, and one more for every 16 KiB of its body. Passes on what `serve` throws.
  */
 export async function serveWithinBudget<T>(
   { platform, sourceFailures }: Pick<ChannelParts, 'platform' | 'sourceFailures'>,
@@ -33,7 +33,10 @@ export async function serveWithinBudget<T>(
 }
 
 const BYTES_OF_A_FAILURE = 16 * 1024
-/** Refusals of requests without a right code, token or envelope. What an owner may not do is not among them, nor are failures of our own. */
+/**
+ * The error codes of requests without a right code, token or envelope. Refusals that need a right code, and failures of pawl, are not among
+ * them.
+ */
 const STRANGERS_FAILURES: ReadonlySet<ErrorCode> = new Set([
   'REQUEST_INVALID',
   'AUTHENTICATION_CODE_INVALID',

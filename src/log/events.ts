@@ -171,10 +171,11 @@ const eventsOfDatabase = (log: Log, failures: Failures) => ({
 })
 
 const eventsOfWebhooks = (log: Log, failures: Failures) => ({
-  /** Of one batch; `reason` is the first one's and has the status or the host, never the path of the receiver. */
+  /** Messages that waited longer than PAWL_WEBHOOK_RETENTION_DAYS. */
   webhookDeliveriesLost: (fields: { count: number }) =>
     log.error(fields, 'webhook deliveries waited longer than the retention and were given up'),
   webhookDelivered: untold as Untold<{ webhookId: string; count: number }>,
+  /** The failed attempts of one batch. `reason` is that of the first, with the status or the host, never the path of the receiver. */
   webhookAttemptsFailed: (fields: { webhookId: string; failed: number; reason: string }) =>
     log.info(fields, 'webhook attempts failed'),
   webhookDeliveryDead: (fields: { webhookId: string; deliveryId: string; reason: string }) =>

@@ -8,25 +8,25 @@ import type { BodyFacts, Declaration, Endpoint, FlowFacts, Parsed } from '../end
 import type { EnvelopePlace } from '../stages/envelope.ts'
 import { type Received, receive } from '../stages/receive.ts'
 
-/** What the stages of a flow refuse with. `headers`: of headers that contradict each other too; absent where none is read. */
+/** The error codes of a flow's refusals. `headers` is also that of headers that contradict each other; absent when the flow reads none. */
 type Refusals = { readonly headers?: ErrorCode } & Readonly<Record<string, ErrorCode>>
 
 interface Flow<Context, Codes extends Refusals> extends Omit<FlowFacts, 'refuses'> {
   readonly refusals: Codes
-  /** The stages after the headers were received, in their order; the JSON text of the answer. */
+  /** Runs the stages after the headers were received, in their order, and returns the JSON text of the answer. */
   readonly serve: (received: Received, context: Context) => Promise<string>
 }
 
-/** What stages are given beside the request. */
+/** The parts for the stages, beside the request. */
 interface Context<Q extends TSchema, Call, Result, Parts, Codes> {
   readonly parts: Parts
   /** All generations that serve the endpoint. */
   readonly protocols: readonly Protocol[]
   readonly refusals: Codes
-  /** Of the declared schema. */
+  /** The parser of the declared schema. */
   readonly parse: Parser<Q>
   readonly handle: (call: Call) => Promise<Result>
-  /** Makes JSON by the schema of the answer. */
+  /** Writes JSON by the schema of the answer. */
   readonly serialize: (answer: unknown) => string
 }
 
@@ -34,7 +34,7 @@ interface Composed<Q extends TSchema, Call, Result, Parts> extends Declaration, 
   readonly handle: (call: Call, parts: Parts) => Promise<Result>
 }
 
-/** An endpoint that receives a request, where its body is JSON as JSON alone, and then serves it as its flow does. */
+/** Makes an endpoint that receives a request, refuses another content type where the body is JSON, and serves the request by its flow. */
 export function composeEndpoint<Q extends TSchema, Call, Result, Parts, const Codes extends Refusals>(
   declared: Composed<Q, Call, Result, Parts>,
   { serve, refusals, ...facts }: Flow<Context<Q, Call, Result, Parts, Codes>, Codes>,

@@ -15,13 +15,13 @@ import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { composeEndpoint, describeEncryption } from './compose.ts'
 
-/** `request` and `inner`: the outer and the inner plaintext. */
+/** The call of a handler. `request` is the outer plaintext, `inner` the inner one. */
 interface NestedCall<Request, Inner> extends Pick<ExchangeRequest, 'values' | 'useUp' | 'findBasis'> {
   readonly request: Request
   readonly inner: Inner
-  /** The envelope of the inner answer, under the key of the inner request. */
+  /** Seals the inner answer under the key of the inner request, and returns its envelope. */
   readonly sealInner: (value: unknown) => Record<string, string | number>
-  /** Whose keys opened both. */
+  /** The application version whose keys opened both envelopes. */
   readonly applicationVersion: VersionRow
   /** Text of the protocol version. */
   readonly version: string
@@ -29,7 +29,7 @@ interface NestedCall<Request, Inner> extends Pick<ExchangeRequest, 'values' | 'u
   readonly ip: string
 }
 
-/** `encrypt` and `request`: of the outer one. */
+/** The declaration. `encrypt` and `request` are those of the outer envelope. */
 interface NestedDeclaration<Q extends TSchema, N extends TSchema, R extends TSchema, Parts>
   extends Answered<R, NestedCall<Static<Q>, Static<N>>, Parts>,
     Parsed<Q>,
@@ -38,14 +38,14 @@ interface NestedDeclaration<Q extends TSchema, N extends TSchema, R extends TSch
     readonly sharedInfo1: string
     /** Schema of the inner plaintext. */
     readonly request: N
-    /** The inner envelope of the outer plaintext. */
+    /** Picks the inner envelope out of the outer plaintext. */
     readonly pick: (request: Static<Q>) => unknown
-    /** It may be made for another temporary key than the outer one (v4 §8.4). */
+    /** Whether the inner envelope may be made for another temporary key than the outer one (v4 §8.4). */
     readonly isAnyKeyAccepted: boolean
-    /** How a malformed inner envelope, or one whose content does not match its schema, is refused. */
+    /** The error code for a malformed inner envelope, and for one whose plaintext does not match its schema. */
     readonly refusal: ErrorCode
   }
-  /** The code within the outer plaintext, as it is looked up; null where there is none. */
+  /** The hash by which the activation code of the outer plaintext is looked up; null without a code. */
   readonly codeHashOf: (request: Static<Q>, parts: Parts) => Uint8Array | null
   /** The longest body, in bytes. */
   readonly bytesMax: number

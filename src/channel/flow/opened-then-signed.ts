@@ -17,7 +17,7 @@ interface OpenedSignedDeclaration<Q extends TSchema, R extends TSchema, Parts>
   extends Answered<R, SignedCall<Static<Q>>, Parts>,
     Parsed<Q>,
     Authenticated {
-  /** Whom else than ACTIVE ones the envelope opens for, the code refuses (v4 §9.7). */
+  /** The envelope may open for activations that are not ACTIVE; the code then refuses them (v4 §9.7). */
   readonly encrypt: { readonly sharedInfo1: string; readonly opensFor: EnvelopePolicy }
 }
 

@@ -14,11 +14,11 @@ import { openOfActivation } from '../stages/open.ts'
 import { acceptToken, readToken } from '../stages/token.ts'
 import { composeEndpoint, describeEncryption, describeToken } from './compose.ts'
 
-/** `activation`: of the envelope and of the token. */
+/** The call of a handler. Envelope and token are of the same `activation`. */
 interface OpenedTokenDeclaration<R extends TSchema, Parts> extends Answered<R, { readonly activation: ActivationRow }, Parts> {
-  /** Factor combinations a token must have been made with. */
+  /** The combinations of factors with which the token must have been made. */
   readonly token: { readonly factors: readonly Factors[] }
-  /** Whom else than ACTIVE ones the envelope opens for, the token refuses (v4 §9.7). */
+  /** The envelope may open for activations that are not ACTIVE; the token then refuses them (v4 §9.7). */
   readonly encrypt: { readonly sharedInfo1: string; readonly opensFor: EnvelopePolicy }
 }
 

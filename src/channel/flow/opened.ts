@@ -13,21 +13,21 @@ import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { composeEndpoint, describeEncryption } from './compose.ts'
 
-/** `activation`: whose keys opened it; `version`: of the application key. */
+/** The call of a handler. The keys of `activation` opened the envelope; `version` is the one of the application key. */
 interface OpenedCall<Request> {
   readonly request: Request
   readonly activation: ActivationRow
   readonly applicationKey: string
   readonly version: VersionRow
   readonly dialect: Dialect
-  /** JSON text, of the application; null without one, and where it is not read. */
+  /** The custom object of the application as JSON text; null without one, and when it was not read. */
   readonly customObjectText: string | null
 }
 
 interface OpenedDeclaration<Q extends TSchema, R extends TSchema, Parts>
   extends Answered<R, OpenedCall<Static<Q>>, Parts>,
     Parsed<Q> {
-  /** `opensFor`: ACTIVE when absent. Whom else it opens for, the handler refuses (v4 §9.4). */
+  /** `opensFor` is ACTIVE when absent. The handler refuses activations that are not ACTIVE (v4 §9.4). */
   readonly encrypt: { readonly sharedInfo1: string; readonly opensFor?: EnvelopePolicy }
 }
 

@@ -21,9 +21,9 @@ import type { Client } from '../stages/receive.ts'
 import { composeEndpoint, describeCode } from './compose.ts'
 
 interface Decided {
-  /** The transaction of the code's check: what is written in it is durable together with the counter. */
+  /** The transaction that stores the outcome of the code. Everything written in it is committed together with the counter. */
   readonly tx: Tx
-  /** What the request decides, locked in the application of the activation; undefined where it has no such operation. */
+  /** The operation that the request decides, locked. Undefined when the application of the activation has no such operation. */
   readonly operation: LockedOperation | undefined
   readonly factors: Factors
 }
@@ -37,20 +37,20 @@ interface WrongCodeCall extends Decided {
 }
 
 interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declaration, 'response'>, Parsed<Q> {
-  /** `goodFor`: ACTIVE when absent. */
+  /** `goodFor` is ACTIVE when absent. */
   readonly authenticate: { readonly resourceId: string; readonly factors: readonly Factors[]; readonly goodFor?: CodePolicy }
   /**
-   * Schema of what names the operation that the request decides. JSON that names none is refused like a wrong code, malformed JSON that does
-   * after a right one; where nothing is decided it is refused at once.
+   * The schema of the part that names the operation. JSON without it is refused like a wrong code. Other faults of JSON with it are refused
+   * after a right code. Without `decides`, malformed JSON is refused at once.
    */
   readonly decides?: TObject<{ requestObject: TObject<{ id: TString }> }>
-  /** What the audit log shows in place of a body that holds a secret; undefined where nothing takes its place. */
+  /** The value that the audit log shows in place of a body with a secret; undefined when the log shows the body itself. */
   readonly auditAs?: (request: Static<Q>) => unknown
   /** The longest body, in bytes; 16 KiB when absent. */
   readonly bytesMax?: number
-  /** Of a right code. Returns how the request is refused, which is told after the commit; undefined when it did what it asks for. */
+  /** Called for a right code. Returns the error of a refusal, which is answered after the commit, or undefined for success. */
   readonly handle: (call: ParsedSignedCall<Static<Q>>, parts: Parts) => Promise<ErrorCode | undefined>
-  /** Counts a wrong code, whatever else its body says. Returns how it is refused; undefined when as a wrong code. */
+  /** Called for a wrong code, whose count it stores. Returns the error of the refusal, or undefined for that of a wrong code. */
   readonly handleWrongCode?: (call: WrongCodeCall, parts: Parts) => Promise<ErrorCode | undefined>
 }
 

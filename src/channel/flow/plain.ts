@@ -12,7 +12,7 @@ interface PlainCall<Request> {
   readonly dialect: Dialect
 }
 
-/** Declares an endpoint that anybody may call; what its JSON body says is checked by its handler. Without a schema no body is looked at. */
+/** Declares an endpoint that anybody may call. Its handler checks the content of the JSON body. Without a schema the body is not read. */
 export const plainEndpoint = <Q extends TSchema, R extends TSchema, Parts>(
   declared: Answered<R, PlainCall<Static<Q>>, Parts> & Partial<Parsed<Q>>,
 ): Endpoint<Parts> =>

@@ -12,16 +12,16 @@ import { authenticateWithin } from '../stages/code.ts'
 import { composeEndpoint, describeCode } from './compose.ts'
 
 interface SignedByUpgradeCall {
-  /** The transaction of the code's check. */
+  /** The transaction that stores the outcome of the code. */
   readonly tx: Tx
-  /** The activation as the upgrade makes it, and as the code left it. */
+  /** The activation as it is after the upgrade and after the code. */
   readonly activation: ActivationRow
 }
 
 interface SignedByUpgradeDeclaration<Parts> extends Omit<Declaration, 'response'>, Authenticated {
-  /** How missing and malformed headers are refused. */
+  /** The error code for missing and malformed headers. */
   readonly refusal: ErrorCode
-  /** Called for a right code. Returns how the request is refused, which is told after the commit, or undefined. */
+  /** Called for a right code. Returns the error of a refusal, which is answered after the commit, or undefined for success. */
   readonly handle: (call: SignedByUpgradeCall, parts: Parts) => Promise<ErrorCode | undefined>
 }
 

@@ -19,11 +19,11 @@ interface SignedOpenedByNextDeclaration<Q extends TSchema, R extends TSchema, Pa
     Parsed<Q>,
     Authenticated,
     Encrypted {
-  /** How missing and malformed headers are refused, and an envelope that is malformed or does not open. */
+  /** The error code for missing and malformed headers, and for an envelope that is malformed or does not open. */
   readonly refusal: ErrorCode
 }
 
-/** Declares an endpoint that two generations serve together: the first reads the code, the second the envelope. */
+/** Declares an endpoint that two generations serve together: the first verifies the code, the second opens the envelope. */
 export function signedOpenedByNextEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: SignedOpenedByNextDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {

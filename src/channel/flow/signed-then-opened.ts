@@ -18,7 +18,7 @@ import { composeEndpoint, describeCode, describeEncryption } from './compose.ts'
 interface SignedOpenedCall<Request> extends SignedCall<Request> {
   readonly authorization: AuthorizationHeader
   readonly protocol: Protocol
-  /** What the envelope uses up, if anything: the handler does it in the statement that stores its change. */
+  /** The nonce of the envelope, if it has one. The handler stores it as used in the statement of its change. */
   readonly use: UniqueValue | undefined
 }
 
@@ -27,7 +27,7 @@ interface SignedOpenedDeclaration<Q extends TSchema, R extends TSchema, Parts>
     Parsed<Q>,
     Authenticated,
     Encrypted {
-  /** How an envelope is refused that does not open after a right code, and one whose plaintext does not match the schema. */
+  /** The error code, after a right code, for an envelope that does not open or whose plaintext does not match the schema. */
   readonly refusal: ErrorCode
 }
 

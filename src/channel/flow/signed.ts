@@ -11,7 +11,7 @@ import { parseBody } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
 import { composeEndpoint, describeCode, jsonOr } from './compose.ts'
 
-/** `request`: undefined where no schema is declared. */
+/** The call of a handler. `request` is undefined when no schema is declared. */
 interface SignedBodyCall<Request> extends SignedCall<Request> {
   readonly client: Client
 }
@@ -19,12 +19,12 @@ interface SignedBodyCall<Request> extends SignedCall<Request> {
 interface SignedDeclaration<Q extends TSchema, R extends TSchema, Parts>
   extends Answered<R, SignedBodyCall<Static<Q>>, Parts>,
     Partial<Parsed<Q>> {
-  /** `factors`: a function where a setting decides. */
+  /** `factors` is a function when a setting of the application decides. */
   readonly authenticate: {
     readonly resourceId: string
     readonly factors: readonly Factors[] | ((parts: Parts) => readonly Factors[])
   }
-  /** How a request without authorization header is refused; AUTHENTICATION_CODE_INVALID when absent. */
+  /** The error code for a request without authorization header; AUTHENTICATION_CODE_INVALID when absent. */
   readonly headerMissing?: ErrorCode
 }
 

@@ -11,7 +11,7 @@ import type { Client } from '../stages/receive.ts'
 import { acceptToken, readToken } from '../stages/token.ts'
 import { composeEndpoint, describeToken, jsonOr } from './compose.ts'
 
-/** `found`: what was read with the token. */
+/** The call of a handler. `found` has the data that were read with the token. */
 interface TokenReadCall<Request, Found> {
   readonly request: Request
   readonly bearer: OwnedActivation
@@ -19,11 +19,13 @@ interface TokenReadCall<Request, Found> {
   readonly found: Found
 }
 
-/** Without a schema of the request any body is taken, and nothing of it is read. */
+/** The declaration. Without a schema of the request, any body is accepted and not read. */
 interface TokenReadDeclaration<Q extends TSchema, R extends TSchema, Found, Parts>
   extends Answered<R, TokenReadCall<Static<Q>, Found>, Parts>,
     Partial<Parsed<Q>> {
-  /** Reads a token and what it is to show. `request` is undefined where the body is refused: the token is judged before that. */
+  /**
+   * Reads a token and the data of the answer. `request` is undefined when the body will be refused, because the token is judged before that.
+   */
   readonly read: (names: TokenNames, parts: Parts, request: Static<Q> | undefined) => Promise<TokenRead<Found>>
 }
 

@@ -19,7 +19,10 @@ interface TokenCall<Request> {
 interface TokenDeclaration<Q extends TSchema, R extends TSchema, Parts>
   extends Answered<R, TokenCall<Static<Q>>, Parts>,
     Parsed<Q> {
-  /** What a token must have been made with. The header of a repeatable request may come again within its window, nothing is written. */
+  /**
+   * The factors with which the token must have been made. The header of a repeatable request may come again within its window; nothing is
+   * written.
+   */
   readonly token: { readonly factors: readonly Factors[]; readonly isRepeatable: boolean }
 }
 

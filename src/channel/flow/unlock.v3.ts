@@ -23,7 +23,7 @@ interface UnlockDeclarationV3<Q extends TSchema, R extends TSchema, Parts>
   readonly authenticate: {
     readonly resourceId: string
     readonly factors: (header: AuthorizationHeader, parts: Parts) => Promise<readonly Factors[]>
-    /** What the audit log shows in place of the envelope. */
+    /** The value that the audit log shows in place of the envelope. */
     readonly auditAs: (request: Static<Q>) => unknown
   }
 }

@@ -22,7 +22,7 @@ interface UnlockDeclarationV4<Q extends TSchema, R extends TSchema, Parts>
   readonly authenticate: {
     readonly resourceId: string
     readonly factors: (request: Static<Q>, header: AuthorizationHeader, parts: Parts) => Promise<readonly Factors[]>
-    /** What the audit log shows in place of the envelope. */
+    /** The value that the audit log shows in place of the envelope. */
     readonly auditAs: (request: Static<Q>) => unknown
   }
 }

@@ -8,8 +8,8 @@ import type { ChannelParts } from '../parts.ts'
 import type { Opened } from './open.ts'
 
 /**
- * Uses up the values of a request that every stage found genuine: all of them or none, so that a refusal never burns the nonce of a
- * genuine request. Refuses (`code`) when another request has used one since it was looked at.
+ * Stores the values of a request as used after every check: all of them or none, so that a refusal never uses up the nonce of a genuine
+ * request. Throws `code` when another request has used one of them since the read.
  */
 export const useUp = (
   { useUniqueValues }: Pick<ChannelParts, 'useUniqueValues'>,
@@ -20,7 +20,7 @@ export const useUp = (
     if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
   })
 
-/** What a request uses up, under which application key it came, and how it is refused when a value was used before. */
+/** The values that a request uses up, its application key, and the error code when one of them was used before. */
 interface Use {
   readonly values: readonly UniqueValue[]
   readonly applicationKey: string
@@ -28,9 +28,9 @@ interface Use {
 }
 
 /**
- * Runs a handler that uses up the values of its request in the statement that stores its change, or by themselves with the function that it
- * is given, which does it once. Refuses (`use.code`) when another request has used one meanwhile. A request that the handler refuses was
- * genuine too, and does not come again.
+ * Runs a handler that stores the values of its request as used: in the statement of its change, or by the function that it gets, which does so
+ * once. Throws `use.code` when another request has used one of them meanwhile. When the handler refuses, the values are used up too, because
+ * the request was genuine.
  */
 export async function usingUp<T>(
   parts: Pick<ChannelParts, 'useUniqueValues' | 'events'>,
@@ -52,7 +52,7 @@ export async function usingUp<T>(
   }
 }
 
-/** The refusal of a request of which a value was used before. */
+/** The refusal of a request with a value that was used before. */
 export function refuseUsed({ events }: Pick<ChannelParts, 'events'>, { applicationKey, code }: Omit<Use, 'values'>): PawlError {
   events.envelopeRefused({ activationId: undefined, applicationKey, reason: 'used before' })
   return new PawlError(code, { detail: 'used before' })

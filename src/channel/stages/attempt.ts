@@ -10,58 +10,63 @@ import type { CodeVerdict } from './decision.ts'
 import type { Opened } from './open.ts'
 import type { Received } from './receive.ts'
 
-/** One code of a request, and what it stands for. */
+/** One code of a request, with everything that is needed to judge and store it. */
 export interface CodeAttempt {
   readonly header: AuthorizationHeader
   readonly resourceId: string
-  /** What the code may cover: raw body, decrypted body, or the readings of the query. However many, they are one attempt. */
+  /** The byte strings that the code may cover: raw body, decrypted body, or the readings of the query. All of them together are one attempt. */
   readonly bodies: readonly Uint8Array[]
   readonly audited: AuditedBody
-  /** What is used up with the acceptance, and how a request is refused whose right code comes with what was used meanwhile. */
+  /** The values that an acceptance uses up, and the error code for a right code whose value another request has used meanwhile. */
   readonly use?:
     | { readonly value: UniqueValue; readonly second?: UniqueValue | undefined; readonly refusal: ErrorCode }
     | undefined
-  /** Id of an operation that is decided in the transaction of the code: the trip that stores the code locks it. */
+  /** The id of an operation that is decided in the transaction of the code; the statement that stores the code locks it. */
   readonly decides?: string | undefined
   /** ACTIVE when absent. */
   readonly goodFor?: CodePolicy | undefined
-  /** Set where a bank asks for a phone that sent the request to it. */
+  /** Set at a door, where a bank asks about a request that a phone sent to it. */
   readonly atDoor?: AtDoor | undefined
 }
 
-/** What is different where a bank asks. */
+/** The values of a call to a door. */
 export interface AtDoor {
-  /** Of the credential: version and activation of another application are unknown ones. */
+  /** The credential's application. Version and activation of another application count as unknown. */
   readonly applicationId: string
-  /** Reads the parties, with what was answered before to the key of the request. */
+  /** Reads version and activation, together with an earlier answer to the same `Idempotency-Key`. */
   readonly find: () => Promise<RequestParties>
-  /** What is kept beside an outcome that moves or counts; undefined where the request cannot come again. */
+  /**
+   * The verdict to store together with an outcome that moves the counter or counts a failure; undefined for a call without `Idempotency-Key`.
+   */
   readonly keep: (judged: JudgedAtDoor) => DoorVerdict | undefined
   /** User name of the credential, for the audit row. */
   readonly verifiedBy: string
-  /** The bank cannot say where the phone is: all phones have one source, and guesses alone take a place of the budget of codes that count. */
+  /**
+   * Whether the bank cannot name the phone's address. All phones then are one source, and of codes with two factors only guesses use up its
+   * budget.
+   */
   readonly isSourceUnknown?: boolean
 }
 
-/** What a door tells of a code. */
+/** The judgement of a code, for the verdict of a door. */
 export interface JudgedAtDoor {
   readonly verdict: CodeVerdict
-  /** That the code was judged under; undefined where it is unknown. */
+  /** The application version under which the code was judged; undefined if it is unknown. */
   readonly version: VersionRow | undefined
 }
 
 /**
- * Which activations a code is good for. ACTIVE: those alone. CONFIRMING: one that waits for commit and confirmation too (v4 §9.6). UPGRADING:
- * one as its pending upgrade makes it; a wrong code changes nothing then (v4 §10.3).
+ * Which activations may use a code. ACTIVE: only ACTIVE ones. CONFIRMING: also one that waits for commit and confirmation (v4 §9.6). UPGRADING:
+ * one with the keys of its pending upgrade; a wrong code then changes nothing (v4 §10.3).
  */
 export type CodePolicy = 'ACTIVE' | 'CONFIRMING' | 'UPGRADING'
 
-/** What an opened envelope uses up with the code of its request. */
+/** The values that an opened envelope uses up together with the code of its request. */
 export function useOf({ uniqueValues: [value, second] }: Pick<Opened, 'uniqueValues'>, refusal: ErrorCode): CodeAttempt['use'] {
   return value && { value, second, refusal }
 }
 
-/** What a code may cover, in the order to try: the body, or the readings of the query (v3 §10.4, v4 §7.1). */
+/** The byte strings that a code may cover, in the order to try: the body, or the readings of the query (v3 §10.4, v4 §7.1). */
 export const coveredBodies = ({ protocol, request }: Received): readonly Uint8Array[] => protocol.coveredBodies(request)
 
 /**

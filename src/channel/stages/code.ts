@@ -27,28 +27,29 @@ import { withinFailureBudget } from './failure-budget.ts'
 import { judgeCode } from './judge.ts'
 import type { Received } from './receive.ts'
 
-/** Who sent a right code. */
+/** The application version and the activation that sent a right code. */
 export interface Authenticated {
   readonly version: VersionRow
-  /** As the code left it. */
+  /** The activation after the code was stored. */
   readonly activation: ActivationRow
 }
 
-/** One round of the same attempt. `read`: what was read for the request a moment ago, if anything. */
+/** One round of an attempt. `read` has what was read for the same request before, if anything. */
 interface Turn {
   readonly read: RequestParties | undefined
   readonly round: number
 }
 
-/** A decision with what it was made of. */
+/** A decision with the values from which it was made. */
 interface DecidedCode extends CodeDecision {
   readonly attempt: CodeAttempt
   readonly parties: RequestParties
 }
 
 /**
- * Checks a code and makes the outcome durable before it returns. Refuses a wrong code with AUTHENTICATION_CODE_INVALID after its count is
- * stored, and a right one with `use.refusal` when its value was used meanwhile. `read`: version and activation where they were read for the same request, and its first round needs no read of its own.
+ * Checks a code, and stores the outcome before it returns. Throws AUTHENTICATION_CODE_INVALID for a wrong code, after its count is stored, and
+ * `use.refusal` for a right one whose value was used meanwhile. `read` has version and activation if they were read for the same request; the
+ * first round then needs no read.
  */
 export async function authenticate(
   parts: ChannelParts,
@@ -67,8 +68,8 @@ export async function authenticate(
 }
 
 /**
- * The same for a bank that asks: a wrong code is a verdict as well. Refuses only one beyond the budget (AUTHENTICATION_CODE_INVALID), and a right
- * one with `use.refusal` when its value was used meanwhile. `read`: as for authenticate.
+ * The same at a door, where a wrong code is a verdict, too. Throws AUTHENTICATION_CODE_INVALID only for a code beyond the limit of wrong codes,
+ * and `use.refusal` for a right one whose value was used meanwhile. `read` is that of authenticate.
  */
 export async function verifyAtDoor(
   parts: ChannelParts,
@@ -88,7 +89,7 @@ function refuseUsed({ use }: CodeAttempt, { isRight }: CodeVerdict, stored: 'STO
     throw new PawlError(use.refusal, { detail: 'used meanwhile by another request' })
 }
 
-/** Judges a code, stores what it does, and tells of it. */
+/** Judges a code, stores the decision, and logs it. */
 async function settleCode(parts: ChannelParts, received: Received, attempt: CodeAttempt, read: RequestParties | undefined) {
   return await withinFailureBudget(parts, received, attempt, async () => {
     const decided = await untilSettled('activation', async (round) => {
@@ -102,8 +103,9 @@ async function settleCode(parts: ChannelParts, received: Received, attempt: Code
 }
 
 /**
- * Checks a code in one transaction with what the endpoint decides: `within` is told of a wrong code too, because what it counts must stay.
- * Returns after the commit, for a wrong code as well; refuses only one beyond the budget (AUTHENTICATION_CODE_INVALID).
+ * Checks a code in one transaction with the decision of the endpoint. `within` is called for a wrong code, too, because the count that it
+ * stores must stay. Returns after the commit, also for a wrong code. Throws AUTHENTICATION_CODE_INVALID only for a code beyond the limit of
+ * wrong codes.
  */
 export async function authenticateWithin<T>(
   parts: ChannelParts,
@@ -127,8 +129,8 @@ export async function authenticateWithin<T>(
 }
 
 /**
- * Reads the parties, judges the code, and composes what is to be stored; nothing is stored yet. Undefined when something had to be stored
- * before, and the caller decides again in the next round.
+ * Reads version and activation, judges the code, and composes the decision; nothing is stored yet. Undefined when the end of a block had to be
+ * stored first: the caller decides again in the next round.
  */
 async function decideCode(
   parts: ChannelParts,
@@ -160,7 +162,7 @@ async function decideCode(
   return { ...decision, write, attempt, parties }
 }
 
-/** What is stored where a bank asks: what it is told of an acceptance is made sure of, and what it is answered is kept. */
+/** Adds the verdict of a door to a decision: the statement also checks the values that the verdict names, and stores the verdict. */
 const withVerdict = (
   write: AuthenticationOutcome,
   { keep }: AtDoor,
@@ -174,8 +176,8 @@ const withVerdict = (
 })
 
 /**
- * A remembered phone is judged without a read, at exactly its counter. The conditional write compares what it was remembered with, and
- * memory alone decides nothing but an acceptance. A refusal costs as much where no phone is remembered, because a decoy is checked.
+ * A remembered phone is judged without a read, at exactly its next counter value. The conditional write then compares the remembered row
+ * version, so memory decides only acceptances. A wrong code costs as much when no phone is remembered, because a decoy is checked.
  */
 async function readAndJudge(
   parts: ChannelParts,
@@ -198,7 +200,7 @@ async function readAndJudge(
   return { parties, judged }
 }
 
-/** A bank knows nobody of another application than its own. */
+/** Version and activation, without those of another application than the bank's. */
 function ownOf({ atDoor }: CodeAttempt, parties: RequestParties): RequestParties {
   if (atDoor === undefined) return parties
   const { version, activation } = parties
@@ -206,13 +208,16 @@ function ownOf({ atDoor }: CodeAttempt, parties: RequestParties): RequestParties
   return { version: isOwn(version) ? version : undefined, activation: isOwn(activation) ? activation : undefined }
 }
 
-/** Names of a header or of an envelope; no activation where only an application is named. */
+/** The names in a header or an envelope; without an activation when only an application is named. */
 interface NamedParties {
   readonly applicationKey: string
   readonly activationId?: string | undefined
 }
 
-/** One read of version and activation, either may be missing. `goodFor` UPGRADING: as a pending upgrade makes them (v4 §10.3). */
+/**
+ * Reads version and activation in one statement; either may be missing. For UPGRADING, the activation has the values of its pending upgrade (v4
+ * §10.3).
+ */
 export async function findParties(
   { db, authenticationStore, platform }: Pick<ChannelParts, 'db' | 'authenticationStore' | 'platform'>,
   { applicationKey, activationId = '' }: NamedParties,
@@ -223,7 +228,7 @@ export async function findParties(
   return await inStage('find parties', find)
 }
 
-/** A phone that is remembered with a record in a form that is not taken any more has to be read. */
+/** The remembered rows of a phone. Undefined when a remembered record has a form that is no longer accepted: then it has to be read. */
 function recall({ authenticationStore, recordKeys }: ChannelParts, header: CodeAttempt['header']): RequestParties {
   const remembered = authenticationStore.recall(header)
   const { activation } = remembered
@@ -231,7 +236,7 @@ function recall({ authenticationStore, recordKeys }: ChannelParts, header: CodeA
   return isTaken ? remembered : { version: undefined, activation: undefined }
 }
 
-/** Tells the log of a decision that is stored, and remembers the phone of a right code. */
+/** Logs a stored decision, and remembers the phone of a right code. */
 function noteDecision(parts: ChannelParts, decided: DecidedCode): void {
   const { attempt, verdict, parties } = decided
   noteBlock(parts, decided)

@@ -15,7 +15,7 @@ import { type LockedOperation, lockOperation } from '../../storage/operation/ope
 import { countStranger } from '../../storage/activation/stranger-counts.ts'
 import type { ChannelParts } from '../parts.ts'
 
-/** Why a code was not accepted, as the audit log names it (cloud §7). */
+/** The reason why a code was not accepted, as the audit log names it (cloud §7). */
 export type Refusal =
   | 'signature_does_not_match'
   | 'activation_invalid_state'
@@ -25,19 +25,19 @@ export type Refusal =
   | 'protocol_version_too_low'
   | 'activation_unknown'
 
-/** What a code was found to be, before anything is stored. */
+/** The judgement of a code, before anything is stored. */
 export type Judged =
   | { readonly isRight: true; readonly move: CounterMove; readonly outcome: AuthenticationDecision }
   | {
       readonly isRight: false
       readonly refusal: Refusal
-      /** The holder of the possession key guessed another factor of an activation whose codes are good (v3 §10.5). */
+      /** Whether a holder of the possession key guessed another factor of an activation that may use codes (v3 §10.5). */
       readonly isGuess: boolean
-      /** What becomes of the activation, if there is one. */
+      /** The change of the activation, if there is one. */
       readonly outcome: AuthenticationDecision | undefined
     }
 
-/** What a code was, once that is stored. `activation`: as it is from now on. */
+/** The verdict about a code, after it is stored. `activation` has its new values. */
 export type CodeVerdict =
   | { readonly isRight: true; readonly activation: ActivationRow }
   | {
@@ -54,15 +54,14 @@ interface MadeUnder {
   readonly version: string
 }
 
-/** What is to be stored of an attempt. */
+/** The decision about an attempt: the values to store. */
 export interface CodeDecision {
   readonly verdict: CodeVerdict
-  /** Undefined when the attempt leaves the activation as it is: its audit row is all there is to store. */
+  /** Undefined when the attempt does not change the activation: only its audit row is stored. */
   readonly write: AuthenticationOutcome | undefined
   readonly audit: AuditEvent
   /**
-   * Set for an activation that does not exist: it has no audit log, because anybody can make up an id. Its codes are counted under this
-   * network.
+   * Set for an activation that does not exist. It has no audit log, because anybody can make up an id; its codes are counted by this network.
    */
   readonly strangersNetwork: string | undefined
 }
@@ -122,16 +121,18 @@ export async function composeDecision(
   }
 }
 
-/** A decision that is stored, with what it decides. */
+/** A stored decision, with the operation that it decides. */
 export interface StoredDecision {
   readonly verdict: CodeVerdict
-  /** Locked until the end of the transaction; undefined where none is decided, or the application of the activation has none of that id. */
+  /**
+   * Locked until the end of the transaction. Undefined when no operation is decided, or the application of the activation has none of that id.
+   */
   readonly operation: LockedOperation | undefined
 }
 
 /**
- * Stores a decision, and locks the operation that the code decides, if it decides one (`decides`: its id). Undefined when the activation was
- * changed, or the version was switched off, since it was read.
+ * Stores a decision, and locks the operation with the id `decides`, if there is one. Undefined when the activation was changed, or the version
+ * was switched off, since the read.
  */
 export async function storeDecision(tx: Tx, decision: CodeDecision, decides?: string): Promise<StoredDecision | undefined> {
   const { verdict, write, audit } = decision
@@ -148,8 +149,8 @@ export async function storeDecision(tx: Tx, decision: CodeDecision, decides?: st
 }
 
 /**
- * The same outside of a transaction, where requests that come at the same time share a statement. USED_MEANWHILE: it is stored, but another
- * request has used the value of this one since it was looked at.
+ * The same outside of a transaction; requests that come at the same time share a statement. USED_MEANWHILE: the decision is stored, but another
+ * request has used the value of this one since the read.
  */
 export async function storeDecisionAlone(
   { db, authenticationStore }: ChannelParts,
@@ -177,7 +178,7 @@ async function recordUnchanged(db: Db, { audit, strangersNetwork }: CodeDecision
   else await countStranger(db, strangersNetwork, audit.occurredAt)
 }
 
-/** Tells of a block that is stored. */
+/** Logs a stored block. */
 export function noteBlock({ events }: ChannelParts, { write }: CodeDecision): void {
   if (write === undefined || write.blockedReason === null) return
   const { activationId, blockedReason, blockExpiresAt } = write

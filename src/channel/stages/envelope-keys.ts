@@ -8,33 +8,33 @@ import type { ChannelParts } from '../parts.ts'
 import { activationKeysOf, serverKeysOf } from '../secrets.ts'
 
 /**
- * Of which activations an envelope opens. ACTIVE: of those alone, under a supported version. ANY_STATE: of others too. ANY: under versions that
- * are switched off too. UPGRADING: as ANY, and with the keys that a pending upgrade brings (v4 §10.3). What does open is then refused by
- * what the endpoint checks next.
+ * For which activations an envelope opens. ACTIVE: only for ACTIVE ones, under a supported version. ANY_STATE: for activations in any state.
+ * ANY: also under versions that are switched off. UPGRADING: as ANY, also with the keys of a pending upgrade (v4 §10.3). When such an envelope
+ * opens, the next check of the endpoint refuses the request.
  */
 export type EnvelopePolicy = 'ACTIVE' | 'ANY_STATE' | 'ANY' | 'UPGRADING'
 
-/** A request that is to be opened, and whom it names. */
+/** An envelope to open, with the rows that it names. */
 export interface EnvelopeToOpen {
   readonly context: EnvelopeContext
   readonly envelope: Envelope
   readonly parties: RequestParties
-  /** Of this envelope, expired or not. */
+  /** The temporary key of the envelope, which may have expired. */
   readonly temporaryKey: TemporaryKeyRow | undefined
-  /** Its value was used before, where that was looked for. */
+  /** Whether its value was used before, if that was looked for. */
   readonly isUsed: boolean
-  /** JSON text, of the application; read for an upgrade only, null without one. */
+  /** The custom object of the application as JSON text, read only for an upgrade; null without one. */
   readonly customObjectText?: string | null
 }
 
-/** Keys are undefined where there are none; `missing` says why, for the log. */
+/** The selected keys; undefined when there are none, and `missing` then gives the log the reason. */
 export interface EnvelopeKeySelection {
   readonly envelopeKey: EnvelopeKey | undefined
   readonly activationKeys: ActivationKeys | undefined
   readonly missing: string
 }
 
-/** The key the version demands: temporary, server or master (v3 §6, table). */
+/** Selects the key that the version demands: temporary, server or master (v3 §6, table). */
 export async function selectEnvelopeKeys(
   parts: ChannelParts,
   protocol: Protocol,
@@ -63,7 +63,7 @@ export async function selectEnvelopeKeys(
   return { envelopeKey: masterKeys?.ecdsa, activationKeys: undefined, missing: 'application unknown' }
 }
 
-/** A temporary key serves the application key and the activation it was made for, until it expires (v3 §7.4). */
+/** Opens a temporary key, which serves only the application key and the activation for which it was made, until it expires (v3 §7.4). */
 function openTemporaryKey(
   parts: ChannelParts,
   protocol: Protocol,
@@ -78,6 +78,6 @@ function openTemporaryKey(
   return parts.recordKeys.openCached(place, row.privateKey, build, { form: protocol.path, until: row.expiresAt.getTime() }).key
 }
 
-/** Whether the activation is one of the application that the request names. */
+/** Whether the activation belongs to the application that the request names. */
 export const isOwn = ({ version, activation }: RequestParties): boolean =>
   version !== undefined && version.applicationId === activation?.applicationId

@@ -5,19 +5,19 @@ import type { EncryptionHeader, Envelope, EnvelopeContext, Protocol, Scope } fro
 import { readAnyAuthorization } from './authorization.ts'
 import type { Received } from './receive.ts'
 
-/** Where the envelopes of an endpoint belong. */
+/** Scope and label of an endpoint's envelopes. */
 export interface EnvelopePlace {
   readonly scope: Scope
   /** The label of the endpoint without version (v3 §6.1). */
   readonly sharedInfo1: string
 }
 
-/** The parsed encryption header; undefined without one and for one that this generation does not read. */
+/** The parsed encryption header; undefined without one, and for one that this generation cannot parse. */
 export function readEncryption({ headers }: Received, protocol: Protocol): EncryptionHeader | undefined {
   return headers.encryption === undefined ? undefined : protocol.parseEncryptionHeader(headers.encryption, headers.schemes)
 }
 
-/** Version, key and activation of the header (v3 §5.3). Refuses a request without one, and one of the other scope. */
+/** Version, application key and activation of the header (v3 §5.3). Refuses a request without header, and a header of the other scope. */
 export function findContext(
   header: EncryptionHeader | undefined,
   { scope, sharedInfo1 }: EnvelopePlace,
@@ -31,8 +31,8 @@ export function findContext(
 }
 
 /**
- * The body as an envelope (v3 §6.5, v4 §5.2). Refuses an empty body and a malformed envelope (`code`), and a body that is not JSON
- * (REQUEST_INVALID).
+ * Reads the body as an envelope (v3 §6.5, v4 §5.2). Throws `code` for an empty body and a malformed envelope, REQUEST_INVALID for a body that
+ * is not JSON.
  */
 export function readEnvelope(protocol: Protocol, context: EnvelopeContext, body: Uint8Array, code: ErrorCode): Envelope {
   if (body.length === 0) throw new PawlError(code, { detail: 'no body' })
@@ -40,8 +40,8 @@ export function readEnvelope(protocol: Protocol, context: EnvelopeContext, body:
 }
 
 /**
- * The envelope of a request that no code protects, with the context that a header gives it: an authorization header, or one of encryption.
- * Refuses a malformed authorization header (`malformed`), and what findContext and readEnvelope do (`code`).
+ * Reads the envelope of a request without a code, with the context from its authorization or encryption header. Throws `malformed` for a
+ * malformed authorization header, and otherwise what findContext and readEnvelope throw.
  */
 export function readUnsignedEnvelope(
   received: Received,
@@ -56,8 +56,8 @@ export function readUnsignedEnvelope(
 }
 
 /**
- * The same where the code covers these very bytes. Bytes that are not JSON give the error instead of throwing it: it is thrown after the
- * code was checked, because only the owner of the activation learns what is wrong with them.
+ * The same when a code covers these bytes. For bytes that are not JSON it returns the error instead of throwing it. The caller throws it after
+ * the check of the code, because only the owner of the activation may learn what is wrong.
  */
 export function readSignedEnvelope(
   protocol: Protocol,
@@ -79,7 +79,7 @@ function tryParseJson(body: Uint8Array): unknown {
   }
 }
 
-/** A JSON value as an envelope. Refuses a malformed one. */
+/** Parses a JSON value as an envelope. Refuses a malformed one. */
 export function parseEnvelope(protocol: Protocol, context: EnvelopeContext, json: unknown, code: ErrorCode): Envelope {
   const envelope = protocol.parseEnvelope(context, json)
   if (envelope === undefined) throw new PawlError(code, { detail: 'the envelope is not well-formed' })

@@ -7,8 +7,8 @@ import type { CodeVerdict } from './decision.ts'
 import type { Received } from './receive.ts'
 
 /**
- * After too many wrong codes of one activation from one source nothing is read, computed or stored for a while: whatever the code is, it is
- * refused like a wrong one (AUTHENTICATION_CODE_INVALID). What `check` finds wrong takes one place of the budget.
+ * Runs `check` unless there were too many wrong codes of this activation from this source within the minute. Beyond the limit nothing is read,
+ * computed or stored, and every code is refused like a wrong one (AUTHENTICATION_CODE_INVALID). A wrong code uses up one place of the budget.
  */
 export async function withinFailureBudget<T extends { readonly verdict: CodeVerdict }>(
   parts: ChannelParts,
@@ -38,8 +38,8 @@ export async function withinFailureBudget<T extends { readonly verdict: CodeVerd
 }
 
 /**
- * Whose budget it is. At a door that of the credential's application, so that no other one is held up. Where the source is unknown, codes that
- * never count have one of their own: a stranger who guesses at them holds up nobody's codes of two factors.
+ * The key of the budget. At a door it contains the credential's application, so that other applications are not affected. When the source is
+ * unknown, codes of possession alone have a budget of their own, so that a stranger who guesses at them does not affect codes of two factors.
  */
 function keyOf({ header: { activationId, factors }, atDoor }: CodeAttempt, ip: string): string {
   if (atDoor === undefined) return `${sourceOf(ip)} ${activationId}`

@@ -8,7 +8,10 @@ import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, tokenValue } from '../replay.ts'
 import type { EnvelopePolicy, EnvelopeToOpen } from './envelope-keys.ts'
 
-/** Version and activation of an envelope, its key, and whether it was used before. For an upgrade, with the custom object of the application. */
+/**
+ * Reads version and activation of an envelope, its temporary key, and whether it was used before; for an upgrade also the custom object of the
+ * application.
+ */
 export async function findEnvelope(
   parts: ChannelParts,
   context: EnvelopeContext,
@@ -22,7 +25,7 @@ export async function findEnvelope(
   return { ...toRequest(sealed, found), customObjectText: found.customObjectText }
 }
 
-/** The same where version and activation are known. */
+/** The same when version and activation are known already. */
 export async function findEnvelopeOf(
   parts: ChannelParts,
   context: EnvelopeContext,
@@ -34,7 +37,7 @@ export async function findEnvelopeOf(
   return { ...toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, {})), parties }
 }
 
-/** The same together with the token of a header; undefined where the request has none that can be read. */
+/** The same together with the token of a header, if the request has one that can be parsed. */
 export async function findEnvelopeAndToken(
   parts: ChannelParts,
   context: EnvelopeContext,
@@ -45,7 +48,7 @@ export async function findEnvelopeAndToken(
   return { request: toRequest({ context, envelope }, found), found }
 }
 
-/** The token of a header alone. */
+/** Reads only the token of a header. */
 export const findToken = (parts: ChannelParts, token: TokenHeader): Promise<FoundToken> => lookUp(parts, undefined, { token })
 
 type Sealed = Pick<EnvelopeToOpen, 'context' | 'envelope'>

@@ -13,7 +13,10 @@ import type { Judged, Refusal } from './decision.ts'
 /** What a code is judged by; `method` in upper case. */
 type CodeToJudge = CodeAttempt & { readonly method: string }
 
-/** Judges a code against `lookAhead` counter values. Unknown parties cost the same: their code is checked against a decoy. */
+/**
+ * Judges a code against `lookAhead` counter values. For an unknown version or activation the code is checked against a decoy, which costs the
+ * same.
+ */
 export function judgeCode(
   parts: ChannelParts,
   protocol: Protocol,

@@ -21,11 +21,11 @@ export interface Opened {
   readonly plaintext: Uint8Array
   readonly seal: OpenedEnvelope['seal']
   readonly exportAnswerKeys: OpenedEnvelope['exportAnswerKeys']
-  /** What is used up once the request is found genuine as a whole. */
+  /** The values that are used up after the last check of the request. */
   readonly uniqueValues: readonly UniqueValue[]
 }
 
-/** With the version whose keys opened it. */
+/** An opened request with the application version whose keys opened it. */
 interface OpenedUnderVersion extends Opened {
   readonly version: VersionRow
 }
@@ -40,8 +40,8 @@ interface OpenedOfActivation extends OpenedUnderVersion {
 }
 
 /**
- * Opens an envelope in application scope. Refuses (`code`) everything that is wrong with it alike; the log knows which it was. `outer`: the
- * envelope of the same application key that it was found in; the key of that one is not read again.
+ * Opens an envelope in application scope. Throws `code` for every fault of it; only the log says which. `outer` is the envelope around it, of
+ * the same application key, whose key is not read again.
  */
 export async function openOfApplication(
   parts: ChannelParts,
@@ -59,7 +59,7 @@ export async function openOfApplication(
   })
 }
 
-/** Opens an envelope in activation scope. Refuses (`code`) everything that is wrong with it alike; the log knows which it was. */
+/** Opens an envelope in activation scope. Throws `code` for every fault of it; only the log says which. */
 export async function openOfActivation(
   parts: ChannelParts,
   protocol: Protocol,
@@ -86,7 +86,7 @@ interface OpenTerms {
   readonly code: ErrorCode
 }
 
-/** Refuses (`code`) everything that is wrong with it. */
+/** Opens an envelope with selected keys. Throws `code` for every fault of it. */
 function open(
   parts: ChannelParts,
   protocol: Protocol,

@@ -4,7 +4,7 @@ import { parseJson, refuseUnstorable } from '../../http/raw-body.ts'
 import type { Parser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 
-/** The body as the schema says; an empty one has no members. Refuses what is not JSON or does not match (REQUEST_INVALID). */
+/** Parses the body by the schema; an empty body has no members. Throws REQUEST_INVALID if it is not JSON or does not match. */
 export const parseBody = <S extends TSchema>(parse: Parser<S>, body: Uint8Array): ReturnType<Parser<S>> =>
   parse(refuseUnstorable(body.length === 0 ? {} : parseJson(body), body))
 
@@ -14,7 +14,7 @@ interface ParsedDecision<Request> {
   readonly input: Request | PawlError
 }
 
-/** Reads such a body. Refuses what is not JSON (REQUEST_INVALID) or names no operation (`unnamed`). */
+/** Parses the body of a decision. Throws REQUEST_INVALID if it is not JSON, and `unnamed` if it names no operation. */
 export function parseDecision<S extends TSchema>(
   parseName: (value: unknown) => { readonly requestObject: { readonly id: string } },
   parse: Parser<S>,
@@ -32,7 +32,10 @@ export function parseDecision<S extends TSchema>(
   }
 }
 
-/** The plaintext as the schema says; an empty one has no members. Refuses what is not JSON (`plaintext`) or does not match (`request`). */
+/**
+ * Parses the plaintext by the schema; an empty plaintext has no members. Throws `plaintext` if it is not JSON, and `request` if it does not
+ * match.
+ */
 export function parsePlaintext<S extends TSchema>(
   parse: Parser<S>,
   bytes: Uint8Array,
@@ -42,7 +45,7 @@ export function parsePlaintext<S extends TSchema>(
   return refusing(request, () => parse(refuseUnstorable(json, bytes)))
 }
 
-/** What `work` gives, and undefined where it refuses: for what is looked at early, and refused later. */
+/** The result of `work`, or undefined when it throws a refusal: for input that is read early and refused later. */
 export function unlessRefused<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -52,7 +55,7 @@ export function unlessRefused<T>(work: () => T): T | undefined {
   }
 }
 
-/** Gives a refused parse the endpoint's code; what was wrong stays for the log and, where the code shows them, the violations. */
+/** Gives a failed parse the endpoint's error code. The fault itself stays for the log and, if the API shows them, for the violations. */
 function refusing<T>(code: ErrorCode, parse: () => T): T {
   try {
     return parse()

@@ -12,11 +12,11 @@ export interface DeviceRequest {
   readonly body: Uint8Array
   /** Raw query string without its question mark. */
   readonly query: string | undefined
-  /** Address of the caller, behind trusted proxies the one they name. */
+  /** The address of the caller; behind trusted proxies, the one that they name. */
   readonly ip: string
 }
 
-/** Who sends a request, beside what it proves. */
+/** The sender of a request, as the network and the headers show it. */
 export interface Client {
   readonly ip: string
   readonly userAgent: string | undefined
@@ -27,7 +27,7 @@ export interface Client {
 export interface Received {
   readonly request: DeviceRequest
   readonly headers: ProtocolHeaders
-  /** The generation of the protocol that the headers speak. */
+  /** The generation of the protocol in which the headers are written. */
   readonly protocol: Protocol
   readonly dialect: Dialect
   readonly client: Client
@@ -36,11 +36,13 @@ export interface Received {
 interface ReceiveTerms {
   /** The body is JSON: another content type is refused. */
   readonly isJson: boolean
-  /** How headers that contradict each other are refused; undefined where the endpoint reads none of them. */
+  /** The error code for headers that contradict each other; undefined when the endpoint reads none of them. */
   readonly contradiction: ErrorCode | undefined
 }
 
-/** Refuses another content type than JSON (REQUEST_INVALID), and headers that contradict each other (`contradiction`). */
+/**
+ * Receives a request. Throws REQUEST_INVALID for a content type other than JSON, and `contradiction` for headers that contradict each other.
+ */
 export function receive(protocols: readonly Protocol[], request: DeviceRequest, terms: ReceiveTerms): Received {
   const { headers, ip } = request
   if (terms.isJson) refuseContentType(request)
@@ -52,7 +54,7 @@ export function receive(protocols: readonly Protocol[], request: DeviceRequest, 
   return { request, headers: protocolHeaders, protocol, dialect: protocolHeaders.dialect, client }
 }
 
-/** The generation that reads the first of the headers; the first generation where none does. */
+/** The generation that can parse the first of the headers; the first generation if none can. */
 function selectProtocol(
   protocols: readonly Protocol[],
   { authorization, token, encryption, schemes }: ProtocolHeaders,
@@ -68,7 +70,10 @@ function selectProtocol(
   return protocols.find(reads) ?? first
 }
 
-/** No code covers the content type, so it is refused before anything is checked. None at all is taken for JSON. */
+/**
+ * Refuses a content type other than JSON before any check, because no code covers the content type. A body without a content type counts as
+ * JSON.
+ */
 function refuseContentType({ contentType, body }: DeviceRequest): void {
   if (body.length === 0 || contentType === undefined || JSON_CONTENT_TYPE.test(contentType)) return
   const violations = [{ fieldName: 'Content-Type', hint: 'must be application/json' }]

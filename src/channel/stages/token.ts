@@ -19,19 +19,19 @@ interface AcceptedToken {
 
 interface TokenTerms {
   readonly resourceId: string
-  /** Factor combinations a token must have been made with. */
+  /** The combinations of factors with which the token must have been made. */
   readonly factors: readonly Factors[]
-  /** The header may come again within its window, nothing is written. */
+  /** Whether the header may come again within its window; nothing is then written. */
   readonly isRepeatable: boolean
 }
 
-/** The parsed token header; undefined without one, and for one that cannot be read. */
+/** The parsed token header; undefined without one, and for one that cannot be parsed. */
 export const readToken = ({ headers, protocol }: Received): TokenHeader | undefined =>
   headers.token === undefined ? undefined : protocol.parseTokenHeader(headers.token, headers.schemes)
 
 /**
- * Checks the token header. Refuses (`code`) a request without one, and everything that is wrong with it. `found`: what was
- * read for it; where nothing was, it is read here.
+ * Checks the token header. Throws `code` for a request without one, and for every fault of it. `found` has the rows that were read for it;
+ * without `found` they are read here.
  */
 export async function acceptToken(
   parts: ChannelParts,
@@ -52,12 +52,12 @@ export async function acceptToken(
 /** Why a token header is not accepted. */
 type TokenRefusal = 'UNKNOWN' | 'DIGEST_WRONG' | 'TIME' | 'STATE' | 'USED' | 'FACTORS_NOT_ALLOWED'
 
-/** What a token header was found to be. Nothing is used up yet. */
+/** The judgement of a token header. Nothing is used up yet. */
 export type JudgedToken =
   | ({ readonly isRight: true } & AcceptedToken)
   | { readonly isRight: false; readonly reason: TokenRefusal }
 
-/** Judges a token header by what was read for it, and tells the log why it is not accepted. */
+/** Judges a token header by the rows that were read for it, and logs why it is not accepted. */
 export function judgeToken(
   parts: ChannelParts,
   protocol: Protocol,
