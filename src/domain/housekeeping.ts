@@ -21,7 +21,7 @@ import { deleteOldDeliveries } from '../storage/webhook/deliveries.ts'
 import type { DomainParts } from './secrets/secrets.ts'
 import { bringBack } from './webhook/schedule.ts'
 
-/** What is kept in order, and by which settings. */
+/** The parts and settings of housekeeping. */
 interface House extends DomainParts {
   /** The embedded database has no autovacuum. */
   readonly databaseKind: Database['kind']
@@ -63,7 +63,7 @@ function createTurn(every: number): () => boolean {
   return () => calls++ % every === 0
 }
 
-/** One round: batches until nothing is due, so that no statement holds many locks. */
+/** Runs one round: it works in batches until nothing is due, so that no statement holds many locks. */
 export async function runHousekeeping({ db, databaseKind, platform, events, settings }: House): Promise<void> {
   const at = new Date(platform.now())
   for (const removeDue of TASKS) await takeBatches((limit) => removeDue(db, at, limit))

@@ -17,16 +17,16 @@ export interface InstallationKeys {
   readonly auditSeal: KeyObject
   /** Look-up of activation codes without storing them. */
   readonly codeLookup: KeyObject
-  /** Tickets of envelopes that were opened for the bank, and what was sealed under them. */
+  /** Tickets of envelopes that were opened for the bank, and the answers under them. */
   readonly doorSeal: KeyObject
   /** MACs of credentials. */
   readonly credentialMac: KeyObject
 }
 
 /**
- * Loads the keys, making those that are missing. The transaction that makes the key of credentials' MACs also gives one to each credential
- * that is there, and never again: a row without MAC is a forged one from then on. `onSealed` is told their names. Throws StartError when the
- * master key is not the one they were wrapped under.
+ * Loads the keys, and makes those that are missing. The transaction that makes the key of the MACs also gives a MAC to each existing
+ * credential, and calls `onSealed` with their names. From then on a credential without MAC counts as forged. Throws StartError when the keys
+ * were wrapped under another master key.
  */
 export async function loadInstallationKeys(
   db: Pool,

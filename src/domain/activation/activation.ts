@@ -19,15 +19,15 @@ import { createKeyPair, openPrivateKey, places, unlessAltered } from '../secrets
 import { endBlockIfOver } from './temporary-block.ts'
 import { isUnverified } from './transfer.ts'
 
-/** What a generation of the protocol makes of the device's keys; `Answer` is what the phone is told of it. */
+/** The key agreement of a generation of the protocol; `Answer` is the part of the answer that it makes for the phone. */
 export interface KeyAgreement<Answer> {
   readonly activationVersion: number
-  /** Text of the protocol version of the request. */
+  /** The protocol version of the request. */
   readonly version: string
   readonly ctrDataLength: number
-  /** The phone confirms what it activated, and says then whether there is biometry (v4 §9.6). */
+  /** Whether the phone confirms the activation, and says then whether it has biometry (v4 §9.6). */
   readonly isConfirmedByPhone: boolean
-  /** INVALID_DEVICE_KEY, of protocol 3, costs the activation (v3 §8.4); UNUSABLE is refused and leaves it. */
+  /** Agrees on keys. INVALID_DEVICE_KEY, only in protocol 3, removes the activation (v3 §8.4); UNUSABLE is a refusal that leaves it. */
   readonly agree: (activation: OwnKeys) => Promise<AgreedKeys<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'>
 }
 
@@ -41,11 +41,11 @@ interface OwnKeys {
 interface AgreedKeys<Answer> {
   /** Null in protocol 3. */
   readonly algorithm: ActivationAlgorithm | null
-  /** To be stored sealed. */
+  /** The secret of the activation; it is stored sealed. */
   readonly activationSecret: Uint8Array
   readonly activationFingerprint: string
   readonly devicePublicKey: Uint8Array
-  /** As they are stored, the private ones to be sealed; null when they are those of the creation. */
+  /** The server keys in stored form, the private ones not sealed yet; null when they are those of the creation. */
   readonly serverKeys: { readonly publicKey: Uint8Array; readonly privateKey: Uint8Array } | null
   readonly answer: Answer
 }
@@ -59,22 +59,25 @@ export interface ExchangedKeys<Answer> {
   readonly storedClaims?: Uint8Array | null
 }
 
-/** A request of a device to be bound. */
+/** The request of a device to be bound. */
 export interface ExchangeRequest {
   readonly code: string
   readonly otp: string | null
-  /** What the request uses up with what it changes. Whoever decides about it looks before whether a value was used. */
+  /** The values that the request uses up in the statement of its change. Whether one was used before is checked earlier, too. */
   readonly values: readonly UniqueValue[]
-  /** Uses them up alone, if that was not done: before what may be done once only. Refuses as the request is to be when one was used. */
+  /**
+   * Uses up the values by themselves, unless that was done already. It is called before a step that may happen only once, and throws the
+   * refusal of the request when a value was used.
+   */
   readonly useUp: () => Promise<void>
-  /** Reads what waits for the code. Refuses in the same way when one of the values that are left was used before. */
+  /** Reads the activation that waits for the code. Throws the same refusal when one of the values that are left was used before. */
   readonly findBasis: (left: readonly UniqueValue[]) => Promise<ExchangeBasis>
 }
 
 /**
- * Binds a device to the activation that waits for `code` (v3 §8.4): CREATED to PENDING_COMMIT, or to ACTIVE when it is committed in this
- * phase. Throws ACTIVATION_FAILED for an unknown, used or expired code and for the wrong OTP alike; an invalid device key of protocol 3
- * and too many wrong OTPs remove the activation.
+ * Binds a device to the activation that waits for `code` (v3 §8.4): from CREATED to PENDING_COMMIT, or to ACTIVE when this phase commits it.
+ * Throws ACTIVATION_FAILED for an unknown, used or expired code, and for a wrong OTP. An invalid device key of protocol 3 and too many wrong
+ * OTPs also remove the activation.
  */
 export async function exchangeKeys<Answer>(
   parts: ActivationParts,
@@ -120,23 +123,23 @@ export async function exchangeKeys<Answer>(
   })
 }
 
-/** An error ACTIVATION_FAILED whose reason the log knows. */
+/** Logs the reason, and returns the error ACTIVATION_FAILED. */
 export function refuseActivation({ events }: Pick<ActivationParts, 'events'>, reason: string): PawlError {
   events.activationRefused({ reason })
   return new PawlError('ACTIVATION_FAILED', { detail: reason })
 }
 
 /**
- * Keys that a device and its activation agreed on. `store` moves the activation to its next state and uses up values with it; MOVED when it is
- * no longer the one read, and nothing is used up.
+ * The agreed keys of an activation. `store` moves the activation to its next state, and uses up the values in the same statement. MOVED: the
+ * activation has changed since the read, and nothing is used up.
  */
 interface KeysToStore<Answer> {
   readonly store: (db: Db, values?: readonly UniqueValue[]) => Promise<ExchangedKeys<Answer> | 'MOVED'>
 }
 
 /**
- * Throws ACTIVATION_FAILED for keys of a device that no activation can agree on, tried with keys that are used for nothing else: before something
- * is done for them that cannot be undone.
+ * Throws ACTIVATION_FAILED for invalid keys of a device. It tries them with server keys that are used for nothing else, before a step that
+ * cannot be undone.
  */
 export async function requireDeviceKeys<Answer>(parts: ActivationParts, agreement: KeyAgreement<Answer>): Promise<void> {
   const { privateKey, publicKey: serverPublicKey } = createKeyPair()
@@ -145,7 +148,7 @@ export async function requireDeviceKeys<Answer>(parts: ActivationParts, agreemen
   if (typeof agreed === 'string') throw refuseActivation(parts, 'the keys of the request are not valid')
 }
 
-/** Agrees on keys with a device for a CREATED activation, which moves to `to` when they are stored. */
+/** Agrees on keys for a CREATED activation, which moves to `to` when they are stored. */
 export async function agreeOnKeys<Answer>(
   { platform, recordKeys }: Pick<ActivationParts, 'platform' | 'recordKeys'>,
   agreement: KeyAgreement<Answer>,
@@ -200,7 +203,7 @@ export async function agreeOnKeys<Answer>(
   }
 }
 
-/** Whether the activation that asked for a code is ACTIVE and may still hand over; the end of a block that is over is stored first. */
+/** Whether the activation that asked for the code is ACTIVE and its owner verified. The end of a block that is over is stored first. */
 async function isParentActive(parts: ActivationParts, parentActivationId: string): Promise<boolean> {
   const parent = await findActivation(parts.db, parentActivationId, new Date(parts.platform.now()))
   if (parent === undefined || isUnverified(toList(parent.flags))) return false
@@ -222,7 +225,7 @@ async function findWaiting(
 
 type WaitingBasis = ExchangeBasis & { readonly activation: WaitingActivationRow }
 
-/** Removes an activation on its phone's request, whatever state it has reached since it was `read`. */
+/** Removes an activation at its phone's request, even if its state has changed since it was `read`. */
 export async function removeActivation(parts: ActivationParts, read: ActivationRow): Promise<void> {
   await untilSettled('activation', async (round) => {
     const activation = round === 0 ? read : await findActivation(parts.db, read.activationId, new Date(parts.platform.now()))

@@ -10,11 +10,11 @@ export interface AuthenticationState {
 }
 
 export interface AuthenticationAttempt {
-  /** The code matched a counter value. */
+  /** Whether the code matched a counter value. */
   readonly valid: boolean
-  /** A right code of more factors than possession resets the count; a wrong one counts when it is a guess. */
+  /** Whether the code changes the count of failures: a right code of two factors resets it, a wrong one counts if it is a guess. */
   readonly isCounted: boolean
-  /** A PENDING_COMMIT activation is judged like an ACTIVE one; it is never blocked, its codes just stop being good (v4 §9.6). */
+  /** Whether a PENDING_COMMIT activation is judged like an ACTIVE one. It is never blocked; at the maximum its codes are refused (v4 §9.6). */
   readonly isPendingAccepted?: boolean
 }
 
@@ -27,7 +27,7 @@ export interface AuthenticationDecision {
   readonly blockedReason?: 'MAX_FAILED_ATTEMPTS'
 }
 
-/** Decides by rules 3, 4, 6 and 7 of v3 §10.5. Pure: the caller stores the outcome under the row version it has read. */
+/** Decides by rules 3, 4, 6 and 7 of v3 §10.5. A pure function: the caller stores the outcome under the row version that it has read. */
 export function decideAuthentication(current: AuthenticationState, attempt: AuthenticationAttempt): AuthenticationDecision {
   const { state, failedAttempts, maxFailedAttempts, blocksInRow } = current
   const isPending = state === 'PENDING_COMMIT' && attempt.isPendingAccepted === true

@@ -8,14 +8,14 @@ import { utf8 } from '../../lib/bytes.ts'
 import { findSigningMasterKeys } from '../application/master-keys.ts'
 import type { KeyParts } from '../secrets/secrets.ts'
 
-/** The code of 10 random bytes: 23 characters in four groups of five. */
+/** The activation code for 10 random bytes: four groups of five characters, with dashes 23 characters. */
 export function createActivationCode(random: Uint8Array): string {
   const bytes = Buffer.concat([random, Buffer.alloc(2)])
   bytes.writeUInt16BE(crc16(random), random.length)
   return encodeBase32(bytes).match(/.{5}/g)?.join('-') ?? ''
 }
 
-/** The 10 random bytes of a code; undefined when the form or the checksum is wrong. Lower case and blanks are wrong. */
+/** Parses a code into its 10 random bytes. Undefined when form or checksum is wrong; lower case and blanks are wrong. */
 export function parseActivationCode(code: string): Uint8Array | undefined {
   if (!FORM.test(code)) return undefined
   const bytes = decodeBase32(code.replaceAll('-', ''))
@@ -23,7 +23,7 @@ export function parseActivationCode(code: string): Uint8Array | undefined {
   return bytes.readUInt16BE(10) === crc16(random) ? random : undefined
 }
 
-/** b64(ECDSA) over the code with its dashes. */
+/** The signature of a code on P-256, Base64 of DER, over the code with its dashes. */
 export const signActivationCode = (code: string, masterPrivateKey: KeyObject): string =>
   toBase64(ecdsaSign(masterPrivateKey, utf8(code)))
 
@@ -48,10 +48,10 @@ export async function signOfflineText(
   return `${head}${await signQrText(application, head, ecdsa)}`
 }
 
-/** code ‖ "#" ‖ signature: what the QR code shows. */
+/** The text of the QR code: code ‖ "#" ‖ signature. */
 export const composeActivationQrText = (code: string, signature: string): string => `${code}#${signature}`
 
-/** Its two parts. */
+/** Splits the text of a QR code into code and signature. */
 export function splitActivationQrText(text: string): { readonly activationCode: string; readonly activationSignature: string } {
   const [activationCode = '', activationSignature = ''] = text.split('#')
   return { activationCode, activationSignature }
@@ -70,7 +70,7 @@ function encodeBase32(bytes: Uint8Array): string {
   return text
 }
 
-/** 12 bytes of 20 characters. The four filler bits are ignored, as the published library does (v3 §4.1). */
+/** Decodes 20 characters of Base32 to 12 bytes. The four filler bits are ignored, as in the published library (v3 §4.1). */
 function decodeBase32(text: string): Buffer {
   let bits = 0n
   for (const character of text) bits = (bits << 5n) | BigInt(ALPHABET.indexOf(character))

@@ -16,19 +16,19 @@ export interface ActivationParts extends DomainParts {
   readonly settings: { readonly activationValiditySeconds: number; readonly maxFailedAttempts: number }
 }
 
-/** What may be said of one activation in place of the settings. */
+/** Limits of one activation that replace those of the settings. */
 export interface RegistrationLimits {
   readonly maxFailedAttempts?: number | undefined
-  /** The end of what its phone and its commit may wait for. */
+  /** The time until which it may wait for its phone and its commit. */
   readonly expiresAt?: Date | undefined
-  /** Marks that it carries from the beginning. */
+  /** Flags that it has from the beginning. */
   readonly flags?: readonly string[] | undefined
 }
 
 /** The activation of another application that asked for the code of this one (mobile-token §9). */
 export interface Parent {
   readonly activationId: string
-  /** It ends when this one becomes ACTIVE. */
+  /** Whether the parent is removed when this one becomes ACTIVE. */
   readonly isReplaced: boolean
   readonly initialFlags: readonly string[]
 }
@@ -37,7 +37,7 @@ interface NewActivation extends RegistrationLimits {
   readonly applicationId: string
   readonly userId: string
   readonly code: string
-  /** Null when nobody is to be shown the code. */
+  /** The text of the QR code; null when nobody may see the code. */
   readonly qrText: string | null
   readonly commitPhase: CommitPhase
   readonly otpHash: Uint8Array | null
@@ -61,7 +61,7 @@ interface PreparedActivation {
   readonly insert: (db: Db) => Promise<void>
 }
 
-/** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
+/** Makes id, server keys and sealed values of a new activation. Nothing is stored yet. */
 export function prepareActivation(
   { platform, recordKeys, settings, installationKeys }: Omit<ActivationParts, 'db' | 'events' | 'activationOtps'>,
   { applicationId, userId, code, qrText, commitPhase, otpHash, parent, maxFailedAttempts, expiresAt, flags = [] }: NewActivation,

@@ -14,15 +14,15 @@ import { type ActivationParts, prepareActivation } from './created.ts'
 import type { HttpProvider } from '../user-info/http-provider.ts'
 import { expire, type Owner } from './registration.ts'
 
-/** What a phone sends to be recognised by. */
+/** The values by which a provider recognises the user of a phone. */
 export interface ActivationRequest {
   readonly applicationId: string
   readonly type: 'DIRECT' | 'CUSTOM'
   readonly identityAttributes: Readonly<Record<string, string>>
   readonly customAttributes: Readonly<Record<string, unknown>>
-  /** Text of the protocol version of the request. */
+  /** The protocol version of the request. */
   readonly protocolVersion: string
-  /** As the phone says; absent where it does not. */
+  /** The platform that the phone names, if it does. */
   readonly platform?: string | undefined
   readonly deviceInfo?: string | undefined
 }
@@ -34,14 +34,14 @@ interface DirectTerms {
   readonly maxFailedAttempts?: number | undefined
   /** How long the activation may wait for its commit. */
   readonly expiresInSeconds?: number | undefined
-  /** By which OpenID provider the user was recognised. */
+  /** The OpenID provider that recognised the user. */
   readonly oidcProviderId?: string
 }
 
 /** Whom the provider recognised, and what it says of the activation. */
 interface RecognisedUser extends DirectTerms {
   readonly userId: string
-  /** In place of those of the phone, in the answer to it. */
+  /** Attributes that replace the phone's own in the answer to it. */
   readonly customAttributes: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -50,7 +50,7 @@ export interface ActivationProvider {
   readonly findUser: (request: ActivationRequest) => Promise<RecognisedUser>
 }
 
-/** The provider behind one HTTP address. */
+/** A provider at an HTTP address. */
 export const createActivationProvider = (ask: HttpProvider): ActivationProvider => ({
   findUser: async (request) => parseRecognisedUser(await ask({ ...request })),
 })
@@ -72,8 +72,8 @@ export async function recogniseUser(
 }
 
 /**
- * Creates an activation and exchanges its keys, all of it or nothing (v3 §8.6): PENDING_COMMIT, or ACTIVE when the provider commits it.
- * Throws ACTIVATION_FAILED when the user has a live activation and may have no further one, or the device key is invalid.
+ * Creates an activation and exchanges its keys in one transaction (v3 §8.6). It is PENDING_COMMIT, or ACTIVE when the provider commits it.
+ * Throws ACTIVATION_FAILED when the user has a live activation and may have no further one, or when the device key is invalid.
  */
 export async function activateDirectly<Answer>(
   parts: ActivationParts & { readonly db: Pool },
@@ -131,7 +131,7 @@ function parseRecognisedUser(answer: Record<string, unknown>): RecognisedUser {
   }
 }
 
-/** Null counts as absent, as everywhere in the answer. */
+/** Parses the flags of an answer. Null counts as absent, as in all members of the answer. */
 function parseFlags(flags: unknown): readonly string[] {
   if (flags == null) return []
   const isList = Array.isArray(flags) && flags.length <= FLAGS_MAX && flags.every(isFlag) && new Set(flags).size === flags.length
@@ -147,14 +147,14 @@ function parseCount(answer: Record<string, unknown>, name: string, max: number):
   return count
 }
 
-/** As PUT /admin/activations/{id}/flags takes them. */
+/** The flags that PUT /admin/activations/{id}/flags accepts. */
 const isFlag = (flag: unknown): flag is string => typeof flag === 'string' && /^[A-Z0-9_]{1,64}$/.test(flag)
 
 const FLAGS_MAX = 64
-/** The status of an activation has no room for more. */
+/** The maximum that fits into the status of an activation. */
 const FAILED_ATTEMPTS_MAX = 64
 /** 30 days. */
 const EXPIRES_IN_MAX = 2_592_000
 
-/** As user ids of the cloud API, and Unicode text, which a JSON body of a caller always is. */
+/** A user id as in the cloud API. It must also be well-formed Unicode, which the JSON of a caller always is. */
 const isUserId = (value: unknown): value is string => typeof value === 'string' && isIdentifier(value) && value.isWellFormed()

@@ -12,13 +12,16 @@ interface DoorQuestion {
   readonly request: readonly (string | null)[]
 }
 
-/** A key, and what an answer to the question is authenticated by. All are HMAC-SHA-256, 32 bytes. */
+/** The hashes of a key and of its question, and the MAC of an answer. All are HMAC-SHA-256, 32 bytes. */
 export interface DoorKey {
-  /** Over the credential and its key. */
+  /** Covers the credential and the key. */
   readonly keyHash: Uint8Array
-  /** Over the credential, its key, and what was asked. */
+  /** Covers the credential, the key, and the request. */
   readonly questionHash: Uint8Array
-  /** Over the credential, its key, what was asked, and an answer: nobody who writes to the database makes an answer another one. */
+  /**
+   * The MAC of an answer. It covers the credential, the key, the request and the answer, so that nobody who writes to the database can change a
+   * stored answer.
+   */
   readonly authenticate: (answer: DoorAnswerToKeep) => Uint8Array
 }
 
@@ -43,13 +46,13 @@ export function hashDoorKey(key: KeyObject, { username, applicationId, idempoten
 }
 
 /**
- * What the audit log has of the bytes that a code covers: their number, their SHA-256 in hexadecimal digits, and the text of the bank if it
- * gave one, each on a line.
+ * The audit log's description of the bytes that a code covers, a line each: their number, their SHA-256 in hexadecimal, and the text of the
+ * bank, if there is one.
  */
 export const describeCovered = (bytes: Uint8Array, auditText: string | undefined): string =>
   [bytes.length, toHex(sha256(bytes)), ...(auditText === undefined ? [] : [auditText])].join('\n')
 
-/** What the right answer of an offline challenge uses up, 32 bytes: there is one (cloud §16.2). */
+/** The hash, 32 bytes, that the right answer to an offline challenge uses up, so that there is only one (cloud §16.2). */
 export const answerHash = (challengeId: string): Uint8Array =>
   sha256(encodeTexts(NO_PREFIX, ['answer of an offline challenge', challengeId]))
 

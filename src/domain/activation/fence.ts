@@ -16,9 +16,9 @@ type AdvanceCounter = (protocolVersion: number, ctrData: Uint8Array) => Uint8Arr
 interface Fence {
   /** The moment to which the database went back. */
   readonly since: Date
-  /** How many counter values are given up. */
+  /** The number of counter values by which each counter moves on. */
   readonly steps: number
-  /** Whether activations are blocked until the bank unblocks them. */
+  /** Whether activations are blocked, until the bank unblocks them. */
   readonly blocks: boolean
 }
 
@@ -27,11 +27,11 @@ export interface Fenced {
   readonly fenced: number
   /** Of these, those that are blocked now. */
   readonly blocked: number
-  /** Activations that waited for a phone, and whose code is good no more. */
+  /** Activations that waited for a phone and were removed, with their codes. */
   readonly removed: number
 }
 
-/** Fences every activation that is due, a page at a time; `onPage` is told how many so far. Servers may run meanwhile. */
+/** Fences every activation that is due, a page at a time, and calls `onPage` with the numbers so far. Servers may run meanwhile. */
 export async function fenceActivations(
   parts: KeyParts & { readonly advanceCounter: AdvanceCounter },
   fence: Fence,

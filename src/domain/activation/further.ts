@@ -7,18 +7,18 @@ import { inTransaction, type Pool } from '../../storage/database/database.ts'
 import type { ActivationParts } from './created.ts'
 import { createRegistration, type CreatedRegistration, listLive, type Owner, type RegistrationRules } from './registration.ts'
 
-/** What is wanted of one more registration. */
+/** The request for one more registration. */
 export interface FurtherRegistration extends Omit<RegistrationRules, 'isFurther'> {
   readonly flags: readonly string[]
-  /** Only where none of the user waits for its phone or for its commit. */
+  /** Whether it is refused while another one of the user waits for its phone or its commit. */
   readonly isOnlyOneIncomplete: boolean
   /** User name of the credential, for the audit row of the flags. */
   readonly username: string
 }
 
 /**
- * Creates a registration with its flags, beside live ones where the application lets a user have several. Undefined when there is no such
- * application. Throws REGISTRATION_EXISTS as createRegistration, and REGISTRATION_NOT_ALLOWED while another one is not complete.
+ * Creates a registration with flags, beside live ones if the application lets a user have several. Undefined when there is no such application.
+ * Throws REGISTRATION_EXISTS as createRegistration does, and REGISTRATION_NOT_ALLOWED while another one is not complete.
  */
 export async function createFurther(
   parts: ActivationParts & { readonly db: Pool },

@@ -14,13 +14,13 @@ import type { CommitPhase } from '../../storage/database/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 
 export interface ActivationOtps {
-  /** Stored form of an OTP, 48 bytes. Throws UNAVAILABLE when too many wait. */
+  /** The stored form of an OTP, 48 bytes. Throws UNAVAILABLE when too many hashes wait. */
   readonly hash: (otp: string) => Promise<Uint8Array>
-  /** Compares in constant time. Throws UNAVAILABLE when too many wait; nothing is decided then. */
+  /** Compares an OTP with its stored form, in constant time. Throws UNAVAILABLE when too many hashes wait; then nothing is decided. */
   readonly isRight: (otp: string, stored: Uint8Array) => Promise<boolean>
 }
 
-/** OTPs under the installation's `credentialHash` key. */
+/** Hashes and compares OTPs under the installation's `credentialHash` key. */
 export function createActivationOtps(credentialHash: KeyObject, platform: Pick<Platform, 'randomBytes'>): ActivationOtps {
   const scrypts = createFairQueue({ atOnce: SCRYPTS_AT_ONCE, waitingMax: SCRYPTS_WAITING_MAX })
   const hashWith = async (otp: string, salt: Uint8Array): Promise<Uint8Array> => {
@@ -45,8 +45,8 @@ interface OtpDemand {
 export type OtpJudge = (demand: OtpDemand) => Promise<OtpVerdict>
 
 /**
- * Judges one OTP in one phase, for an activation that is read again after each lost race: the slow hash is computed once, unless another
- * activation is read by then.
+ * Judges one OTP in one phase. The activation is read again after each lost race; the slow hash is computed only once, unless another
+ * activation is read.
  */
 export function createOtpJudge(otps: ActivationOtps, phase: CommitPhase, otp: string | null): OtpJudge {
   const sent = otp === null || otp.trim() === '' ? undefined : otp
@@ -62,7 +62,10 @@ export function createOtpJudge(otps: ActivationOtps, phase: CommitPhase, otp: st
   }
 }
 
-/** Counts a wrong OTP; the one that reaches the maximum removes the activation. False when it moved meanwhile: read and judge again. */
+/**
+ * Counts a wrong OTP; the one that reaches the maximum removes the activation. False when the activation has changed meanwhile: the caller
+ * reads and judges again.
+ */
 export async function countWrongOtp(
   { db, platform, events }: { readonly db: Db; readonly platform: Platform; readonly events: Events },
   activation: Omit<CommitRow, 'expiresAt' | 'commitPhase' | 'otpHash'>,

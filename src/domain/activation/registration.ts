@@ -29,8 +29,8 @@ interface OwnedRegistration extends Owner {
 }
 
 /**
- * The live registration of a user. One whose validity has run out counts as removed, whether or not that is stored yet. Throws
- * REGISTRATION_CHANGE_REFUSED when there are several and none is named.
+ * The live registration of a user. An expired one counts as removed, even if that is not stored yet. Throws REGISTRATION_CHANGE_REFUSED when
+ * there are several and none is named.
  */
 export async function readRegistration(
   parts: Pick<ActivationParts, 'db' | 'platform'>,
@@ -51,13 +51,13 @@ export async function listLive(
   return rows.filter((row) => !isExpired(row, platform.now()))
 }
 
-/** A path that names a user does not say which of several phones is meant. */
+/** The refusal of a path that names only a user who has several phones. */
 export function severalDevices(): PawlError {
   const hint = 'has several registrations: the paths below /v2/registrations name one'
   return new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `the user ${hint}`, violations: [{ fieldName: 'userId', hint }] })
 }
 
-/** The QR text of a CREATED registration, the same one on each call; empty where there is none for this owner. */
+/** The text of the QR code of a CREATED registration, the same at each call; empty if this owner has none. */
 export function openQrText(
   { recordKeys }: ActivationParts,
   owner: Owner,
@@ -72,15 +72,15 @@ export function openQrText(
 interface CommitRules {
   /** Where it is committed, and where the OTP is demanded. */
   readonly commitPhase: CommitPhase
-  /** As ActivationOtps.hash gives it. */
+  /** The result of ActivationOtps.hash. */
   readonly otpHash: Uint8Array | null
 }
 
-/** The same, with what is said of one registration in place of the settings. */
+/** The same, with limits of one registration that replace the settings. */
 export interface RegistrationRules extends CommitRules, RegistrationLimits {
-  /** Also beside live ones, in an application where a user may have several. */
+  /** Whether it may be made beside live ones, in an application where a user may have several. */
   readonly isFurther?: boolean
-  /** Whoever asked for the code shows it: the bank does not. */
+  /** The activation that asked for the code. It shows the code itself, so the bank does not. */
   readonly parent?: Parent
 }
 
@@ -90,8 +90,8 @@ export interface CreatedRegistration {
 }
 
 /**
- * Creates a registration. Undefined when there is no such application. Throws REGISTRATION_EXISTS when the user has a live one and is to have no
- * further one, also when another request creates it at the same time, and REGISTRATION_CHANGE_REFUSED when the user has several.
+ * Creates a registration. Undefined when there is no such application. Throws REGISTRATION_EXISTS when the user has a live one and may have no
+ * further one, even if another request creates it at the same time, and REGISTRATION_CHANGE_REFUSED when the user has several.
  */
 export async function createRegistration(
   parts: ActivationParts,
@@ -109,7 +109,7 @@ export async function createRegistration(
 
 type Basis = Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> & {
   readonly signingKey: NonNullable<RegistrationBasis['signingKey']>
-  /** No index keeps a second one out, and it is to be the only one. */
+  /** Whether it must be the only one although no index refuses a second one. */
   readonly isToBeAlone: boolean
 }
 
@@ -126,8 +126,8 @@ async function findBasis(parts: ActivationParts, named: OwnerNames, isFurther: b
 }
 
 /**
- * Stores that the one registration of a user has run out. Throws REGISTRATION_EXISTS when it has not. Where there may be several, those that
- * have run out take no place.
+ * Stores that the one registration of a user has expired. Throws REGISTRATION_EXISTS when it has not. Where a user may have several, expired
+ * ones need not be stored.
  */
 async function makeRoom(
   parts: Pick<ActivationParts, 'db' | 'platform' | 'events'>,
@@ -139,7 +139,7 @@ async function makeRoom(
   if (!isFree) throw new PawlError('REGISTRATION_EXISTS')
 }
 
-/** Undefined when the user has got a live registration meanwhile, or the code, one of 2^80, exists. */
+/** Creates it. Undefined when the user has got a live registration meanwhile, or when the code exists, one of 2^80. */
 async function createOn(
   parts: ActivationParts,
   userId: string,
@@ -161,7 +161,10 @@ async function createOn(
   }
 }
 
-/** Throws REGISTRATION_EXISTS when the user has got a live one meanwhile, and REGISTRATION_CHANGE_REFUSED when it is several. */
+/**
+ * Inserts it as the only one. Throws REGISTRATION_EXISTS when the user has got a live one meanwhile, REGISTRATION_CHANGE_REFUSED when there are
+ * several.
+ */
 async function insertAlone(
   parts: Pick<ActivationParts, 'db' | 'platform'>,
   owner: Owner,
@@ -184,9 +187,9 @@ export async function prepareCommit(parts: ActivationParts, owner: OwnedRegistra
 }
 
 /**
- * PENDING_COMMIT to ACTIVE. NO_APPLICATION when there is no such application. Throws REGISTRATION_NOT_FOUND from any other state, also on a second
- * commit, OTP_INVALID when an OTP is demanded and this one is wrong, and REGISTRATION_CHANGE_REFUSED when the user has several registrations and
- * none is named. Too many wrong OTPs remove the registration.
+ * Commits a registration, from PENDING_COMMIT to ACTIVE. NO_APPLICATION when there is no such application. Throws REGISTRATION_NOT_FOUND from
+ * any other state, also on a second commit; OTP_INVALID when an OTP is demanded and this one is wrong; REGISTRATION_CHANGE_REFUSED when the
+ * user has several registrations and none is named. Too many wrong OTPs remove the registration.
  */
 export async function commitRegistration(
   parts: ActivationParts,
@@ -210,7 +213,7 @@ export async function commitRegistration(
   })
 }
 
-/** The application with the registration that is meant. Throws REGISTRATION_CHANGE_REFUSED when there are several and none is named. */
+/** Reads the application with the registration to commit. Throws REGISTRATION_CHANGE_REFUSED when there are several and none is named. */
 async function findToCommit(
   parts: Pick<ActivationParts, 'db' | 'platform'>,
   named: OwnerNames,
@@ -223,9 +226,9 @@ async function findToCommit(
   return findRegistrationToCommit(parts.db, { ...named, applicationId, activationId: one.activationId })
 }
 
-/** On whose word a registration changes. */
+/** Who has a registration changed. */
 interface OnWord {
-  /** The person, in words of the bank. */
+  /** The person, as the bank names them. */
   readonly externalUserId: string | null
   /** User name of the credential, for the audit row. */
   readonly verifiedBy?: string | undefined
@@ -234,8 +237,8 @@ interface OnWord {
 type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
 
 /**
- * Blocks, unblocks or removes. A BLOCK makes a temporary block one that lasts, though its phone is BLOCKED already: a bank that is refused
- * would see the phone come back (DIVERGENCES#block-during-temporary-block). Throws REGISTRATION_NOT_FOUND without a live registration,
+ * Blocks, unblocks or removes a registration. A BLOCK during a temporary block is accepted and gives it no end; after a refusal the phone would
+ * be ACTIVE again later (DIVERGENCES#block-during-temporary-block). Throws REGISTRATION_NOT_FOUND without a live registration;
  * REGISTRATION_CHANGE_REFUSED from a wrong state, and when there are several and none is named.
  */
 export async function changeRegistration(
@@ -258,11 +261,11 @@ export async function changeRegistration(
   })
 }
 
-/** CREATED and PENDING_COMMIT end at their expiry. */
+/** Whether a registration in CREATED or PENDING_COMMIT is past its expiry. */
 export const isExpired = (row: { state: ActivationState; expiresAt: Date }, now: number): boolean =>
   (row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && row.expiresAt.getTime() <= now
 
-/** Stores that a registration has run out; false when it has not. */
+/** Stores that a registration has expired; false when it has not. */
 export async function expire(
   parts: Pick<ActivationParts, 'db' | 'platform' | 'events'>,
   owner: Owner,

@@ -4,7 +4,7 @@ import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { endTemporaryBlock } from '../../storage/activation/expiry.ts'
 
-/** The end of the block that is the `blocksInRow`-th in a row; null when it has none, because `firstSeconds` is 0. */
+/** The end of the `blocksInRow`-th block in a row; null when `firstSeconds` is 0, because then blocks have no end. */
 export function composeBlockEnd(firstSeconds: number, blocksInRow: number, at: Date): Date | null {
   if (firstSeconds === 0) return null
   const seconds = Math.min(firstSeconds * 2 ** (blocksInRow - 1), TEMPORARY_BLOCK_SECONDS_MAX)
@@ -12,8 +12,8 @@ export function composeBlockEnd(firstSeconds: number, blocksInRow: number, at: D
 }
 
 /**
- * Stores the end of a block that is over; true when there was one, and the activation must be read again. Every writer that moves an
- * activation calls this first, so that the end has its own place in history, audit log and webhooks.
+ * Stores the end of a block that is over. True when there was one: the activation must be read again. Every writer that changes an activation
+ * calls this first, so that history, audit log and webhooks have the end as an event of its own.
  */
 export async function endBlockIfOver(
   { db, platform, events }: { readonly db: Db; readonly platform: Platform; readonly events: Events },

@@ -14,14 +14,14 @@ import { createRegistration, isExpired } from './registration.ts'
 interface TransferCode {
   readonly activationId: string
   readonly activationCode: string
-  /** Base64, under the master key of the target. */
+  /** Base64 of the signature by the target's master key. */
   readonly activationSignature: string
 }
 
 /**
- * Creates a registration of the same user in the target, which its key exchange makes ACTIVE when it has the OTP. Throws ACTIVATION_CODE_FAILED
- * when the application of the parent does not hand over to the target, the owner of the parent is yet to be verified, or the user has a live
- * registration there and may have no further one.
+ * Creates a registration of the same user in the target application. Its key exchange makes it ACTIVE when the OTP is right. Throws
+ * ACTIVATION_CODE_FAILED when the parent's application may not hand over to the target, when the owner of the parent is not verified, or when
+ * the user has a live registration in the target and may have no further one.
  */
 export async function createTransferCode(
   parts: ActivationParts,

@@ -26,7 +26,7 @@ interface MobileConfiguration {
   readonly qrSignatureCurve?: 'P-384'
   /** 16 bytes. */
   readonly appKey: string
-  /** 16 bytes. Not a secret towards the owner of the phone. */
+  /** 16 bytes. The owner of the phone can read it. */
   readonly appSecret: string
 }
 
@@ -36,7 +36,7 @@ interface SdkConfiguration extends MobileConfiguration {
   readonly mobileSdkConfig: string
 }
 
-/** Makes the text of a configuration, as the protocol says. */
+/** Composes the text of a configuration. */
 export type ComposeSdkConfiguration = (configuration: {
   readonly applicationKey: Uint8Array
   readonly applicationSecret: Uint8Array
@@ -60,7 +60,7 @@ export async function createApplication(
   await addVersion(parts, applicationId, DEFAULT_VERSION)
 }
 
-/** Creates the application of a first start; does nothing where there is an application already. */
+/** Creates the application of a first start. Does nothing if there is an application already. */
 export async function bootstrapApplication(
   parts: KeyParts & { readonly db: Pool; readonly events: Events },
   applicationId: string | undefined,
@@ -111,7 +111,7 @@ export async function addVersion({ db, platform, recordKeys }: KeyParts, applica
 }
 
 /**
- * The configuration of one version; without `versionName` that of `default`, else of the oldest supported one. Throws
+ * The configuration of one version. Without `versionName` it is that of the version `default`, or of the oldest supported one. Throws
  * ADMINISTRATION_REFUSED when there is no such application or version.
  */
 export async function readMobileConfiguration(
@@ -133,7 +133,7 @@ export async function readMobileConfiguration(
   }
 }
 
-/** As readMobileConfiguration, with the text for SDKs of protocol 4.0. */
+/** The result of readMobileConfiguration, with the text for SDKs of protocol 4.0. */
 export async function readSdkConfiguration(
   parts: KeyParts & { readonly composeSdkConfiguration: ComposeSdkConfiguration },
   applicationId: string,
@@ -161,5 +161,5 @@ function chooseVersion(versions: readonly ApplicationVersionRow[], name: string 
   return versions.find((version) => version.name === DEFAULT_VERSION) ?? versions.find((version) => version.isSupported)
 }
 
-/** The name of the version that an application begins with. */
+/** The name of the first version of an application. */
 export const DEFAULT_VERSION = 'default'

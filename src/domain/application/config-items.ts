@@ -8,18 +8,21 @@ import { type ConfigItemRow, type ConfigOwner, listConfigItems, storeConfigItem 
 import type { Db } from '../../storage/database/database.ts'
 import type { ConfigScope } from '../../storage/database/schema.ts'
 
-/** What an app reads that has no activation: items of its application in the scope APPLICATION. */
+/** The items for an app without an activation: those of its application in the scope APPLICATION. */
 export const readApplicationConfig = async (db: Db, applicationId: string): Promise<ConfigItemRow[]> =>
   (await listConfigItems(db, { applicationId, activationId: null })).filter(({ scope }) => scope === 'APPLICATION')
 
-/** What an activation reads: items of its application in both scopes, and its own. */
+/** The items for an activation: those of its application in both scopes, and its own. */
 export const readActivationConfig = async (db: Db, applicationId: string, activationId: string): Promise<ConfigItemRow[]> =>
   mergeConfigItems(
     await listConfigItems(db, { applicationId, activationId: null }),
     await listConfigItems(db, { applicationId, activationId }),
   )
 
-/** One item for each key, by key: that of the activation, else that of the application in the scope ACTIVATION, else in APPLICATION. */
+/**
+ * One item for each key, sorted by key: that of the activation, else that of the application in the scope ACTIVATION, else in the scope
+ * APPLICATION.
+ */
 export function mergeConfigItems(
   ofApplication: readonly ConfigItemRow[],
   ofActivation: readonly ConfigItemRow[],
@@ -32,8 +35,8 @@ export function mergeConfigItems(
 }
 
 /**
- * Stores an item in place of the one of that key and scope. Throws REQUEST_INVALID for a number that apps would be told otherwise, for a
- * value of more than 4 KiB, and for more items than an owner may have; must not run twice at the same time.
+ * Stores an item, in place of the one with the same key and scope. Throws REQUEST_INVALID for a number that would be rounded on its way to
+ * apps, for a value of more than 4 KiB, and for more items than an owner may have. It must not run twice at the same time.
  */
 export async function writeConfigItem(
   { db, platform }: { readonly db: Db; readonly platform: Platform },

@@ -9,19 +9,19 @@ import { PawlError } from '../../lib/errors.ts'
 import { type CustomObjects, listCustomObjects } from '../../storage/application/applications.ts'
 import type { Db } from '../../storage/database/database.ts'
 
-/** What is remembered of custom objects, of one process. */
+/** The custom objects that one process remembers. */
 export interface CustomObjectMemory {
   /** The custom object for the status of an id. */
   readonly find: (status: {
     readonly activationId: string
-    /** Of the activation, if there is one. */
+    /** The application of the activation, if there is one. */
     readonly applicationId: string | undefined
-    /** As the statement of the request saw it. */
+    /** The state that the statement of the request has read. */
     readonly applicationsState: string
   }) => Promise<Readonly<Record<string, unknown>> | undefined>
 }
 
-/** Remembers the custom objects of all applications until one of these is written. */
+/** Remembers the custom objects of all applications until one of the applications is written. */
 export function createCustomObjectMemory(db: Db, codeLookup: KeyObject): CustomObjectMemory {
   let known: CustomObjects | undefined
   return {
@@ -38,7 +38,7 @@ export function createCustomObjectMemory(db: Db, codeLookup: KeyObject): CustomO
   }
 }
 
-/** The application of an activation; the one that the hash of the id picks where there is no such activation. */
+/** The application of an activation; for an unknown id, the one that the hash of the id selects. */
 function pick(
   applications: CustomObjects['applications'],
   key: KeyObject,
@@ -51,7 +51,7 @@ function pick(
   return applications.find((application) => application.applicationId === applicationId) ?? preferred
 }
 
-/** The stored form. Throws REQUEST_INVALID for more than 4 KiB. */
+/** The stored form of a custom object. Throws REQUEST_INVALID for more than 4 KiB. */
 export function serializeCustomObject(customObject: Readonly<Record<string, unknown>>): string {
   const text = JSON.stringify(customObject)
   if (utf8(text).length <= BYTES_MAX) return text

@@ -18,7 +18,7 @@ import { type KeyParts, places } from '../secrets/secrets.ts'
 interface MasterSigningKeys {
   /** P-256 for EC_P256, P-384 for the others. */
   readonly ecdsa: KeyObject
-  /** Of the hybrid algorithms: ML-DSA-65 or ML-DSA-87. */
+  /** ML-DSA-65 or ML-DSA-87, only for the hybrid algorithms. */
   readonly mldsa?: KeyObject
 }
 
@@ -37,11 +37,11 @@ interface NewMasterKey {
   readonly exported: Uint8Array
 }
 
-/** Fresh pairs, one of each algorithm; made before a transaction, because it takes some milliseconds. */
+/** Makes fresh pairs, one for each algorithm. Call it before a transaction, because it takes some milliseconds. */
 export const createMasterKeys = (algorithms: readonly MasterKeyAlgorithm[] = MASTER_KEY_ALGORITHMS): Promise<NewMasterKey[]> =>
   Promise.all(algorithms.map(createMasterKey))
 
-/** Stores pairs of an application; where it already has a pair of an algorithm, that one stays. */
+/** Stores key pairs of an application. A pair that it already has for an algorithm stays. */
 export async function insertMasterKeys(
   { db, platform, recordKeys }: KeyParts,
   applicationId: string,
@@ -61,7 +61,7 @@ export async function insertMasterKeys(
 }
 
 /**
- * What an application signs with for a phone that speaks `algorithm`. Makes the pairs that an older application lacks; the application must
+ * The keys with which an application signs for a phone of `algorithm`. Makes the pairs that an older application lacks. The application must
  * exist.
  */
 export async function findSigningMasterKeys(
@@ -75,7 +75,7 @@ export async function findSigningMasterKeys(
   return { ecdsa: open(ecdsa), ...(mldsa !== undefined && { mldsa: open(mldsa) }) }
 }
 
-/** A QR code has room for one signature: the one that phones of protocol 3 verify, as long as the application admits them. */
+/** The curve of the one signature in a QR code: that of protocol 3, as long as the application admits protocol 3. */
 export const qrSignatureCurveOf = ({ isProtocol3Admitted }: { readonly isProtocol3Admitted: boolean }): 'P-256' | 'P-384' =>
   isProtocol3Admitted ? 'P-256' : 'P-384'
 
@@ -105,7 +105,7 @@ export async function findAllowedAlgorithms(db: Db, applicationId: string): Prom
 
 /** The same for a row that was read. */
 export const listAllowedAlgorithms = (application: {
-  /** Of 4.0; empty: all. */
+  /** The algorithms of 4.0; an empty list means all. */
   readonly algorithms: readonly string[]
   readonly isProtocol3Admitted: boolean
 }): readonly AdmittedAlgorithm[] => [
@@ -113,7 +113,7 @@ export const listAllowedAlgorithms = (application: {
   ...listV4Algorithms(application.algorithms),
 ]
 
-/** All that the server speaks: those of an application without restrictions. */
+/** All algorithms of the server, which are those of an application without restrictions. */
 export const SERVED_ALGORITHMS: readonly AdmittedAlgorithm[] = ['EC_P256', ...V4_ALGORITHMS]
 
 /** The algorithms of 4.0 that a stored list admits. */
@@ -121,8 +121,8 @@ export const listV4Algorithms = (stored: readonly string[]): readonly AdmittedAl
   stored.length === 0 ? V4_ALGORITHMS : V4_ALGORITHMS.filter((name) => stored.includes(name))
 
 /**
- * Those of the pairs that exist, and fresh ones for the others: when two requests make one at the same time, both use the one that was
- * stored first.
+ * Reads the existing pairs, and makes those that are missing. When two requests make one at the same time, both use the one that was stored
+ * first.
  */
 async function readMasterKeyPairs(
   parts: KeyParts,
@@ -151,7 +151,7 @@ async function createMasterKey(algorithm: MasterKeyAlgorithm): Promise<NewMaster
   return { algorithm, publicKey, exported: exportPrivateKey(privateKey) }
 }
 
-/** The private key of a pair, from memory as long as its row is the same. */
+/** The private key of a pair; it is remembered as long as its row is the same. */
 export const openMasterKey = (recordKeys: RecordKeys, { masterKeyPairId, algorithm, privateKey }: MasterKeyPairRow): KeyObject =>
   recordKeys.openCached(places.masterPrivateKey(masterKeyPairId), privateKey, (exported) => ({
     key:

@@ -5,8 +5,8 @@ import { emptySlots, findUserOfSeveral, lockMultiDevice, setMultiDevice } from '
 import { isUniqueViolation, type Tx } from '../../storage/database/database.ts'
 
 /**
- * Stores whether a user of an application may have several phones. Throws ADMINISTRATION_REFUSED where they may no longer and one has several:
- * which one goes is the bank's to say. Phones that are bound at the same time wait, or are bound as the setting was before.
+ * Stores whether a user of an application may have several phones. Switching back throws ADMINISTRATION_REFUSED while a user has several,
+ * because the bank must say which one goes. Phones that are bound at the same time wait, or are bound under the old setting.
  */
 export async function switchMultiDevice(tx: Tx, applicationId: string, isMultiDevice: boolean, at: Date): Promise<void> {
   const before = await lockMultiDevice(tx, applicationId)

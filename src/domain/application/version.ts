@@ -18,8 +18,8 @@ interface VersionVerdict {
 }
 
 /**
- * The rule for the app's major version of the operating system decides, else the one for all others; without a rule all is well.
- * `languages` are the tags that the user prefers, most wanted first; of each, the language counts and not the region.
+ * Judges a version by the rule for the app's major version of the operating system, else by the general rule; without a rule every version is
+ * accepted. `languages` are the user's language tags, most wanted first; regions are ignored.
  */
 export function verifyVersion(
   rules: readonly VersionRuleRow[],

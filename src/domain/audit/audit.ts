@@ -30,7 +30,7 @@ export interface AuditParts extends SealParts {
 
 interface AuditPage {
   readonly items: readonly AuditItem[]
-  /** The `before` of the page that follows; undefined when there is none. */
+  /** The `before` of the next page; undefined when there is none. */
   readonly next: Date | undefined
 }
 
@@ -59,13 +59,13 @@ export const createAuditEvent = (
   return { applicationId, userId, activationId, eventType, eventData, occurredAt: new Date(at) }
 }
 
-/** What an audit row says of its event: a JSON object without the members that are null. */
+/** The data of an audit row: a JSON object without the members that are null. */
 export const composeEventData = (fields: Readonly<Record<string, string | null>>): string =>
   JSON.stringify(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)))
 
 /**
- * What an audit row says of data that a device key signed, a line each: how they were signed, their length and their SHA-256, and why the
- * signature was refused. The data themselves are the bank's (cloud §7).
+ * The data of an audit row about a device signature, a line each: how the data were signed, their length and SHA-256, and why the signature was
+ * refused. The signed data themselves stay with the bank (cloud §7).
  */
 export const composeSignedData = (how: string, data: Uint8Array, refusal: string | undefined): string =>
   [how, String(data.length), toHex(sha256(data)), ...(refusal === undefined ? [] : [refusal])].join('\n')

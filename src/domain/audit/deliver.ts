@@ -23,9 +23,9 @@ export function startAuditDelivery(
 }
 
 /**
- * The delivery of one process. A round sends what was sealed since, up to 500 rows of one chain at a time and behind them the head of
- * the chain, and notes how far it came once they are taken. When the receiver does not take them it throws, and the next round sends the same
- * again. Behind a row that somebody altered nothing of its chain is sent.
+ * The delivery of one process. A round sends the newly sealed rows, up to 500 of one chain at a time, followed by the head of the chain. Once
+ * the receiver has taken them, it stores how far it came. Otherwise it throws, and the next round sends the same rows again. After an altered
+ * row nothing more of its chain is sent.
  */
 export function createAuditDelivery(parts: AuditParts, send: SendLines): (signal: AbortSignal) => Promise<void> {
   const { db, platform } = parts

@@ -8,19 +8,19 @@ import type { SealParts } from './audit.ts'
 
 interface ExportedChain {
   readonly chain: string
-  /** Of the last row that was given out; what the next export goes on from. */
+  /** The position of the last row of the export, after which the next export begins. */
   readonly position: number
   /** Hex. */
   readonly seal: string
   readonly rows: number
-  /** Why the export of this chain ended before its head. */
+  /** The reason why the export of this chain ended before its head. */
   readonly problem?: string
 }
 
 /**
- * Gives every sealed row to `write`, chain by chain in the order of their positions, and at the end of each chain its head. `after`: where an
- * earlier export ended; its seal shows that the chain is still the same. Rows are verified; behind an altered one nothing of its chain
- * is given out. It ends early when `goesOn`, asked after each batch, is false.
+ * Passes every sealed row to `write`, chain by chain in the order of positions, and after each chain its head. `after` has the ends of an
+ * earlier export; their seals show that the chains are still the same. Rows are verified, and after an altered one nothing more of its chain is
+ * written. It ends early when `goesOn`, called after each batch, returns false.
  */
 export async function exportAudit(
   parts: SealParts,

@@ -9,7 +9,7 @@ import { isChainAuthentic, isSealed } from './mac.ts'
 
 interface VerifiedRows {
   readonly rows: readonly SealedRow[]
-  /** Whether what follows them is not as it was sealed. */
+  /** Whether the row after them was altered. */
   readonly isAltered: boolean
 }
 
@@ -34,7 +34,7 @@ export async function readVerified(
   return { rows, isAltered: altered !== -1 || isCut }
 }
 
-/** A row as one line of JSON without a line end. */
+/** Writes a row as one line of JSON, without a line end. */
 export function toLine(chain: string, { position, seal, occurredAt, fields, verifiedBy }: SealedRow): string {
   const [f0, f1, f2, f3, f4] = fields
   const content =
@@ -51,9 +51,9 @@ export function toLine(chain: string, { position, seal, occurredAt, fields, veri
   return JSON.stringify({ chain, position, seal: toHex(seal), occurredAt: toTime(occurredAt), ...content })
 }
 
-/** The head of a chain as one line of JSON: rows up to there were sealed when it was written. */
+/** Writes the head of a chain as one line of JSON: rows up to it were sealed when the line was written. */
 export const toHeadLine = ({ name, head: { position, seal } }: Pick<ChainRow, 'name' | 'head'>): string =>
   JSON.stringify({ chain: name, head: { position, seal: toHex(seal) } })
 
-/** Who changes a row of the database can make its time none. */
+/** A stored time as text; whoever changes a row by hand may leave no valid time. */
 const toTime = (at: unknown): string => (at instanceof Date && !Number.isNaN(at.getTime()) ? at.toISOString() : String(at))

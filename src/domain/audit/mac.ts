@@ -10,8 +10,8 @@ import { encodeTexts } from '../secrets/row-mac.ts'
 export const CHAIN_BEGINNING: ChainPlace = { position: 0, seal: new Uint8Array(32) }
 
 /**
- * The place of a row that follows `previous`: its seal covers the previous seal, the chain, the position and every column of the row. Of a row
- * with a user's key it covers the user and the data of the event through that key alone: without it, nobody can tell whose row it was.
+ * Seals a row that follows `previous`, and returns its place. The seal covers the previous seal, the chain, the position and every column of
+ * the row. If the row has the key of a user, the seal covers user and data only through that key: without it, nobody can tell whose row it was.
  */
 export function sealRow(key: KeyObject, chain: string, previous: ChainPlace, row: SealableRow): ChainPlace {
   const position = previous.position + 1
@@ -37,7 +37,7 @@ export function sealRow(key: KeyObject, chain: string, previous: ChainPlace, row
   return { position, seal: sealFields(key, previous, covered) }
 }
 
-/** Whoever had it checked, where somebody had: two more texts, so that no other row has as many. */
+/** The credential that had it verified, if there is one: as two more texts, so that no other row has as many. */
 const verifierOf = ({ verifiedBy }: Pick<SealableRow, 'verifiedBy'>): readonly string[] =>
   verifiedBy === null ? [] : ['verified by', verifiedBy]
 
@@ -50,8 +50,8 @@ export function isSealed(key: KeyObject, chain: string, previous: ChainPlace, ro
 }
 
 /**
- * The columns of a sealed row after parts of it were erased. Its seal stays, so that the chain goes on, and cannot be computed from the columns any
- * more; instead, the data of the row holds a MAC over the seal, the row's place, and what is left of it.
+ * The columns of a sealed row after parts of it were erased. The seal stays, because the chain goes on from it, but can no longer be computed
+ * from the columns. Instead, the data of the row have a MAC over the seal, the place of the row, and the columns that are left.
  */
 export function certifyErasure(key: KeyObject, chain: string, previous: ChainPlace, row: SealedRow): RowFields {
   const left = Object.fromEntries(Object.entries(parseData(dataOf(row.fields))).filter(([name]) => name !== 'erased'))
@@ -77,10 +77,10 @@ const coveredByErasure = (chain: string, row: SealedRow, left: RowFields): reado
 
 const dataOf = ([, , , , data]: RowFields): string => data ?? ''
 
-/** The fields of a row with other data: that of the event, or what an administrator left behind. */
+/** The fields of a row with other data: those of the event, or the state after an administrator's change. */
 export const withData = ([f0, f1, f2, f3, , f5]: RowFields, data: string): RowFields => [f0, f1, f2, f3, data, f5]
 
-/** The members of a row's data; none where it is no JSON object. */
+/** The members of a row's data; none if the data are no JSON object. */
 export function parseData(data: string): Readonly<Record<string, unknown>> {
   try {
     const parsed: unknown = JSON.parse(data)
@@ -95,7 +95,7 @@ export function parseData(data: string): Readonly<Record<string, unknown>> {
 const sealFields = (key: KeyObject, previous: ChainPlace, texts: readonly (string | null)[]): Uint8Array =>
   hmac(key, encodeTexts(previous.seal, texts))
 
-/** A chain's state with its MAC, so that nobody without the key sets its head back or its start forward. */
+/** Adds the MAC to a chain's state, so that nobody without the key can set its head back or its start forward. */
 export function authenticateChain(key: KeyObject, state: Omit<ChainState, 'authentication'>): ChainState {
   return { ...state, authentication: hmac(key, encodeState(state)) }
 }
@@ -104,7 +104,7 @@ export function authenticateChain(key: KeyObject, state: Omit<ChainState, 'authe
 export const isChainAuthentic = (key: KeyObject, chain: ChainState): boolean =>
   equalConstantTime(hmac(key, encodeState(chain)), chain.authentication)
 
-/** Nobody altered the chain's state, cut its end, or set its head back. */
+/** Whether nobody has altered the chain's state, cut its end, or set its head back. */
 export const isExtensible = (key: KeyObject, chain: ChainRow): boolean =>
   isChainAuthentic(key, chain) && chain.lastPosition === chain.head.position
 

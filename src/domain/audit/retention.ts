@@ -15,10 +15,10 @@ import { inTransaction, isLockTimeout, type Tx } from '../../storage/database/da
 import { authenticateChain, isExtensible, isSealed } from './mac.ts'
 import type { AuditParts } from './audit.ts'
 
-/** Tells of a chain that somebody altered. */
+/** Reports a chain that somebody altered. */
 export type ReportChain = (chain: string) => void
 
-/** The retention of one process; each call does a bounded part of what is due. */
+/** The retention of one process; each call does a bounded part of the work. */
 export function createRetention(parts: AuditParts, report: ReportChain): () => Promise<void> {
   const check = createCheck(parts, report)
   return async () => {

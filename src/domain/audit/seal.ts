@@ -30,7 +30,7 @@ export const startAuditSealing = (parts: AuditParts & Clocked): (() => Promise<v
     mayRun: parts.clock.isAgreed,
   })
 
-/** The sealer of this process. Each call is one round: seals what can be seen, then removes what retention ends. */
+/** The sealer of this process. Each call is one round: it seals the rows that it can see, then removes those that retention ends. */
 export function createAuditSealer(parts: AuditParts): () => Promise<void> {
   const reported = new Set<string>()
   const report = (chain: string): void => {
@@ -78,7 +78,7 @@ async function sealLog(parts: AuditParts, log: AuditLogName, report: ReportChain
 interface Batch {
   readonly log: AuditLogName
   readonly limit: number
-  /** Chains that are not extended, because somebody altered them: their rows stay behind, and verification counts them. */
+  /** Chains that are not extended, because somebody altered them. Their rows stay unsealed, and verification counts them. */
   readonly broken: Set<string>
 }
 
@@ -98,7 +98,7 @@ async function sealBatch(parts: AuditParts, tx: Tx, { log, limit, broken }: Batc
   return rows.length
 }
 
-/** Rows with the keys of their users, which are read here each time: a user may have been erased since the batch before. */
+/** Adds the keys of the users to rows. They are read for each batch, because a user may have been erased since the last one. */
 async function giveUserKeys(
   tx: Tx,
   platform: Pick<Platform, 'randomBytes'>,

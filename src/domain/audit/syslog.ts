@@ -4,9 +4,9 @@ import { hostname } from 'node:os'
 import { OutboundError, shownAs, withConnection } from '../../lib/outbound.ts'
 
 /**
- * Sends messages over a connection of their own to `syslog+tcp://host:port` or `syslog+tls://host:port`. Syslog has no answer: the receiver has
- * taken them when it closes the connection after pawl has, which says that it read all of them, and not that it stored them. Who closes first
- * has not: a balancer without a back end, for one. Throws OutboundError when it does not.
+ * Sends messages over a new connection to `syslog+tcp://host:port` or `syslog+tls://host:port`. Syslog has no answer. The messages count as
+ * taken when the receiver closes the connection after pawl has closed its side: it has then read all of them, but may not have stored them. A
+ * receiver that closes first has not taken them; a balancer without a back end does that. Throws OutboundError when they are not taken.
  */
 export function sendSyslog(url: string, messages: readonly string[], timeoutMs: number): Promise<void> {
   const { protocol, hostname: name, port, host: shown } = new URL(url)
@@ -43,7 +43,7 @@ function write(socket: Socket, text: string, name: string): Promise<void> {
   })
 }
 
-/** A message of the log audit (facility 13) that is a notice (severity 5), with its length in front. It tells its time itself. */
+/** A message of facility 13 (log audit) and severity 5 (notice), with its length in front. The text has its own time. */
 function frame(text: string): string {
   const message = `<${13 * 8 + 5}>1 - ${hostname()} pawl - audit - ${text}`
   return `${Buffer.byteLength(message)} ${message}`
@@ -51,6 +51,6 @@ function frame(text: string): string {
 
 const TLS_PORT = 6514
 const TCP_PORT = 601
-/** It says nothing, but for the handshake of TLS. */
+/** The receiver sends nothing but the handshake of TLS. */
 const ANSWER_BYTES_MAX = 262_144
 const QUIET_MS = 250

@@ -9,7 +9,7 @@ import type { SealParts } from './audit.ts'
 
 export interface AuditReport {
   readonly isIntact: boolean
-  /** By name. */
+  /** The chains, sorted by name. */
   readonly chains: readonly ChainReport[]
 }
 
@@ -24,16 +24,16 @@ export interface ChainReport {
   /** How many rows retention has removed. */
   readonly startPosition: number
   readonly headPosition: number
-  /** 32 bytes, hex. Noted elsewhere, position and seal of a head tell later whether the log was cut or written anew. */
+  /** 32 bytes in hexadecimal. If position and seal of a head are noted elsewhere, they show later whether the log was cut or written anew. */
   readonly headSeal: string
   readonly fault?: ChainFault
 }
 
 interface ChainFault {
   readonly problem: string
-  /** In the chain. */
+  /** The position in the chain. */
   readonly position?: number
-  /** Of the row, in its table. */
+  /** The sequence number of the row in its table. */
   readonly sequence?: number
 }
 
@@ -44,7 +44,7 @@ export interface NotedHead {
   readonly seal: string
 }
 
-/** A verification for many callers: a caller who asks while one runs gets its report. */
+/** A verification for many callers: whoever asks while one runs gets the report of that one. */
 export function createAuditVerification(parts: SealParts): () => Promise<AuditReport> {
   let running: Promise<AuditReport> | undefined
   return () => {
@@ -83,7 +83,7 @@ export async function verifyAudit(parts: SealParts, noted: readonly NotedHead[] 
 }
 
 interface Walk {
-  /** As it was when the walk ended. */
+  /** The state of the chain at the end of the walk. */
   readonly chain: ChainRow
   readonly sealed: number
   readonly fault: ChainFault | undefined
@@ -144,7 +144,7 @@ function compareEnd({ head, lastPosition }: ChainRow, at: ChainPlace): ChainFaul
   return equalConstantTime(head.seal, at.seal) ? undefined : STATE_CHANGED
 }
 
-/** Rows up to the start are gone for good: they leave together with the move of the start. */
+/** Finds rows before the start of a chain. There must be none, because retention removes them in the transaction that moves the start. */
 const findAddedBefore = async (db: Db, { name, chainId, start }: ChainRow): Promise<ChainFault | undefined> =>
   describeAdded(await findBeforeStart(db, logOfChain(name), chainId, start.position))
 

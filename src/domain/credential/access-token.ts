@@ -24,12 +24,12 @@ interface AccessTokenSettings {
 }
 
 /**
- * Who shows a token. Throws CREDENTIALS_INVALID for every fault of it, one answer for all, and UNAVAILABLE while the keys of the authorization
- * server cannot be had.
+ * The caller whom a token names. Throws CREDENTIALS_INVALID for every fault of the token, and UNAVAILABLE while the keys of the authorization
+ * server cannot be fetched.
  */
 export type VerifyAccessToken = (token: string, source: string) => Promise<Caller>
 
-/** Undefined where the settings name no authorization server. */
+/** Makes the verification of tokens; undefined when the settings name no authorization server. */
 export function createAccessTokens({
   settings,
   platform,
@@ -75,10 +75,10 @@ export function createAccessTokens({
   }
 }
 
-/** A genuine token that says nothing that pawl can use. */
+/** The error for a genuine token whose claims pawl cannot use. */
 class ClaimRefused extends Error {}
 
-/** Of a member that stands twice jose takes the last one, and another reader of the token may take the first (RFC 7519 §4). */
+/** Refuses a token with a repeated member: jose takes the last one, another reader may take the first (RFC 7519 §4). */
 function requireSingleMembers(token: string): void {
   for (const part of token.split('.', 2))
     if (findMemberTwice(Buffer.from(part, 'base64url').toString()) !== undefined) throw new ClaimRefused('a member stands twice')
@@ -91,7 +91,7 @@ function requireType(typ: unknown, types: AccessTokenSettings['jwtTypes']): void
   if (!types.some((one) => one.toLowerCase() === type)) throw new ClaimRefused('"typ" is of no access token')
 }
 
-/** The times that jose compares with the clock, or leaves alone. A lifetime without bound is most often one in milliseconds. */
+/** Refuses times that jose would ignore, and a lifetime that is too long: that is mostly one in milliseconds. */
 function requireTimes({ exp, nbf, iat }: JWTPayload, now: number, toleranceSeconds: number): void {
   const seconds = now / 1000 + toleranceSeconds
   for (const time of [exp, nbf, iat])
@@ -100,7 +100,7 @@ function requireTimes({ exp, nbf, iat }: JWTPayload, now: number, toleranceSecon
   if (iat !== undefined && iat > seconds) throw new ClaimRefused('"iat" is in the future')
 }
 
-/** Claims that name somebody are texts, whether pawl uses them or not: what is no text elsewhere is none here. */
+/** Refuses claims that name somebody and are no texts, even if pawl does not use them. */
 function requireTexts(payload: JWTPayload): void {
   for (const name of ['iss', 'sub', 'azp', 'client_id', 'jti'])
     if (payload[name] !== undefined && typeof payload[name] !== 'string') throw new ClaimRefused(`${name} is no text`)

@@ -40,8 +40,8 @@ export async function applyAdminPassword(
 }
 
 /**
- * Makes the first administrator with a generated password, which is returned; undefined when there is an administrator. To be called when
- * the server listens: a start that fails would take the password with it.
+ * Makes the first administrator with a generated password, and returns the password; undefined when there is an administrator. Call it when the
+ * server listens, because the password of a failed start would be lost.
  */
 export const createFirstAdmin = async (
   parts: CredentialParts,
@@ -49,7 +49,7 @@ export const createFirstAdmin = async (
   adminUser: string,
 ): Promise<string | undefined> => ((await hasAdmin(parts.db)) ? undefined : createAdmin(parts, credentials, adminUser, undefined))
 
-/** The password, unless another process of the same first start was faster: its password is the one that was shown. */
+/** Returns the password, or undefined when another process of the same first start was faster and has shown its own. */
 async function createAdmin(
   parts: CredentialParts,
   credentials: Credentials,
@@ -67,8 +67,8 @@ async function createAdmin(
 }
 
 /**
- * Makes an administrator anew, with a generated password, which is returned: the passwords of an earlier credential of that name end. For
- * the operator who has the database and the master key; the audit log of administrators has it.
+ * Makes an administrator anew, and returns the generated password. The passwords of an earlier credential of that name end. It is for the
+ * operator who has the database and the master key, and is recorded in the audit log of administrators.
  */
 export async function resetAdmin(parts: CredentialParts, credentials: Credentials, username: string): Promise<string> {
   const prepared = await credentials.prepare(undefined)

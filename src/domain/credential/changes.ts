@@ -27,20 +27,23 @@ export interface CredentialChanges {
   readonly create: (tx: Tx, user: Omit<NewCredential, 'salt' | 'createdAt'>, prepared: PreparedPassword) => Promise<void>
   /** Replaces the password, which stays valid for `keepPreviousSeconds` more. Throws ADMINISTRATION_REFUSED when there is no such user. */
   readonly reset: (tx: Tx, username: string, prepared: PreparedPassword, keepPreviousSeconds: number) => Promise<void>
-  /** Says where a user may come from; nothing: from anywhere. Throws ADMINISTRATION_REFUSED when there is no such user. */
+  /** Sets the addresses from which a user may call; an empty list means any. Throws ADMINISTRATION_REFUSED when there is no such user. */
   readonly restrict: (tx: Tx, username: string, allowedAddresses: readonly string[]) => Promise<void>
   /**
-   * Says which client certificates stand for a user, by their fingerprints. Throws ADMINISTRATION_REFUSED when there is no such user, or when
-   * one stands for another.
+   * Sets the client certificates of a user, by their fingerprints. Throws ADMINISTRATION_REFUSED when there is no such user, or when a
+   * certificate is another user's.
    */
   readonly assignCertificates: (tx: Tx, username: string, certificates: readonly string[]) => Promise<void>
-  /** Says what a user may do beside the role. Throws ADMINISTRATION_REFUSED when there is no such user. */
+  /** Sets the rights that a user has beside the role. Throws ADMINISTRATION_REFUSED when there is no such user. */
   readonly entitle: (tx: Tx, username: string, rights: readonly Right[]) => Promise<void>
 }
 
-/** `macKey`: of the MACs over credentials. */
+/** `macKey` is the key of the MACs over credentials. */
 export function createCredentialChanges(macKey: KeyObject, platform: Pick<Platform, 'now'>): CredentialChanges {
-  /** Locks a credential, changes it unless there is none, and seals it. The MAC would also cover what somebody else wrote into the row. */
+  /**
+   * Locks a credential, changes it, and renews its MAC. The lock matters, because the MAC would also cover values that somebody else has
+   * written into the row.
+   */
   const change = async (tx: Tx, username: string, write: () => Promise<boolean>): Promise<void> => {
     await lockCredential(tx, username)
     const before = await findCredential(tx, username)

@@ -10,7 +10,10 @@ import { type FindAuthentic, isAdmitted, REMEMBERED_MS, type VerifiedCaller } fr
 type CertificateHolder = Omit<VerifiedCaller, 'passwordId'>
 
 export interface CertificateLogin {
-  /** `fingerprint`: SHA-256 of the certificate, 64 hexadecimal digits. Throws CREDENTIALS_INVALID where it stands for nobody from here. */
+  /**
+   * Finds the caller of a certificate. `fingerprint` is its SHA-256, 64 hexadecimal digits. Throws CREDENTIALS_INVALID when no credential has
+   * it, or may not be used from this address.
+   */
   readonly verify: (fingerprint: string, source: string) => Promise<CertificateHolder>
   readonly forget: () => void
 }

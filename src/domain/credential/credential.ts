@@ -22,35 +22,35 @@ export interface CredentialParts {
   readonly events: Events
   readonly installationKeys: { readonly credentialHash: KeyObject; readonly credentialMac: KeyObject }
   readonly settings: { readonly credentialFailuresPerMinute: number }
-  /** Of all processes on the database, where there may be several. */
+  /** The failures of all processes on the database, if there may be several. */
   readonly sharedFailures?: SharedFailures | undefined
 }
 
-/** A caller whose password was right. */
+/** A caller who has proved who they are. */
 export interface Caller {
   readonly username: string
   readonly role: Role
   readonly applicationId: string | null
-  /** Of the credential; none for who shows an access token, which names no credential. */
+  /** The rights of the credential; none for a caller with an access token, which names no credential. */
   readonly rights: readonly Right[]
 }
 
 export interface Credentials extends CredentialChanges {
   /**
-   * Checks the password that a caller shows. Throws CREDENTIALS_INVALID, or TOO_MANY_REQUESTS while this user name and source have to wait
-   * after too many failures: the password is not looked at then, so that a right one does not pass either.
+   * Checks the password of a caller. Throws CREDENTIALS_INVALID, or TOO_MANY_REQUESTS while this user name and source have to wait after too
+   * many failures. Then even a right password is refused, because it is not looked at.
    */
   readonly verify: (login: Login, password: string) => Promise<VerifiedCaller>
   /** Whether a password is one of the user's, without counting or logging. */
   readonly isPassword: (username: string, password: string) => Promise<boolean>
   /**
-   * Hashes a password for a user who is there, or for one to be created; a missing password is generated. Takes long for a chosen one, so
-   * it is done before a transaction begins. Throws REQUEST_INVALID for one that is easily guessed.
+   * Hashes a password for an existing or new user; without a password it generates one. Hashing a chosen password takes long, so call it before
+   * a transaction. Throws REQUEST_INVALID for a password that is easily guessed.
    */
   readonly prepare: (chosen: string | undefined, username?: string) => Promise<PreparedPassword>
-  /** Whom a client certificate stands for. Throws CREDENTIALS_INVALID. */
+  /** Finds the caller of a client certificate. Throws CREDENTIALS_INVALID. */
   readonly verifyCertificate: CertificateLogin['verify']
-  /** Makes this process forget what it has verified; others follow within 5 s. */
+  /** Makes this process forget the credentials that it remembers; other processes follow within 5 s. */
   readonly forget: () => void
 }
 

@@ -17,19 +17,19 @@ interface KeySetAddress {
   readonly arePrivateAllowed: boolean
 }
 
-/** Keys as jose asks for them. */
+/** Finds keys, as jose calls it. */
 export interface FoundKeys {
   readonly find: JWTVerifyGetKey
-  /** Throws KeysMissing where `find` would for want of any keys. */
+  /** Throws KeysMissing if `find` would throw it because there are no keys at all. */
   readonly ready: () => Promise<void>
 }
 
-/** The key set could not be fetched: nothing is known of the token. */
+/** The error when the key set could not be fetched, so that nothing is known about the token. */
 export class KeysMissing extends Error {}
 
 /**
- * The keys of a set, kept for ten minutes; asked again for an unknown key at most twice a minute, and after a failure at most every five seconds.
- * Throws KeysMissing. Not jose's own: that goes by the clock.
+ * Finds keys in a set that is remembered for ten minutes. It is fetched again for an unknown key at most twice a minute, and after a failure at
+ * most every five seconds. Throws KeysMissing. jose's own cache is not used, because it goes by the clock.
  */
 export function findKeys(ask: () => Promise<KeySet>, { name }: Pick<KeySetAddress, 'name'>, monotonic: () => number): FoundKeys {
   const askOrRefuse = (): Promise<KeySet> =>
@@ -51,7 +51,7 @@ export function findKeys(ask: () => Promise<KeySet>, { name }: Pick<KeySetAddres
   }
 }
 
-/** Throws OutboundError when there is none at the address. */
+/** Fetches a key set. Throws OutboundError when there is none at the address. */
 export async function fetchKeySet({ name, url, arePrivateAllowed }: KeySetAddress): Promise<KeySet> {
   const { origin } = new URL(url)
   const { status, body } = await sendOutbound({
@@ -73,7 +73,7 @@ export async function fetchKeySet({ name, url, arePrivateAllowed }: KeySetAddres
   }
 }
 
-/** Throws JsonFault. */
+/** Parses a key set. Throws JsonFault. */
 function parseKeySet(body: Uint8Array): KeySet {
   const { keys } = parseForeignObject(body)
   if (Array.isArray(keys) && keys.every(isJsonObject)) return { keys }

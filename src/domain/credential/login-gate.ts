@@ -14,7 +14,7 @@ import { createWindow, type Taken } from '../limits/window.ts'
 import type { Lane } from './password.ts'
 import { createSharedChecks } from './shared-checks.ts'
 
-/** One caller who shows a password of a user. */
+/** One login by user name and password. */
 export interface Login {
   readonly username: string
   /** Address of the caller. */
@@ -23,25 +23,31 @@ export interface Login {
   readonly onGone: (callback: () => void) => () => void
 }
 
-/** Times are milliseconds of a clock that nobody sets. */
+/** Times are milliseconds of a monotonic clock. */
 export interface LoginGate {
-  /** Throws TOO_MANY_REQUESTS while this user has to wait at this source; also while the source has to, unless the user is known there. */
+  /**
+   * Throws TOO_MANY_REQUESTS while this user name has to wait at this source, and while the whole source has to wait, unless the user is known
+   * there.
+   */
   readonly enter: (login: Login, now: number) => void
   /**
-   * Runs `check` with the lane for its hash, once for all of a source who show the same at a time; `shown` stands for user and password.
-   * Throws TOO_MANY_REQUESTS when too many checks are under way, UNAVAILABLE when everybody together has too many. A check that waits is
-   * dropped when nobody is left who asked.
+   * Runs `check` with the lane for its hash, once for all callers at a source who send the same at the same time; `shown` stands for user name
+   * and password. Throws TOO_MANY_REQUESTS when too many checks of this key are under way, UNAVAILABLE when there are too many in all. A
+   * waiting check is dropped when nobody waits for it any more.
    */
   readonly check: <T>(login: Login, shown: string, now: number, check: (lane: Lane) => Promise<T>) => Promise<T>
-  /** A password was right: from now on this user and source are known. */
+  /** Notes a right password: from now on this user is known at this source. */
   readonly pass: (login: Login) => void
-  /** Counts a wrong password and returns how it is answered. */
+  /** Counts a wrong password, and returns the error of the answer. */
   readonly fail: (login: Login, now: number, isKnownUser: boolean) => PawlError
-  /** For hashes that the server itself or an administrator asked for. */
+  /** The lane for hashes of the server itself and of administrators. */
   readonly ownLane: Lane
 }
 
-/** `failuresPerMinute`: of one user name from one source, before it has to wait; of all of one source ten times as many. */
+/**
+ * `failuresPerMinute` is the number of failures of one user name from one source before it has to wait; a whole source may have ten times as
+ * many.
+ */
 export function createLoginGate(
   events: Events,
   clock: () => number,
@@ -59,7 +65,7 @@ export function createLoginGate(
 
   const isKnown = (pair: string): boolean => knownPairs.get(pair) !== undefined
 
-  /** Places among the failures of its minute for an attempt under way, so that no more are looked at than may fail. */
+  /** Takes places among the failures of the minute for a running attempt, so that no more attempts run than may fail. */
   const take = (login: Login, now: number): readonly Taken[] => {
     const { pair, source } = keysOf(login)
     const ofPair = pairs.take(pair, now)
@@ -114,7 +120,7 @@ function keysOf({ username, source: address }: Login): { readonly pair: string; 
   return { pair: `${source}\0${username.slice(0, 255)}`, source }
 }
 
-/** That it is there is all that counts. */
+/** Only its presence matters. */
 const KNOWN = {}
 const KNOWN_MS = 3_600_000
 const KNOWN_MAX = 10_000

@@ -10,17 +10,17 @@ import {
 import type { Tx } from '../../storage/database/database.ts'
 import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/row-mac.ts'
 
-/** Whether a credential with its passwords is as pawl wrote it. */
+/** Whether a credential and its passwords are unchanged since pawl wrote them. */
 export const isCredentialAuthentic = (key: KeyObject, credential: CredentialWithPasswords): boolean =>
   isRowAuthentic(key, decidingRow(credential), credential.mac)
 
-/** Writes the MAC of a credential as it stands, which the transaction has changed or locked. */
+/** Writes the MAC over the present row of a credential, which the transaction has changed or locked. */
 export async function sealCredential(tx: Tx, key: KeyObject, username: string): Promise<void> {
   const credential = await findCredential(tx, username)
   if (credential !== undefined) await storeCredentialMac(tx, username, authenticateRow(key, decidingRow(credential)))
 }
 
-/** The same for all credentials that are older than the MACs; their names with roles. */
+/** The same for all credentials that are older than the MACs; returns their names with roles. */
 export async function sealAllCredentials(tx: Tx, key: KeyObject): Promise<string[]> {
   const credentials = await listCredentials(tx)
   for (const { username } of credentials) {

@@ -10,7 +10,7 @@ import type { Login, LoginGate } from './login-gate.ts'
 import { type Passwords, usablePasswords } from './password.ts'
 import type { DomainParts } from '../secrets/secrets.ts'
 
-/** A caller, and the password that was shown. No allowed addresses: any. */
+/** A caller with the password that was sent. Without allowed addresses, any address is allowed. */
 export interface VerifiedCaller
   extends Pick<CredentialWithPasswords, 'username' | 'role' | 'applicationId' | 'allowedAddresses' | 'rights'> {
   readonly passwordId: string

@@ -15,9 +15,12 @@ type PasswordScheme = PasswordRow['scheme']
 export type Lane = (work: () => Promise<Uint8Array>) => Promise<Uint8Array>
 
 export interface Passwords {
-  /** Stored form: HMAC-SHA-256 under the installation's key, 32 bytes. `salt`: the credential's, 16 bytes. Throws what the lane does. */
+  /**
+   * The stored form of a password: HMAC-SHA-256 under the installation's key, 32 bytes. `salt` is that of the credential, 16 bytes. Throws what
+   * the lane throws.
+   */
   readonly hash: (scheme: PasswordScheme, password: string, salt: Uint8Array, lane: Lane) => Promise<Uint8Array>
-  /** The row a password matches. Throws what the lane does. */
+  /** The row that a password matches. Throws what the lane throws. */
   readonly findMatch: (
     credential: CredentialWithPasswords | undefined,
     password: string,
@@ -26,7 +29,7 @@ export interface Passwords {
   ) => Promise<PasswordRow | undefined>
 }
 
-/** Passwords under the installation's `credentialHash` key. */
+/** Hashes and compares passwords under the installation's `credentialHash` key. */
 export function createPasswords(credentialHash: KeyObject): Passwords {
   const keyed = (scheme: PasswordScheme, salt: Uint8Array, value: Uint8Array) =>
     hmac(credentialHash, concat(utf8(scheme), salt, value))
@@ -52,7 +55,7 @@ export function usablePasswords(credential: CredentialWithPasswords | undefined,
   return credential.passwords.filter(({ expiresAt }) => !hasEnded(expiresAt, now))
 }
 
-/** Null is without an end. A time that is none counts as over. */
+/** Whether a time is over. Null means that there is no end; an invalid time counts as over. */
 export const hasEnded = (expiresAt: Date | null, now: number): boolean => expiresAt !== null && !(now < expiresAt.getTime())
 
 const NO_SALT = new Uint8Array(16)

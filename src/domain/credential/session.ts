@@ -34,7 +34,7 @@ export interface SessionParts {
 export interface Session {
   readonly sessionId: string
   readonly caller: Caller
-  /** What forms of this session carry. It is derived from the token: the database has neither. */
+  /** The token in forms of this session. It is derived from the session's token; the database has neither. */
   readonly formToken: string
 }
 
@@ -42,9 +42,9 @@ export interface Session {
 export type ListedSession = Omit<SessionRow, 'tokenHash' | 'credentialMac' | 'mac'>
 
 /**
- * Checks a password through the login gate and begins a session; its token is returned this once, and the audit log of administrators
- * has it. Throws as Credentials.verify, and ROLE_FORBIDDEN for a credential of a back end: all but administrators, and those that read
- * everything.
+ * Checks a password through the login gate and begins a session. Its token is returned only this once. The audit log of administrators has the
+ * sign-in. Throws as Credentials.verify does, and ROLE_FORBIDDEN for credentials other than administrators and `read-only` ones without
+ * application.
  */
 export async function beginSession(parts: SessionParts, login: Login, password: string): Promise<string> {
   const { db, platform, settings } = parts
@@ -112,7 +112,9 @@ export function listLiveSessions({ db, platform, settings }: SessionParts): Prom
   return listSessions(db, seen, new Date(now))
 }
 
-/** Ends a session, its own or another's; `by` stands in the audit log of administrators. One that has ended already is no error. */
+/**
+ * Ends a session of the caller or of somebody else; the audit log of administrators names `by`. A session that has ended already is no error.
+ */
 export async function endSession(parts: SessionParts, sessionId: string, by: string): Promise<void> {
   await inTransaction(parts.db, async (tx) => {
     await lockAdministration(tx)
@@ -124,7 +126,7 @@ export async function endSession(parts: SessionParts, sessionId: string, by: str
 /** Whether a form carries the token of its session. */
 export const isFormTokenOf = ({ formToken }: Session, given: string): boolean => equalConstantTime(utf8(formToken), utf8(given))
 
-/** Whoever can write to the database must not become an administrator by it. */
+/** The columns under the MAC of a session. Without it, whoever can write to the database could become an administrator. */
 const decidingRow = (row: Omit<SessionRow, 'mac' | 'lastSeenAt'>): DecidingRow => ({
   table: 'console_session',
   fields: [
@@ -153,7 +155,7 @@ const record = ({ platform }: SessionParts, tx: Tx, username: string, action: st
     occurredAt: new Date(platform.now()),
   })
 
-/** Clocks of processes that follow one database differ by much less. */
+/** The clocks of processes on one database differ by much less. */
 const SET_BACK_MS = 60_000
 // The time of the last use is written once in a while, not with each request.
 const TOUCH_MS = 20_000

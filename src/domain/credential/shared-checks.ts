@@ -2,8 +2,8 @@
 import { PawlError } from '../../lib/errors.ts'
 
 /**
- * Joins the check of `key` that is under way, or else starts one. `onGone` calls back when whoever asks is gone, and returns what ends that;
- * the signal of a check aborts when nobody who asked is left.
+ * Joins the running check of `key`, or starts one. `onGone` calls back when the caller disconnects, and returns a function that unsubscribes.
+ * The signal of a check aborts when no caller is left.
  */
 type JoinCheck = <T>(
   key: string,
@@ -41,6 +41,6 @@ export function createSharedChecks(): JoinCheck {
 interface Check {
   readonly result: Promise<unknown>
   readonly dropped: AbortController
-  /** Who waits for the result and is still there. */
+  /** How many connected callers wait for the result. */
   askers: number
 }

@@ -7,13 +7,13 @@ import type { Caller } from './credential.ts'
 export interface Tickets {
   /** A random text of 128 bits that stands for the caller in one call. */
   readonly issue: (caller: Caller) => string
-  /** The caller of a ticket, which is used up by it; undefined for anything else. */
+  /** The caller of a ticket, which is then used up; undefined for anything else. */
   readonly redeem: (ticket: string) => Caller | undefined
-  /** For a call that ended before its ticket was looked at. */
+  /** Removes the ticket of a call that ended before it was redeemed. */
   readonly drop: (ticket: string) => void
 }
 
-/** The tickets of one process. They are in its memory only, and for as long as a call takes: nobody outside ever has one. */
+/** The tickets of one process. They are only in its memory, only for the time of a call, and never leave the process. */
 export function createTickets(platform: Pick<Platform, 'randomBytes'>): Tickets {
   const issued = new Map<string, Caller>()
   return {
@@ -31,5 +31,5 @@ export function createTickets(platform: Pick<Platform, 'randomBytes'>): Tickets 
   }
 }
 
-/** The header that a ticket comes in, in place of `Authorization`. */
+/** The header of a ticket, in place of `Authorization`. */
 export const TICKET_HEADER = 'x-pawl-ticket'

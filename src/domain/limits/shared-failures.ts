@@ -9,20 +9,23 @@ import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { addFailures, type FailureCountRow, findFailures } from '../../storage/credential/failure-counts.ts'
 
-/** What all processes have counted for a key. Times are milliseconds of the monotonic clock of this process. */
+/** The counts of all processes for a key. Times are milliseconds of this process's monotonic clock. */
 export interface Standing {
-  /** In the window of a minute that ends at `endsAt`. */
+  /** The failures in the minute that ends at `endsAt`. */
   readonly failures: number
   readonly endsAt: number
-  /** Waits in a row, and the end of the last, which says nothing without one. */
+  /** The number of waits in a row, and the end of the last one, which is meaningless without a wait. */
   readonly waits: number
   readonly waitEndsAt: number
 }
 
 export interface SharedFailures {
-  /** Tells the others within some milliseconds, together with what else fails meanwhile; `adopt` is told what all have, this failure included. */
+  /**
+   * Writes a failure to the database within some milliseconds, together with other failures, and calls `adopt` with the counts of all
+   * processes.
+   */
   readonly tell: (key: string, failure: Standing, adopt: (standing: Standing) => void) => void
-  /** Asks the database what all have counted; undefined for a key that has not failed. */
+  /** Reads the counts of all processes from the database; undefined for a key without failures. */
   readonly ask: (key: string) => Promise<Standing | undefined>
 }
 
@@ -32,8 +35,8 @@ interface Waiting {
 }
 
 /**
- * In the database times are those of its clock. `lookup`: keys are stored as keyed hashes, because what somebody types as a user name may be
- * a password.
+ * Times in the database are by its clock. `lookup` is the key of the hashes under which keys are stored, because somebody may type a password
+ * as a user name.
  */
 export function createSharedFailures(
   db: Db,
@@ -105,6 +108,6 @@ const merge = (one: Standing, other: Standing): Standing => ({
 })
 
 const LONG_AGO = new Date(0)
-/** Between two statements of a process: strangers who fail all the time cost at most 50 of them a second. */
+/** The pause between two statements of a process: strangers who fail all the time cause at most 50 statements a second. */
 const PAUSE_MS = 20
 const KEYS_MAX = 1_000

@@ -7,11 +7,11 @@ import type { SharedFailures, Standing } from './shared-failures.ts'
 interface WindowOptions {
   /** How much one key may have in a minute, which begins with the first of it. */
   readonly perMinute: number
-  /** Where failures count in other processes, too. */
+  /** Set when failures count over other processes, too. */
   readonly others?: Others | undefined
   /**
-   * A key that fails `perMinute` times waits for a minute. For an hour after a wait a quarter of the failures is enough for the next, which
-   * lasts twice as long, up to sixteen minutes. Success changes nothing: others may share the key.
+   * With it, a key that fails `perMinute` times has to wait for a minute. Within an hour after a wait, a quarter of the failures is enough for
+   * the next one, which lasts twice as long, up to sixteen minutes. A success changes nothing, because others may share the key.
    */
   readonly backsOff?: boolean
 }
@@ -22,27 +22,27 @@ interface Others {
   readonly of: string
 }
 
-/** Times are milliseconds of a clock that nobody sets. Keys beyond 100,000 are forgotten, those least in use first. */
+/** Times are milliseconds of a monotonic clock. At most 100,000 keys are remembered; those least in use are forgotten first. */
 export interface Window {
   /** Takes a place in the minute of `key`. Throws TOO_MANY_REQUESTS when none is left, or while the key has to wait. */
   readonly take: (key: string, now: number) => Taken
-  /** The same, or `weight` places of which one must be left; undefined instead of an error. */
+  /** The same, but undefined instead of an error. With `weight` it takes so many places, if at least one is left. */
   readonly takeIfLeft: (key: string, now: number, weight?: number) => Taken | undefined
   /** Seconds until a key that has no place left has one again, at least 1. */
   readonly secondsLeft: (key: string, now: number) => number
-  /** What to throw while `key` has to wait; places that are taken at the moment do not matter. */
+  /** The error to throw while `key` has to wait. Places that are taken at the moment do not matter. */
   readonly refusal: (key: string, now: number) => PawlError | undefined
-  /** Counts a failure for which no place was kept; returns the seconds to wait when it is one too many. */
+  /** Counts a failure for which no place was taken. Returns the seconds to wait when it is one too many. */
   readonly fail: (key: string, now: number) => number | undefined
-  /** Takes over what other processes have counted for `key`; no statement where there are none. */
+  /** Takes over the counts of other processes for `key`. Without other processes there is no statement. */
   readonly hear: (key: string, now: number) => Promise<void>
 }
 
 /** A place that counts until its minute is over. */
 export interface Taken {
-  /** To be called when it shall not count: another one may have the place. */
+  /** Frees the place when it must not count. */
   readonly giveBack: () => void
-  /** To be called when it was for a failure: other processes are told. */
+  /** Keeps the place for a failure, and reports the failure to other processes. */
   readonly keep: () => void
 }
 
@@ -119,10 +119,10 @@ export function createWindow({ perMinute, others, backsOff = false }: WindowOpti
 }
 
 interface Minute {
-  /** Of all processes, as far as this one knows. */
+  /** The failures of all processes, as far as this one knows. */
   failures: number
   endsAt: number
-  /** Of the key where it may have to wait, else of this minute. */
+  /** The state of the key, if it may have to wait; else that of this minute. */
   readonly lasting: Lasting
 }
 
@@ -136,13 +136,13 @@ interface Lasting {
 
 const nameOf = ({ of }: Others, key: string): string => `${of}\0${key}`
 
-/** An hour without a wait starts anew. */
+/** The number of waits in a row; after an hour without a wait it is 0 again. */
 const waitsAt = ({ waits, waitEndsAt }: Lasting, now: number): number => (now < waitEndsAt + MEMORY_MS ? waits : 0)
 
-/** How long the next wait is after so many. */
+/** The length of the next wait after so many. */
 const waitAfter = (waits: number): number => MINUTE_MS * 2 ** Math.min(waits, DOUBLINGS_MAX)
 
-/** Returns how long it is in seconds. */
+/** Begins a wait, and returns its seconds. */
 function beginWait(minute: Minute, now: number): number {
   const { lasting } = minute
   const waits = waitsAt(lasting, now)

@@ -12,18 +12,18 @@ import type { OidcSettings } from './provider.ts'
 interface IdTokenTerms {
   readonly settings: Pick<OidcSettings, 'issuer' | 'clientId' | 'algorithms' | 'userIdClaim'>
   readonly keys: JWTVerifyGetKey
-  /** Of the app's request. */
+  /** The nonce of the app's request. */
   readonly nonce: string
-  /** That came with it. */
+  /** The access token that came with the ID token. */
   readonly accessToken: string
   /** Milliseconds since 1970. */
   readonly now: number
 }
 
-/** Why a token is not taken; the message holds nothing of it. */
+/** The error for a refused token. The message has the reason, and nothing from the token. */
 export class IdTokenRefused extends Error {}
 
-/** The user id in a genuine token. Throws IdTokenRefused, and what `keys` throws when there are none to be had. */
+/** The user id in a genuine token. Throws IdTokenRefused, and the error of `keys` when there are none. */
 export async function readIdToken(idToken: string, terms: IdTokenTerms): Promise<string> {
   const { settings, keys, nonce, accessToken, now } = terms
   const { payload, protectedHeader } = await jwtVerify(idToken, keys, {
@@ -49,13 +49,13 @@ export async function readIdToken(idToken: string, terms: IdTokenTerms): Promise
   throw new IdTokenRefused(`the claim ${settings.userIdClaim} is no user id`)
 }
 
-/** A token for several must say who asked for it; one that says so, must name pawl. */
+/** Refuses a token for several audiences without `azp`, and one whose `azp` is not pawl's client. */
 function requireParty({ aud, azp }: JWTPayload, clientId: string): void {
   const isForSeveral = Array.isArray(aud) && aud.length > 1
   if ((isForSeveral || azp !== undefined) && azp !== clientId) throw new IdTokenRefused('it was issued to another client')
 }
 
-/** jose compares `exp`, and `iat` with nothing. */
+/** Checks `iat`, because jose checks only `exp`. */
 function requireIssued({ iat = 0 }: JWTPayload, now: number): void {
   if (iat > now / 1000 + TOLERANCE_SECONDS) throw new IdTokenRefused('"iat" is in the future')
 }
@@ -69,7 +69,7 @@ function requireAccessTokenHash(given: unknown, algorithm: string, accessToken: 
     throw new IdTokenRefused('"at_hash" is of another access token')
 }
 
-/** By the end of the name of an algorithm; EdDSA has 512. */
+/** The bits of the hash, by the end of the algorithm's name; EdDSA has 512. */
 const BITS: Readonly<Record<string, 256 | 384 | 512>> = { '256': 256, '384': 384, '512': 512 }
-/** How far the clocks of both may be apart. */
+/** How far the clocks of pawl and the provider may differ. */
 const TOLERANCE_SECONDS = 60

@@ -11,7 +11,7 @@ import { IdTokenRefused, readIdToken } from './id-token.ts'
 import { type OidcProvider, openCredentials } from './provider.ts'
 import { requestTokens } from './token-request.ts'
 
-/** What an app brings from its own browser session. */
+/** The values that an app brings from its login in the browser. */
 export interface LoginProof {
   readonly code: string
   readonly nonce: string
@@ -19,11 +19,11 @@ export interface LoginProof {
 }
 
 export interface OidcLogins {
-  /** Where the app sends its user. Throws OutboundError when that is to be discovered and cannot be. */
+  /** The address to which the app sends its user. Throws OutboundError when discovery is needed and fails. */
   readonly findAuthorizationEndpoint: (provider: OidcProvider) => Promise<string>
   /**
-   * Redeems a code and returns the user id of its ID token, within five seconds. Throws OutboundError for everything that names no user,
-   * UNAVAILABLE when too many wait. Whether it throws or not, the code may be used.
+   * Redeems a code, and returns the user id of the ID token, within five seconds. Throws OutboundError for every answer without a user id,
+   * UNAVAILABLE when too many logins wait. The code may be used up even if it throws.
    */
   readonly redeem: (provider: OidcProvider, proof: LoginProof) => Promise<string>
 }
@@ -34,16 +34,16 @@ interface Endpoints {
   readonly jwksUri: string
 }
 
-/** What is remembered of a provider as it is set up now. */
+/** The remembered values of a provider with its present settings. */
 interface Acquaintance {
   readonly endpoints: KeptAnswer<Endpoints>
-  /** With the address they are at. */
+  /** The key set, with its address. */
   keys: { readonly jwksUri: string; readonly found: FoundKeys } | undefined
-  /** A provider that hangs must not take every socket of the process, nor the places of others. */
+  /** The queue of this provider, so that one that hangs takes neither all sockets of the process nor the places of others. */
   readonly queue: FairQueue
 }
 
-/** Remembers what was discovered, and keys, for ten minutes. Each change of a provider begins anew, in every process. */
+/** Remembers discovered endpoints and keys for ten minutes. A change of a provider's settings begins anew, in every process. */
 export function createOidcLogins(parts: KeyParts & { readonly settings: TargetRules }): OidcLogins {
   const acquaintances = createMemory<Acquaintance>({ max: PROVIDERS_MAX })
 
@@ -102,7 +102,7 @@ export function createOidcLogins(parts: KeyParts & { readonly settings: TargetRu
   }
 }
 
-/** A failure as the log has it: by the id of the provider, without anything that came from the phone. */
+/** Names the provider in a failure for the log, which has nothing that came from the phone. */
 async function telling<T>({ providerId }: OidcProvider, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -114,7 +114,7 @@ async function telling<T>({ providerId }: OidcProvider, work: () => Promise<T>):
   }
 }
 
-/** Rejects after five seconds; what is under way then ends by its own limits. */
+/** Rejects after five seconds; requests that are under way then end by their own limits. */
 async function withinTime<T>(work: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new OutboundError(TOO_LATE)), LOGIN_MS)
@@ -125,7 +125,7 @@ async function withinTime<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** Those of the settings, and where they name none, those that the issuer publishes (OpenID Connect Discovery 1.0, 4). */
+/** The endpoints of the settings, or those that the issuer publishes (OpenID Connect Discovery 1.0, 4). */
 async function findEndpoints(parts: { readonly settings: TargetRules }, { settings }: OidcProvider): Promise<Endpoints> {
   const { authorizationEndpoint, tokenEndpoint, jwksUri } = settings
   if (authorizationEndpoint !== null && tokenEndpoint !== null && jwksUri !== null)

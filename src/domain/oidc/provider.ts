@@ -16,10 +16,10 @@ import type { Db } from '../../storage/database/database.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import { type KeyParts, places, unlessAltered } from '../secrets/secrets.ts'
 
-/** How the token endpoint knows pawl (OpenID Connect Core 1.0, 9). */
+/** The methods by which pawl authenticates at the token endpoint (OpenID Connect Core 1.0, 9). */
 export const CLIENT_AUTHENTICATIONS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
 
-/** Signatures of ID tokens, all with a public key. */
+/** The signature algorithms of ID tokens, all with public keys. */
 export const ID_TOKEN_ALGORITHMS = [
   'RS256',
   'RS384',
@@ -34,22 +34,22 @@ export const ID_TOKEN_ALGORITHMS = [
   'Ed25519',
 ] as const
 
-/** What of a provider is no secret. Endpoints that are null are found by discovery; nothing else is. */
+/** The settings of a provider, without secrets. Endpoints that are null are found by discovery; nothing else is. */
 export interface OidcSettings {
   readonly issuer: string
   readonly clientId: string
   readonly clientAuthentication: (typeof CLIENT_AUTHENTICATIONS)[number]
-  /** `kid` of the private key, in the header of what it signs. */
+  /** The `kid` of the private key, for the header of its signatures. */
   readonly keyId: string | null
   readonly scopes: readonly string[]
   readonly redirectUri: string
   readonly authorizationEndpoint: string | null
   readonly tokenEndpoint: string | null
   readonly jwksUri: string | null
-  /** Which an ID token may be signed with. */
+  /** The algorithms with which an ID token may be signed. */
   readonly algorithms: readonly (typeof ID_TOKEN_ALGORITHMS)[number][]
   readonly userIdClaim: string
-  /** False: the bank commits what was bound. */
+  /** False when the bank has to commit the bound phone. */
   readonly isCommitted: boolean
   readonly flags: readonly string[]
 }
@@ -96,9 +96,9 @@ export const openCredentials = (
 export const hasCredentials = ({ settings }: Pick<OidcProvider, 'settings'>): boolean => settings.clientAuthentication !== 'none'
 
 /**
- * Stores a provider in place of the one of that id. `credentials`: the client secret, or the private key in PEM; undefined keeps what is there.
- * Throws REQUEST_INVALID for what no provider can be, and when credentials would be kept for another server or another use;
- * ADMINISTRATION_REFUSED when there is no such application.
+ * Stores a provider, in place of the one with the same id. `credentials` are the client secret, or the private key in PEM; undefined keeps the
+ * stored ones. Throws REQUEST_INVALID for settings that contradict each other, and when credentials would be kept for another server or another
+ * use; ADMINISTRATION_REFUSED when there is no such application.
  */
 export async function writeOidcProvider(
   parts: KeyParts & { readonly settings: TargetRules },
@@ -120,19 +120,19 @@ export async function writeOidcProvider(
   await storeOidcProvider(db, { applicationId, providerId, settings: text, credentials: sealed }, new Date(platform.now()))
 }
 
-/** Throws ADMINISTRATION_REFUSED when there is none. */
+/** Removes a provider. Throws ADMINISTRATION_REFUSED when there is none. */
 export async function removeOidcProvider(db: Db, applicationId: string, providerId: string): Promise<void> {
   if (!(await deleteOidcProvider(db, applicationId, providerId))) throw notFound(`provider ${providerId} of ${applicationId}`)
 }
 
-/** Nobody can read credentials back, so who may change an address must not have them sent there. */
+/** Whether stored credentials may be kept. Nobody can read them back, so a change of the address must not send them to another server. */
 const isSameClient = (one: OidcSettings, other: OidcSettings): boolean =>
   one.issuer === other.issuer &&
   one.tokenEndpoint === other.tokenEndpoint &&
   one.clientId === other.clientId &&
   kindOf(one) === kindOf(other)
 
-/** What is shown: a secret may be shown in two ways. */
+/** The kind of credentials. A client secret is one kind, though there are two methods for it. */
 const kindOf = ({ clientAuthentication }: OidcSettings): string => clientAuthentication.replace(/_(?:basic|post)$/, '')
 
 const isKeyShown = ({ clientAuthentication }: OidcSettings): boolean => clientAuthentication === 'private_key_jwt'
@@ -161,7 +161,7 @@ function findCredentialProblems(settings: OidcSettings, credentials: string | un
   return [{ fieldName, hint: 'must be a private key of RSA (2048 bits or more), P-256, P-384 or Ed25519: PKCS#8 in PEM' }]
 }
 
-/** Of an application. */
+/** The maximum of an application. */
 const PROVIDERS_MAX = 16
 /** Opens nowhere. */
 const NOT_SEALED = new Uint8Array(0)

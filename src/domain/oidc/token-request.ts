@@ -14,7 +14,7 @@ interface TokenRequest {
   readonly codeVerifier: string
   readonly timeoutMs: number
   readonly arePrivateAllowed: boolean
-  /** Of the database; the system's, in milliseconds. */
+  /** By how many milliseconds the database's clock is ahead of the system's. */
   readonly clockDifferenceMs: number
 }
 
@@ -23,7 +23,7 @@ interface Tokens {
   readonly accessToken: string
 }
 
-/** Redeems a code. Throws OutboundError for everything that is no answer with tokens; it holds nothing secret. */
+/** Redeems a code. Throws OutboundError, without secrets in it, for every answer without tokens. */
 export async function requestTokens(request: TokenRequest): Promise<Tokens> {
   const { settings, tokenEndpoint, code, codeVerifier } = request
   // Loaded when a code comes for the first time: it touches Node's fetch, which takes memory.
