@@ -4,18 +4,18 @@ import { PawlError } from '../lib/errors.ts'
 import { toPawlError } from './errors.ts'
 import { exemptFromShares } from './load-limits.ts'
 
-/** Who shows a password, and how to hear that he has gone. */
+/** A login by password. `onGone` calls back when the caller disconnects, and returns a function that unsubscribes. */
 export interface BasicLogin {
   readonly username: string
   readonly source: string
   readonly onGone: (callback: () => void) => () => void
 }
 
-/** Callers who show no password. */
+/** How callers without a password are recognised. */
 export interface OtherCallers<Caller> {
   /** Recognises a caller who shows no password; undefined when it does not know the caller. */
   readonly recognise?: (request: FastifyRequest) => Caller | undefined
-  /** Finds whom the certificate of a caller without any other credential stands for; refuses by throwing. */
+  /** Finds the caller of a client certificate, when there is no other credential; refuses by throwing. */
   readonly certificate?: {
     readonly read: (request: FastifyRequest) => string | undefined
     readonly verify: (fingerprint: string, source: string) => Promise<Caller>
@@ -25,8 +25,8 @@ export interface OtherCallers<Caller> {
 }
 
 /**
- * Lets nobody reach the routes of `app` whom `verify` refuses by throwing, unless `others` know the caller. Returns who the caller of a
- * request is, which is known from the hook onRequest on.
+ * Refuses requests to the routes of `app` whose caller neither `others` recognise nor `verify` accepts. Returns a function that gives the
+ * caller of a request, from the hook onRequest on.
  */
 export function requireCredentials<Caller extends object>(
   app: FastifyInstance,
@@ -73,7 +73,7 @@ export function requireCredentials<Caller extends object>(
   }
 }
 
-/** Name and password of a header as RFC 7617 §2 writes it, in UTF-8 and without control characters. Throws PawlError CREDENTIALS_INVALID. */
+/** Parses user name and password of a header (RFC 7617 §2), in UTF-8 and without control characters. Throws PawlError CREDENTIALS_INVALID. */
 function readBasic(header = ''): { readonly username: string; readonly password: string } {
   const text = Buffer.from(BASIC.exec(header)?.[1] ?? '', 'base64').toString()
   const { username, password } = NAME_AND_PASSWORD.exec(text)?.groups ?? {}

@@ -5,14 +5,17 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { PawlError } from '../lib/errors.ts'
 
-/** The longest body of which nothing is proved. The longest that needs as much is an upgrade with the keys of ML-KEM-1024 and ML-DSA-87. */
+/**
+ * The longest body of a sender who has proved nothing. The longest such body of a client is an upgrade with the keys of ML-KEM-1024 and
+ * ML-DSA-87.
+ */
 export const STRANGERS_BYTES_MAX = 16 * 1024
-/** The longest body of a route that has found out who calls before it reads it. */
+/** The longest body of a route that identifies the caller before it reads the body. */
 export const CALLERS_BYTES_MAX = 256 * 1024
 
 /**
- * Refuses a body that says that it is too long before any of it is read, and one that comes in too many pieces. An answer that comes before
- * the end of its request ends the connection, unless what is left is known to be short. For the server as a whole.
+ * Refuses a body whose declared length is too long, before it is read, and a body in too many chunks. An answer before the end of its request
+ * ends the connection, unless the rest is known to be short. It applies to the whole server.
  */
 export function boundBodies(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
@@ -36,7 +39,7 @@ export function boundBodies(app: FastifyInstance): void {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
 }
 
-/** What the headers say of the length of the body; a body in chunks may have any. */
+/** The length of the body by the headers; a body in chunks may have any. */
 const lengthOf = (headers: IncomingMessage['headers']): number =>
   headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Number.POSITIVE_INFINITY
 
@@ -47,8 +50,8 @@ const tooLong = (bytesMax: number): PawlError =>
   })
 
 /**
- * Node hands over each chunk of a body by itself, and one of a byte costs as much as one of 64 KiB. A number that no client reaches ends the
- * connection, with an answer if there was none.
+ * Limits the chunks of a body. Node passes on each chunk by itself, and a chunk of one byte costs as much as one of 64 KiB. Beyond a number
+ * that no client reaches, the connection is ended, with an answer if there was none.
  */
 function boundPieces(server: Server, raw: IncomingMessage, answer: ServerResponse): void {
   const push = raw.push.bind(raw)
@@ -65,7 +68,7 @@ function boundPieces(server: Server, raw: IncomingMessage, answer: ServerRespons
   }
 }
 
-/** The code of the error by which the server refuses such a body. */
+/** The code of the error for a body in too many chunks. */
 export const TOO_MANY_PIECES = 'PAWL_TOO_MANY_PIECES'
 // 256 KiB in the smallest segments of TCP are 490.
 const PIECES_MAX = 512

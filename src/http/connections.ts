@@ -23,11 +23,11 @@ export function formatListenerUrl(
 const EVERY_INTERFACE: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 export interface ServiceState {
-  /** `draining`: everything is served, readiness says no. `closing`: each answer is the last on its connection. */
+  /** In `draining`, everything is served, but readiness is 503. In `closing`, each answer is the last on its connection. */
   phase: 'serving' | 'draining' | 'closing'
 }
 
-/** Lets the caller of each answer send its next request over a new connection, from `closing` on. */
+/** Closes each connection after its next answer, from `closing` on. */
 export function giveBackConnections(app: FastifyInstance, state: ServiceState): void {
   app.addHook('onSend', (_request, reply, _payload, done) => {
     if (state.phase === 'closing') void reply.header('connection', 'close')
@@ -35,11 +35,11 @@ export function giveBackConnections(app: FastifyInstance, state: ServiceState): 
   })
 }
 
-/** Which event of a server has the socket that its requests will have: with TLS it is there after the handshake. */
+/** The event of a server that has the socket of later requests; with TLS it comes after the handshake. */
 const eventOfConnection = (server: Server): 'connection' | 'secureConnection' =>
   'setSecureContext' in server ? 'secureConnection' : 'connection'
 
-/** Follows the connections of `server` from now on. `cutWaiting` ends those on which no completely received request runs. */
+/** Follows the connections of `server` from now on. `cutWaiting` ends those without a running request that was received completely. */
 export function followConnections(server: Server): { cutWaiting: () => void } {
   const connections = new Map<Socket, IncomingMessage | undefined>()
   server.on(eventOfConnection(server), (socket: Socket) => {

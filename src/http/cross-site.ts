@@ -3,8 +3,8 @@ import type { FastifyRequest } from 'fastify'
 import { PawlError } from '../lib/errors.ts'
 
 /**
- * Refuses a write that a browser sent for a page of another site, which `Sec-Fetch-Site` or `Origin` tells. `publicUrl`: an origin that is
- * ours as well as that of the request. Throws REQUEST_INVALID.
+ * Refuses a write that a browser sent for a page of another site, by `Sec-Fetch-Site` or `Origin`. Besides the origin of the request, that of
+ * `publicUrl` counts as pawl's own. Throws REQUEST_INVALID.
  */
 export function refuseForeignPage({ headers, host }: FastifyRequest, publicUrl: string | undefined): void {
   const site = headers['sec-fetch-site']
@@ -15,9 +15,9 @@ export function refuseForeignPage({ headers, host }: FastifyRequest, publicUrl: 
 }
 
 /**
- * Refuses a write that a page of another site may have sent: by `Sec-Fetch-Site` or `Origin`, and by a content type that a browser
- * sends without asking first. DELETE may come without a body and without a type, because a browser asks before it in any case.
- * `publicUrl`: an origin that is ours as well as that of the request. Throws REQUEST_INVALID.
+ * Refuses a write that a page of another site may have sent: by `Sec-Fetch-Site` or `Origin`, and by a content type that a browser sends
+ * without a preflight. DELETE may come without body and content type, because a browser always sends a preflight for it. Besides the origin of
+ * the request, that of `publicUrl` counts as pawl's own. Throws REQUEST_INVALID.
  */
 export function refuseCrossSiteWrite(request: FastifyRequest, publicUrl: string | undefined): void {
   const { method, headers } = request
@@ -27,7 +27,7 @@ export function refuseCrossSiteWrite(request: FastifyRequest, publicUrl: string 
   if (type === undefined ? method !== 'DELETE' : !JSON_TYPE.test(type)) throw refuse('Content-Type', 'must be application/json')
 }
 
-/** The scheme is not compared: a proxy that ends TLS in front of pawl need not tell it. */
+/** Whether an origin is pawl's own. The scheme is not compared, because a proxy that ends TLS need not pass it on. */
 function isOwn(origin: string, requestHost: string, publicUrl: string | undefined): boolean {
   if (!URL.canParse(origin)) return false
   const { protocol, host } = new URL(origin)

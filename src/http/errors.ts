@@ -20,7 +20,7 @@ export function renderErrorsWith(app: FastifyInstance, events: Events, render: E
   })
 }
 
-/** Sends the answer to a failed request: a status, a JSON text, and when to come back where the error says so. */
+/** Sends the answer to a failed request: a status, a JSON text, and `Retry-After` if the error has a time for it. */
 export function sendError(reply: FastifyReply, error: PawlError, status: number, body: string | Buffer): void {
   if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
   void reply.code(status).type('application/json').send(body)
@@ -34,13 +34,14 @@ export const sendErrorResponse = (reply: FastifyReply, error: PawlError, status:
 export const askForBasic = (reply: FastifyReply): void =>
   void reply.header('www-authenticate', 'Basic realm="pawl", charset="UTF-8"')
 
-/** Answers unknown paths, and known paths with another method, below a prefix. Once a prefix. */
+/** Answers unknown paths, and known paths with another method, below a prefix. Call it once for each prefix. */
 export function renderUnknownPathsWith(app: FastifyInstance, render: ErrorRenderer): void {
   app.setNotFoundHandler((request, reply) => render(new PawlError('PATH_UNKNOWN'), request, reply))
 }
 
 /**
- * What a thrown value means: Fastify's own refusals are the request's fault, a lost database is our fault for a while, the rest is a bug.
+ * Turns a thrown value into a PawlError: refusals of Fastify are faults of the request, a lost database is UNAVAILABLE, everything else is a
+ * bug (INTERNAL).
  */
 export function toPawlError(thrown: unknown): PawlError {
   if (thrown instanceof PawlError) return thrown

@@ -1,7 +1,7 @@
 // Composes an example value for a schema from the examples that its members declare.
 import type { TSchema } from '@sinclair/typebox'
 
-/** The examples of a schema; when it has none, one that is composed of its members', optional ones included. */
+/** The examples of a schema. If it has none, one is composed of the examples of its members, optional ones included. */
 export function examplesOf(schema: TSchema): readonly unknown[] {
   const { examples } = schema as { examples?: readonly unknown[] }
   return examples ?? [compose(schema as JsonSchema)]

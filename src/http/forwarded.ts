@@ -5,8 +5,8 @@ import type { Events } from '../log/events.ts'
 import type { ServerSettings } from './server-options.ts'
 
 /**
- * Leaves plain addresses in X-Forwarded-For before anybody asks who the caller is. A member that is no address ends it: what stands before it
- * may have been written by anybody, so the nearest address counts, or that of the connection.
+ * Rewrites X-Forwarded-For to plain addresses, before the caller's address is used. A member that is no address ends the list, because anybody
+ * may have written the members before it: the nearest address behind it counts, or that of the connection.
  */
 export function readForwarded(
   app: FastifyInstance,
@@ -28,7 +28,7 @@ export function readForwarded(
   })
 }
 
-/** The addresses behind the last member that is none; `isWhole`: there was no such member. */
+/** The addresses behind the last member that is no address; `isWhole` when there was no such member. */
 function parseForwarded(header: string): { readonly addresses: readonly string[]; readonly isWhole: boolean } {
   const members = header
     .split(',')

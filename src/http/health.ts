@@ -6,7 +6,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Operation } from './operation.ts'
 import type { ServiceState } from './connections.ts'
 
-/** `pingDatabase` resolves when the database answers and takes writes, and rejects when not. */
+/** Serves the health of the process. `pingDatabase` resolves when the database answers and takes writes, and otherwise rejects. */
 export const health =
   (parts: {
     readonly pingDatabase: () => Promise<void>

@@ -21,7 +21,7 @@ interface TlsTexts {
   readonly ca: string
 }
 
-/** Options of a TLS server that serves nobody without a certificate of one of the authorities. Throws StartError with one line. */
+/** The options of a TLS server that serves only callers with a certificate of one of the authorities. Throws StartError with one line. */
 export function loadTls(files: TlsFiles) {
   try {
     return { ...TERMS, ...readTls(files) }
@@ -31,8 +31,8 @@ export function loadTls(files: TlsFiles) {
 }
 
 /**
- * Looks at the files from time to time; new ones hold for connections from then on. Files that do not fit together leave the listener as it is:
- * they are often written one after the other. Returns what ends it.
+ * Looks at the files from time to time, and uses new ones for later connections. Files that do not fit together are ignored, because they are
+ * often written one after the other. Returns a function that ends this.
  */
 export function followTlsFiles(
   server: Server,
@@ -64,7 +64,10 @@ export function followTlsFiles(
   return () => clearInterval(timer)
 }
 
-/** SHA-256 of the certificate that the caller of a request has proved to hold the key of; undefined without TLS, and after its end. */
+/**
+ * The SHA-256 of the client certificate of a request, whose key the caller has proved to have; undefined without TLS, and after the
+ * connection's end.
+ */
 export function fingerprintOf({ socket }: Pick<IncomingMessage, 'socket'>, now: number): string | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined
   const certificate = socket.getPeerX509Certificate()
@@ -73,7 +76,7 @@ export function fingerprintOf({ socket }: Pick<IncomingMessage, 'socket'>, now: 
   return certificate.fingerprint256.replaceAll(':', '').toLowerCase()
 }
 
-/** Throws where a file is missing, no PEM, or the key is not that of the certificate. */
+/** Reads the files. Throws when one is missing or no PEM, or when the key is not that of the certificate. */
 function readTls({ certificate, key, clientCa }: TlsFiles): TlsTexts {
   const read = (setting: string, path: string, holds: RegExp, what: string): string => {
     const text = tryTo(
@@ -107,7 +110,7 @@ const OF = {
 const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/
 const KEY = /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----/
 
-/** What `work` returns, or an error in other words. */
+/** Returns the result of `work`, or throws its error in other words. */
 function tryTo<T>(work: () => T, explain: (code: string) => string): T {
   try {
     return work()
@@ -116,7 +119,7 @@ function tryTo<T>(work: () => T, explain: (code: string) => string): T {
   }
 }
 
-/** A code, where there is one: messages of OpenSSL name threads and source files. */
+/** The code of an error, if it has one, because messages of OpenSSL name threads and source files. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { code } = error as NodeJS.ErrnoException

@@ -24,7 +24,10 @@ function parse(header: string): readonly string[] {
   return [...new Set(ranges.toSorted((a, b) => b.quality - a.quality).map(({ tag }) => tag))]
 }
 
-/** Undefined for what is not a tag; `-u-` and `-x-` extensions would let a caller choose digits and calendars. */
+/**
+ * The canonical form of a tag, without `-u-` and `-x-` extensions, which would let a caller choose digits and calendars. Undefined for a text
+ * that is no tag.
+ */
 function toCanonicalTag(tag: string): string | undefined {
   try {
     return new Intl.Locale(tag.replaceAll('_', '-')).baseName

@@ -11,9 +11,9 @@ import { refuseBytes } from './server-options.ts'
 
 export interface LoadLimits {
   readonly connectionsMax: number
-  /** Of whole requests until the last byte of their answer. As many more may be on their way. */
+  /** The maximum of whole requests, until the last byte of their answer. As many bodies may be on their way. */
   readonly requestsInFlightMax: number
-  /** Their connections are no source's, and their requests are those of the address that they forward. */
+  /** Connections of these addresses belong to no source; their requests count for the address that they forward. */
   readonly trustedProxies: readonly string[]
 }
 
@@ -26,15 +26,15 @@ interface Listener {
 
 interface Connection {
   readonly listener: Listener
-  /** With TLS, once the handshake is done, the one that its requests have. */
+  /** The socket of the connection; with TLS, after the handshake, the socket that its requests have. */
   socket: Socket
   readonly peer: string
   readonly isProxy: boolean
-  /** It came when no place was left, and none could be made. */
+  /** Whether it came when no place was left, and none could be freed. */
   readonly isSurplus: boolean
-  /** Offered while no whole request waits for its answer. */
+  /** The place of the connection, which is offered while no whole request waits for its answer. */
   place: Place<Connection> | undefined
-  /** Whole requests that wait for their answers. */
+  /** The number of whole requests that wait for their answers. */
   running: number
   /** The request whose body is on its way. */
   arriving: Call | undefined
@@ -45,19 +45,20 @@ interface Call {
   readonly connection: Connection
   readonly request: FastifyRequest
   readonly reply: FastifyReply
-  /** Undefined where it takes nobody's share. */
+  /** The source; undefined when the request takes no share. */
   source: string | undefined
   state: 'arriving' | 'running' | 'cut'
   body: Place<Call> | undefined
   place: Place<Call> | undefined
-  /** From when on its body is awaited, and how many bytes had come over the connection by then. */
+  /** When the wait for its body began, and how many bytes had come over the connection by then. */
   since: number
   bytesBefore: number
 }
 
 /**
- * Refuses what is beyond the limits with UNAVAILABLE; before it refuses others it ends what waits longest at the source that has most. Health is
- * never refused: a busy process is alive, and not to be replaced. Neither are metrics, which say how busy it is.
+ * Refuses requests and connections beyond the limits with UNAVAILABLE. Before it refuses somebody, it ends the connection or body that has
+ * waited longest at the source that has most. It never refuses health, because a busy process is alive and must not be replaced, nor metrics,
+ * which say how busy it is.
  */
 export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Events): void {
   const { connectionsMax, requestsInFlightMax, trustedProxies } = limits
@@ -112,7 +113,7 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
   app.addHook('onClose', async () => clearInterval(timer))
 }
 
-/** The sender has proved who it is: neither this request nor its connection takes a share from now on. */
+/** Call it when the sender has proved who it is: from then on neither this request nor its connection takes a share. */
 export function exemptFromShares(request: FastifyRequest): void {
   const call = request.getDecorator<Call | undefined>(CALL)
   if (call === undefined) return
@@ -166,7 +167,7 @@ function begin(connection: Connection, request: FastifyRequest, reply: FastifyRe
   return call
 }
 
-/** Awaits the body: meanwhile the request takes no place among those in flight. */
+/** Begins the wait for the body. Meanwhile the request takes no place among those in flight. */
 function receive(call: Call): PawlError | undefined {
   const { connection, request, source } = call
   const { connections, bodies } = connection.listener
@@ -194,7 +195,7 @@ function arrive(call: Call): void {
   if (connection.arriving === call) connection.arriving = undefined
 }
 
-/** The request is whole. */
+/** Called when the request is whole. */
 function run(call: Call): PawlError | undefined {
   const { connection, source } = call
   const { connections, inFlight } = connection.listener
@@ -209,7 +210,7 @@ function run(call: Call): PawlError | undefined {
   return undefined
 }
 
-/** It is answered, or its connection has ended. */
+/** Called when the request is answered, or its connection has ended. */
 function finish({ connection, state, place }: Call): void {
   const { connections, inFlight } = connection.listener
   inFlight.leave(place)
@@ -246,7 +247,7 @@ function cut(call: Call, code: string): void {
   else refuseBytes(code, socket, call.request.id)
 }
 
-/** The other end of a connection: a socket of TLS has the same as the one below it. */
+/** The other end of a connection, which is the same for a socket of TLS and for the socket below it. */
 const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
 
 const isAlwaysServed = ({ raw: { url = '' } }: FastifyRequest): boolean => url.startsWith('/health/') || url === '/metrics'
@@ -259,7 +260,7 @@ const connectionOf = new WeakMap<Socket, Connection>()
 const CALL = Symbol('call')
 const TOO_MANY_CONNECTIONS = new PawlError('UNAVAILABLE', { detail: 'too many connections', retryAfterSeconds: 1 })
 const TOO_MANY_REQUESTS = new PawlError('UNAVAILABLE', { detail: 'too many requests in flight', retryAfterSeconds: 1 })
-/** How long a body may take, and as much longer as its bytes need at the slowest rate that is served: 16 KiB have seven seconds. */
+/** How long a body may take, beside the time that its bytes need at the slowest rate that is accepted: 16 KiB have seven seconds. */
 const BODY_MS = 5_000
 const BYTES_PER_MS = 8
 const LOOK_MS = 1_000

@@ -5,13 +5,13 @@ import { isJsonObject } from '../lib/json.ts'
 export type Json = Record<string, unknown>
 
 export interface Schemas {
-  /** The schema for its place: a reference where it has a title, or where `name` is given. */
+  /** The schema for one place in the document: a reference if it has a title or `name` is given. */
   readonly place: (schema: unknown, name?: string) => unknown
-  /** Everything that was named. */
+  /** All named schemas. */
   readonly components: () => Record<string, unknown>
 }
 
-/** A shelf of named schemas. A title that starts with a capital letter names its schema wherever it stands. */
+/** Collects named schemas. A title that starts with a capital letter names its schema wherever it occurs. */
 export function createSchemas(): Schemas {
   const shelf: Record<string, unknown> = {}
   // A schema stands in many places: each is rendered once, by its name.
@@ -62,7 +62,7 @@ export function createSchemas(): Schemas {
   return { place, components: () => Object.fromEntries(Object.entries(shelf).toSorted(([a], [b]) => (a < b ? -1 : 1))) }
 }
 
-/** One of several literals, or a single one, is an enum. */
+/** Writes a literal, or a choice of literals, as an enum. */
 function withEnum(schema: Json): Json {
   const { const: only, anyOf, ...others } = schema
   if (only !== undefined) return { ...others, type: typeof only, enum: [only] }
@@ -71,7 +71,7 @@ function withEnum(schema: Json): Json {
   return { ...others, type: 'string', enum: values }
 }
 
-/** Something or null is one schema that has two types; anything or null is anything. */
+/** Writes a schema or null as one schema of two types. */
 function withNull(schema: Json): Json {
   const { anyOf, ...others } = schema
   if (!Array.isArray(anyOf) || anyOf.length !== 2) return schema
@@ -83,7 +83,7 @@ function withNull(schema: Json): Json {
   return { ...others, ...one, type: [one['type'], 'null'], ...values }
 }
 
-/** Times in milliseconds are longer than what generators take for an integer. */
+/** Adds a format to times in milliseconds, which are larger than the integers of generators. */
 function withFormat(schema: Json): Json {
   if (schema['type'] !== 'integer') return schema
   const { maximum } = schema

@@ -26,7 +26,10 @@ export interface Message {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The document as a JSON value. Tags come in their order, those that are not given behind them. Throws when two operations share a name. */
+/**
+ * Composes the document as a JSON value. The given tags come in their order, other tags after them. Throws when two operations have the same
+ * name.
+ */
 export function renderOpenApi(
   info: DocumentInfo,
   operations: readonly Operation[],
@@ -143,7 +146,7 @@ interface Content {
   readonly examples?: Readonly<Record<string, unknown>>
 }
 
-/** `name`: of its schema where that has none of its own. */
+/** The content of a body. `name` is that of its schema, if the schema has none itself. */
 function renderContent({ schema, mediaType = JSON_TYPE, examples }: Content, name: string, schemas: Schemas): Json {
   if (mediaType !== JSON_TYPE) return { [mediaType]: { schema: schemas.place(schema) } }
   return { [mediaType]: { schema: schemas.place(schema, name), examples: renderExamples(schema, examples) } }
@@ -154,7 +157,7 @@ function renderExamples(schema: TSchema, given: Readonly<Record<string, unknown>
   return Object.fromEntries(Object.entries(named).map(([name, value]) => [name, { value }]))
 }
 
-/** Errors are the same for many operations; each different one stands in the document once. */
+/** Collects error answers, so that each different one is in the document once. */
 function createShelf() {
   const names = new Map<string, string>()
   const responses: Record<string, Json> = {}

@@ -4,26 +4,26 @@ import type { ErrorCode } from '../lib/errors.ts'
 
 export interface Operation {
   readonly method: string
-  /** As the server mounts it: `/admin/users/:name`. */
+  /** The path as the server mounts it: `/admin/users/:name`. */
   readonly path: string
-  /** A verb and what it is about; unique. */
+  /** A verb and its object; unique. */
   readonly operationId: string
-  /** The group it is shown in. */
+  /** The group in which it is shown. */
   readonly tag: string
   /** One line, without a full stop. */
   readonly summary: string
   /** Markdown. */
   readonly description?: string
-  /** Alternatives; each names the credentials that are sent together. None: the endpoint asks for nothing. */
+  /** The alternatives; each names credentials that are sent together. Without any, the endpoint needs none. */
   readonly security: readonly (readonly SecurityScheme[])[]
   /** Objects whose members are the parameters. */
   readonly params?: TSchema | undefined
   readonly query?: TSchema | undefined
   readonly headers?: TSchema | undefined
-  /** Of JSON, unless `mediaType` says otherwise. */
+  /** The body, in JSON unless `mediaType` says otherwise. */
   readonly body?: { readonly schema: TSchema; readonly isRequired: boolean; readonly mediaType?: string } | undefined
   readonly answers: readonly Answer[]
-  /** Where it is served, when that is not where the document comes from. */
+  /** The address where it is served, if the document comes from another one. */
   readonly server?: { readonly url: string; readonly description: string }
 }
 
@@ -51,7 +51,7 @@ export type SecurityScheme =
   | 'svcEncryption'
   | 'svcToken'
 
-/** How one API shows its errors: its table, and the body it makes of a row. */
+/** The errors of one API: its table, and the body for a row. */
 export interface ErrorDescription {
   readonly rendering: ErrorTable
   /** Of the body, the same for all codes: ErrorResponse unless it is said. */
@@ -60,7 +60,7 @@ export interface ErrorDescription {
   readonly headers?: Readonly<Record<number, Readonly<Record<string, string>>>>
 }
 
-/** What an API makes of its codes. */
+/** The wire forms of an API's error codes. */
 export type ErrorTable = Readonly<Partial<Record<ErrorCode, RenderedError>> & Record<'INTERNAL', RenderedError>>
 
 /** The wire form of a code. A code of another API gets the form of an internal failure, because no endpoint of this API throws it. */
@@ -72,7 +72,7 @@ export interface RenderedError {
   readonly message: string
 }
 
-/** The answers that these failures become, one for each status. */
+/** The answers for these error codes, one for each status. */
 export function describeErrors(api: ErrorDescription, codes: readonly ErrorCode[]): Answer[] {
   const rendered = [...new Set(codes)].map((code) => rowOf(api.rendering, code))
   const statuses = [...new Set(rendered.map(({ status }) => status))].sort((a, b) => a - b)

@@ -2,36 +2,36 @@
 // share: the limit divided by the number of sources, at least four places, at most three quarters. A source that has its share gets a new place
 // only in exchange for an old one. When no place is left, the source that has most gives one up, so that another source is always let in.
 
-/** One place, until it is left. What has been left, or was never taken, is left as it is by every function below. */
+/** One place, until it is left. The functions below ignore a place that was left already or never taken. */
 export interface Place<Owner> {
   readonly owner: Owner
   account: Account<Owner> | undefined
 }
 
 interface Account<Owner> {
-  /** Undefined: of all who have no share. */
+  /** The source; undefined for the account of all who have no share. */
   readonly source: string | undefined
   held: number
-  /** Those that may be ended, the longest offered first. */
+  /** The places that may be ended, the longest offered first. */
   readonly offered: Set<Place<Owner>>
 }
 
 export interface Places<Owner> {
-  /** Whether one more is left for `source`. Undefined, here and below: somebody who has no share, and is stopped by the limit alone. */
+  /** Whether one more place is left for `source`. Undefined, here and below, stands for somebody without a share, whom only the limit stops. */
   readonly isOpenTo: (source: string | undefined) => boolean
   readonly take: (source: string | undefined, owner: Owner) => Place<Owner>
   readonly leave: (place: Place<Owner> | undefined) => void
-  /** It may be ended for others, after all that are offered already. */
+  /** Offers the place: it may be ended for others, after all that are offered already. */
   readonly offer: (place: Place<Owner> | undefined) => void
   readonly withdraw: (place: Place<Owner> | undefined) => void
-  /** It is part of no share from now on, and withdrawn. */
+  /** Takes the place out of its source's share, and withdraws it. */
   readonly exempt: (place: Place<Owner> | undefined) => void
   /**
-   * Who has to go for one more of `source`, if anybody has to and can: the longest offered of its own where it has its share, else of the source that
-   * has most, else of those who have no share.
+   * The owner whose place has to be ended for one more of `source`, if that is necessary and possible: the longest offered of the source itself
+   * if it has its share, else of the source that has most, else of those who have no share.
    */
   readonly findSurplus: (source: string | undefined) => Owner | undefined
-  /** All who are offered and have a share. */
+  /** The owners of all offered places that belong to a share. */
   readonly listOffered: () => readonly Owner[]
 }
 
@@ -110,5 +110,5 @@ function firstOf<Owner>({ offered }: Account<Owner>): Owner | undefined {
   return place?.owner
 }
 
-/** What one phone has at once, however many sources there are. */
+/** The share is never smaller than this, because one phone has so many places at once. */
 const SHARE_MIN = 4

@@ -10,7 +10,7 @@ export function keepRawBodies(app: FastifyInstance): void {
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
 }
 
-/** Hides content types from Fastify, which refuses malformed ones; returns what gives the one a request was sent with. */
+/** Hides content types from Fastify, which refuses malformed ones. Returns a function that gives the content type of a request. */
 export function hideContentTypes(app: FastifyInstance): (request: FastifyRequest) => string | undefined {
   const hidden = Symbol('content type')
   app.decorateRequest(hidden, undefined)
@@ -59,10 +59,10 @@ export function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** Either name, or an escape that may spell it. */
+/** One of the names, or an escape with which it may be written. */
 const MAY_NAME_PROTOTYPE = /__proto__|constructor|\\u00/
 
-/** Whether an object in a JSON value has a member that code which copies members would take for a prototype. */
+/** Whether an object in a JSON value has a member that code which copies members would use as a prototype. */
 function namesPrototype(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   const { constructor } = value as { readonly constructor: unknown }
@@ -85,7 +85,7 @@ export function refuseUnstorable<T>(json: T, bytes?: Uint8Array): T {
   throw new PawlError('REQUEST_INVALID', { detail: 'a string cannot be stored', violations })
 }
 
-/** The names on the way to the first unstorable value, or to the object with an unstorable name. */
+/** The path to the first value that cannot be stored, or to the object with a name that cannot be stored. */
 function findUnstorable(value: unknown): string[] | undefined {
   if (typeof value === 'string') return isStorable(value) ? undefined : []
   if (typeof value !== 'object' || value === null) return undefined
@@ -105,13 +105,16 @@ function findInList(list: readonly unknown[]): string[] | undefined {
   return undefined
 }
 
-/** One character a byte: what is looked for is ASCII, and nothing is decoded for it. */
+/** One character for each byte: only ASCII is searched, so nothing has to be decoded. */
 const latin1 = (bytes: Uint8Array): string => asBuffer(bytes).toString('latin1')
 
 /** U+0000 or a surrogate. A match may be a whole pair, or the text of an escape behind an escaped backslash. */
 const UNSTORABLE_ESCAPE = /\\u(?:0000|d[89a-f])/i
 
-/** Brackets outside of strings. Looking at bytes is enough: in UTF-8 no other character contains one of these bytes. */
+/**
+ * Whether brackets outside of strings are nested deeper than `depth`. Bytes are enough, because in UTF-8 no other character contains one of
+ * these bytes.
+ */
 function isDeeperThan(bytes: Uint8Array, depthMax: number): boolean {
   let depth = 0
   for (let i = 0; i < bytes.length && depth <= depthMax; i += 1) {
@@ -123,7 +126,7 @@ function isDeeperThan(bytes: Uint8Array, depthMax: number): boolean {
   return depth > depthMax
 }
 
-/** Where the quote is that ends it. */
+/** The index of the quote that ends a string. */
 function endOfString(bytes: Uint8Array, start: number): number {
   let i = start
   while (i < bytes.length && bytes[i] !== QUOTE) i += bytes[i] === BACKSLASH ? 2 : 1

@@ -11,7 +11,7 @@ export interface ServerSettings {
   readonly trustedProxies: readonly string[]
 }
 
-/** Limits and framing. TLS of phones ends at the balancer in front of pawl. */
+/** Limits of time and size for every request. TLS of phones ends at the balancer in front of pawl. */
 export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Platform) =>
   ({
     bodyLimit: STRANGERS_BYTES_MAX,
@@ -38,8 +38,8 @@ export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Plat
   }) as const satisfies FastifyHttpOptions<Server>
 
 /**
- * Answers bytes that are not an HTTP request, headers over the limit, and requests that do not arrive in time or are ended for others, whatever their
- * route. Ends the connection.
+ * Answers bytes that are no HTTP request, headers over the limit, and requests that do not arrive in time or are ended for others, whatever
+ * their route. Then it ends the connection.
  */
 export function refuseBytes(errorCode: string, socket: Socket, requestId: string): void {
   if (errorCode === 'ECONNRESET' || !socket.writable) {

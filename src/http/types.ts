@@ -21,14 +21,14 @@ export const NotBlank = (max: number) =>
 /** Any text up to `max` UTF-16 code units. */
 export const Text = (max: number) => Type.String({ pattern: `^[^]{0,${max}}$`, description: `must be at most ${max} characters` })
 
-/** The schema with a value that the description of the APIs shows. */
+/** A schema with an example for the OpenAPI document. */
 export const withExample = <S extends TSchema>(schema: S, example: unknown): S => ({ ...schema, examples: [example] })
 
-/** The schema under a name of its own in the description of the APIs, wherever it stands. */
+/** A schema with a name of its own in the OpenAPI document. */
 export const named = <S extends TSchema>(title: string, schema: S): S => ({ ...schema, title })
 
-/** JSON null counts as absent (v3 §1.2). */
+/** An optional member; JSON null counts as absent (v3 §1.2). */
 export const OptionalOrNull = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
 
-/** A JSON object with members of any name: the default pattern of a record ends at a line break. */
+/** A JSON object with members of any name. The default pattern of a record would end at a line break. */
 export const AnyMembers = Type.Record(Type.String({ pattern: '^[\\s\\S]*$' }), Type.Unknown())

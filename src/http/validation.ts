@@ -5,7 +5,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { PawlError, type Violation } from '../lib/errors.ts'
 
-/** A parsed value, or a PawlError REQUEST_INVALID with one violation a member. */
+/** Returns the parsed value, or throws a PawlError REQUEST_INVALID with a violation for each wrong member. */
 export type Parser<S extends TSchema> = (value: unknown) => Static<S>
 
 /** Makes the parser of a schema for bodies. `secret` names members whose values are never repeated to the caller. */
@@ -35,7 +35,7 @@ export function useStrictValidation(app: FastifyInstance): void {
   })
 }
 
-/** A query string with a percent sign that starts no character would be taken as it stands. Throws PawlError REQUEST_INVALID. */
+/** Throws PawlError REQUEST_INVALID for a query string with a percent sign that encodes no character; otherwise it would be taken literally. */
 export function refuseMalformedQuery(url: string): void {
   try {
     decodeURIComponent(url.slice(url.indexOf('?') + 1))
@@ -59,8 +59,8 @@ function toViolations(errors: readonly ErrorObject[] | null | undefined): Violat
 }
 
 /**
- * That a value is none of several, or not null, is beside what is wrong with it as one of them. Everywhere in pawl that is said too: nothing
- * has to be null.
+ * Whether an error only says that a value is none of several alternatives, or not null. Such an error is left out, because another one says
+ * what is wrong with the value.
  */
 const isOfChoice = ({ keyword, params }: ErrorObject): boolean =>
   keyword === 'anyOf' || (keyword === 'type' && params['type'] === 'null')

@@ -7,15 +7,15 @@ import { ANSWER_HEADERS } from './hooks.ts'
 export interface WaitingRoomOptions {
   readonly host: string
   readonly port: number
-  /** What the start does or waits for. */
+  /** What the start is doing or waiting for. */
   readonly reason: () => string
-  /** Told of the address once it is listened on. */
+  /** Called with the address once the waiting room listens. */
   readonly onOpen: (address: string) => void
 }
 
 /**
- * Listens once the start has taken a second. The returned function ends that, and resolves when the address is free. An address that cannot be
- * listened on is left to the listener that comes then, which says so.
+ * Listens once the start has taken a second. The returned function ends that, and resolves when the address is free. If the address cannot be
+ * listened on, nothing happens here: the later listener reports it.
  */
 export function openWaitingRoom(options: WaitingRoomOptions): () => Promise<void> {
   // A free port that is taken later is known to nobody yet.

@@ -24,11 +24,11 @@ export interface OperationRequest {
   readonly parameters: Readonly<Record<string, string>>
   /** The only activation that is to see and decide the operation. */
   readonly activationId?: string | undefined
-  /** What its activation must carry to approve it. */
+  /** The flag that an activation must have to approve the operation. */
   readonly activationFlag?: string | undefined
-  /** In place of the time that the template gives. */
+  /** The end, in place of the template's. */
   readonly expiresAt?: Date | undefined
-  /** With it, the same request from the same caller within a day gives the operation of the first time. */
+  /** With it, the same request of the same caller within a day gets the operation of the first request. */
   readonly idempotency?: { readonly username: string; readonly key: string } | undefined
 }
 
@@ -59,11 +59,11 @@ export async function createOperation(
 
 interface FilledTemplate {
   readonly template: TemplateRow
-  /** Operation data with the parameters in their places. */
+  /** The operation data with parameters filled in. */
   readonly data: string
 }
 
-/** The error says why the request does not fit. */
+/** Fills the template. Throws REQUEST_INVALID, with the reasons why the request does not fit it. */
 async function fillTemplate(parts: OperationParts, request: OperationRequest): Promise<FilledTemplate | PawlError> {
   const template = await parts.templates.find(request.template)
   const composed = template && composeOperationData(template.dataTemplate, request.parameters)
@@ -77,7 +77,7 @@ async function fillTemplate(parts: OperationParts, request: OperationRequest): P
   })
 }
 
-/** A device of less than what the template demands must not approve, and one column has one flag. */
+/** Refuses a flag other than the template's: the template's must be demanded, and the column has room for one. */
 function checkFlag(template: TemplateRow, { activationFlag }: OperationRequest): PawlError | undefined {
   if (activationFlag === undefined || template.activationFlag === null || template.activationFlag === activationFlag)
     return undefined
@@ -87,7 +87,7 @@ function checkFlag(template: TemplateRow, { activationFlag }: OperationRequest):
   return new PawlError('REQUEST_INVALID', { detail: 'the template demands another flag', violations })
 }
 
-/** A user without registration is refused first, whatever templates there are. */
+/** Throws the refusal of a missing registration before that of the request. */
 async function refuse(
   { db, platform }: Pick<OperationParts, 'platform'> & { readonly db: Db },
   named: Asked,
@@ -132,10 +132,7 @@ function buildOperation(
   }
 }
 
-/**
- * Stores the operation; gives the one of the first time instead, when the request has an idempotency key that was used before. Undefined
- * when there is no such application.
- */
+/** Stores the operation, or reads the first one if the idempotency key was used before. Undefined when there is no such application. */
 async function storeOnce(
   parts: OperationParts,
   named: Asked,
@@ -166,8 +163,8 @@ async function storeOnce(
 }
 
 /**
- * Undefined when the user has no ACTIVE registration. An end that is past is refused here and no sooner: it may have been in the future when the
- * request was sent first.
+ * Stores the operation. Undefined when the user has no ACTIVE registration. An end in the past is refused only here, because it may have been
+ * in the future at the first request.
  */
 async function store(
   parts: Pick<OperationParts, 'platform'> & { readonly db: Db },
@@ -184,7 +181,7 @@ async function store(
     : { ...operation, applicationId, status: 'PENDING', statusReason: null, failureCount: 0 }
 }
 
-/** The first answer to the same request, which fitted its template then: the template may have changed, or be gone. */
+/** The first answer to the same request. It is read before the template, which may have changed or be gone. */
 async function findFirst(
   { db, platform }: Pick<OperationParts, 'db' | 'platform'>,
   named: Asked,
@@ -201,7 +198,7 @@ async function findFirst(
   return isSame ? readFirst(db, owner, known, bodyHash) : undefined
 }
 
-/** The first answer, whatever has happened since. */
+/** The first answer, whatever has happened to the operation since. */
 async function readFirst(
   db: Db,
   { applicationId, userId }: Asked & Pick<Owner, 'applicationId'>,
@@ -221,10 +218,7 @@ const createdEventOf = ({ operationId, templateName: template, operationType }: 
   eventData: composeEventData({ operationId, template, operationType }),
 })
 
-/**
- * A text shows nothing for a placeholder without parameter, and a phone gets no screen that it would refuse. The log tells those who wrote
- * the template.
- */
+/** Logs placeholders without parameter, for which a text shows nothing, and screens that phones would refuse and do not get. */
 function warnOfGaps(
   { events }: OperationParts,
   template: TemplateRow,
@@ -241,7 +235,7 @@ function warnOfGaps(
 
 const noRegistration = (): PawlError => new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the user has no active registration' })
 
-/** What makes two requests the same: every member that enters the operation. */
+/** The hash by which two requests are the same. It covers every member that enters the operation. */
 function hashRequest({ applicationId, userId }: Asked, request: OperationRequest): Uint8Array {
   const { template, language, externalId, parameters, activationId, activationFlag, expiresAt } = request
   const sorted = Object.entries(parameters).toSorted(([a], [b]) => (a < b ? -1 : 1))

@@ -15,17 +15,17 @@ import { isOf, isShownTo, refusalOf, statusAt } from './operation.ts'
 import { isNear } from './proximity.ts'
 import type { DomainParts } from '../secrets/secrets.ts'
 
-/** What an approving phone says. */
+/** The values of an approval. */
 export interface Approval {
   readonly data: string
   /** Lower case, for example possession_knowledge. */
   readonly factors: string
   readonly proximityOtp: string | undefined
-  /** Kept with the operation. */
+  /** Stored with the operation. */
   readonly additionalData: Readonly<Record<string, unknown>>
 }
 
-/** Approves a locked operation, or counts a failure; undefined when the operation is APPROVED now, else how the request is refused. */
+/** Approves a locked operation, or counts a failure. Undefined when the operation is APPROVED now, else the error of the refusal. */
 export async function decideApproval(
   tx: Tx,
   parts: Omit<DomainParts, 'db'>,
@@ -54,7 +54,7 @@ export async function decideApproval(
   return undefined
 }
 
-/** How the flags of the approver's activation forbid this approval, however it comes; undefined when they do not. */
+/** The refusal if the flags of the approver's activation forbid an approval, online or offline; else undefined. */
 export function flagRefusalOf({
   activationFlag,
   approverFlags,
@@ -63,7 +63,7 @@ export function flagRefusalOf({
   return activationFlag !== null && !approverFlags.includes(activationFlag) ? 'ACTIVATION_FLAG_MISSING' : undefined
 }
 
-/** Counts a wrong code against the locked operation it names, if that is the approver's own; OPERATION_FAILED when it was the last attempt. */
+/** Counts a wrong code for the locked operation, if that is the approver's own. Returns OPERATION_FAILED when it was the last attempt. */
 export async function countWrongCode(
   tx: Tx,
   parts: Omit<DomainParts, 'db'>,
@@ -75,7 +75,7 @@ export async function countWrongCode(
   return status === 'FAILED' ? 'OPERATION_FAILED' : undefined
 }
 
-/** A locked PENDING operation to REJECTED; undefined when it is now, else how the request is refused. A refused rejection never counts. */
+/** Rejects a locked PENDING operation. Undefined when it is REJECTED now, else the error of the refusal. A refused rejection never counts. */
 export async function decideRejection(
   tx: Tx,
   parts: Omit<DomainParts, 'db'>,
@@ -98,8 +98,8 @@ export async function decideRejection(
 }
 
 /**
- * Gives a locked operation that nobody has claimed to the user of a phone, if that phone could approve it; undefined when it is the user's now,
- * or was before, else how the request is refused (mobile-token §4.3).
+ * Gives a locked operation that nobody has claimed to the user of a phone, if that phone could approve it. Undefined when it belongs to the
+ * user now, or did before, else the error of the refusal (mobile-token §4.3).
  */
 export async function decideClaim(
   tx: Tx,
@@ -119,7 +119,7 @@ export async function decideClaim(
   return (await claimOperation(tx, operation.operationId, approver, at)) ? undefined : 'OPERATION_NOT_FOUND'
 }
 
-/** One failed attempt of approval; the status after it, undefined when the operation was not PENDING any more. */
+/** Counts a failed attempt to approve. Returns the status after it, or undefined when the operation was no longer PENDING. */
 export async function countFailure(
   db: Db,
   { events }: Pick<DomainParts, 'events'>,

@@ -4,17 +4,17 @@ import { type Json, type ListElementType, renderUi } from '../template/ui.ts'
 import { fillText, type LocalizedTexts, type OperationParameters, type ResultTexts } from '../template/template.ts'
 
 export interface OperationFormInput {
-  /** In one language, as chooseTexts gives them together with the locale. */
+  /** The texts in one language; chooseTexts returns them together with the locale. */
   readonly texts: LocalizedTexts
   /** BCP 47. */
   readonly locale: string
-  /** BCP 47, for numbers; as the texts when absent. */
+  /** BCP 47, for numbers; that of the texts when absent. */
   readonly numberLocale?: string | undefined
   readonly parameters: OperationParameters
   /** Letters of X, F and C in any order. */
   readonly riskFlags: string
   readonly hasProximityCheck: boolean
-  /** As the phone's SDK reads it; without it as most do. */
+  /** The spelling that the phone's SDK reads; without it, that of most SDKs. */
   readonly listElementType?: ListElementType
 }
 
@@ -61,7 +61,7 @@ export function renderQrTexts(texts: LocalizedTexts, parameters: OperationParame
 
 const escapeLine = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replace(BELOW_SPACE, '')
 
-/** Every text inside a JSON value, filled. What a value brings stays within its text, as if it were escaped for JSON. */
+/** Fills every text inside a JSON value. A parameter cannot leave its text, as if it were escaped for JSON. */
 function fillEverywhere(value: unknown, fill: (text: string) => string): unknown {
   if (typeof value === 'string') return fill(value)
   if (Array.isArray(value)) return value.map((item) => fillEverywhere(item, fill))
@@ -69,7 +69,7 @@ function fillEverywhere(value: unknown, fill: (text: string) => string): unknown
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, fillEverywhere(member, fill)]))
 }
 
-/** The template's own `ui`, made safe for published SDKs; no screen of it scans a QR code that is not there. */
+/** Fills the template's `ui`, and makes it safe for published SDKs. Without a proximity check it leaves out screens that scan a QR code. */
 function fillUi(filled: Json, { hasProximityCheck, listElementType = 'LIST_ITEM' }: OperationFormInput) {
   const { ui, leftOut } = renderUi(filled, listElementType)
   if (hasProximityCheck) return { ui, leftOut }
@@ -117,5 +117,5 @@ const FRAUD_WARNINGS: Readonly<Record<string, { readonly heading: string; readon
   },
 }
 
-/** Bytes that the largest QR code holds. */
+/** The number of bytes in the largest QR code. */
 export const QR_BYTES_MAX = 2_953

@@ -19,8 +19,7 @@ export interface OperationParts extends DomainParts {
 }
 
 /**
- * Whether an operation of the application of a phone is its user's, and not for another phone alone. To every other phone it is an unknown one
- * (mobile-token §4).
+ * Whether an operation belongs to the user of a phone, and is not for another phone alone. To all other phones it is unknown (mobile-token §4).
  */
 export const isOf = (
   { userId, activationId }: Pick<OperationRow, 'userId' | 'activationId'>,
@@ -31,14 +30,14 @@ export const isOf = (
 export const isShownTo = (operation: Pick<OperationRow, 'userId' | 'activationId'>, approver: OwnedActivation): boolean =>
   isOf({ ...operation, userId: operation.userId ?? approver.userId }, approver)
 
-/** The operation as it is now: one past its time is EXPIRED, whether or not that is stored. Throws OPERATION_NOT_FOUND. */
+/** Reads an operation. One past its end is EXPIRED, even if that is not stored yet. Throws OPERATION_NOT_FOUND. */
 export async function readOperation(parts: OperationParts, applicationId: string, operationId: string): Promise<OperationRow> {
   const row = await findOperation(parts.db, applicationId, operationId)
   if (row === undefined) throw new PawlError('OPERATION_NOT_FOUND')
   return { ...row, status: statusAt(row, parts.platform.now()) }
 }
 
-/** Those of an application with these ids, as they are now; none for an id that is unknown. */
+/** Reads the operations of an application with these ids; unknown ids are left out. */
 export async function readOperations(
   parts: OperationParts,
   applicationId: string,
@@ -48,7 +47,7 @@ export async function readOperations(
   return rows.map((row) => ({ ...row, status: statusAt(row, parts.platform.now()) }))
 }
 
-/** PENDING to CANCELED. Throws OPERATION_NOT_FOUND, or the code of the state it has reached. */
+/** Cancels a PENDING operation. Throws OPERATION_NOT_FOUND, or the code of the state that it has reached. */
 export async function cancelOperation(
   parts: OperationParts,
   applicationId: string,
@@ -80,7 +79,7 @@ export async function cancelOperation(
 export const statusAt = ({ status, expiresAt }: Pick<OperationRow, 'status' | 'expiresAt'>, now: number): OperationStatus =>
   status === 'PENDING' && expiresAt.getTime() <= now ? 'EXPIRED' : status
 
-/** How an operation that is not PENDING is refused. */
+/** The error code for an operation that is not PENDING. */
 export const refusalOf = (status: OperationStatus): ErrorCode | undefined => REFUSALS[status]
 
 /** Throws the code of a state that is not PENDING. */

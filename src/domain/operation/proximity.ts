@@ -31,7 +31,7 @@ export function listProximityOtps(
   return listProximityOtpsOf(recordKeys.open(places.proximitySeed(operationId), proximitySeed), platform.now())
 }
 
-/** The same of a seed of 16 bytes. `now`: milliseconds. */
+/** The same for a seed of 16 bytes. `now` is in milliseconds. */
 export const listProximityOtpsOf = (seed: Uint8Array, now: number): readonly string[] =>
   computeTotpCandidates({ seed, stepSeconds: STEP_SECONDS, digits: DIGITS }, now / 1000, EARLIER_STEPS)
 

@@ -17,7 +17,7 @@ import {
 } from '../../storage/pinning/pinning.ts'
 import type { DomainParts } from '../secrets/secrets.ts'
 
-/** Where certificates may be fetched from. */
+/** The addresses and ports from which certificates may be fetched. */
 export interface FetchSettings {
   readonly certificateFetchPrivate: boolean
   readonly certificateFetchPorts: readonly number[]
@@ -64,11 +64,11 @@ interface LiveCertificate {
   readonly domain: string
   readonly port: number
   readonly certificate: Certificate
-  /** Why the chain or the name does not verify with the public roots. */
+  /** The reason why chain or name does not verify with the public roots. */
   readonly chainProblem: string | undefined
 }
 
-/** Connects to the domain. Throws ADMINISTRATION_REFUSED when there is nothing there to be pinned. */
+/** Connects to the domain and reads its certificate. Throws ADMINISTRATION_REFUSED when there is none that can be pinned. */
 export async function readLive(
   parts: Pick<DomainParts, 'platform'> & { readonly settings: FetchSettings },
   domain: string,
@@ -86,14 +86,14 @@ export async function readLive(
   return { domain, port, certificate, chainProblem }
 }
 
-/** Pins what readLive has found. */
+/** Pins the certificate that readLive has read. */
 export const pinLive = (
   parts: Pick<DomainParts, 'db' | 'platform'>,
   applicationId: string,
   { domain, port, certificate }: LiveCertificate,
 ): Promise<PinnedCertificateRow> => store(parts, applicationId, { domain, port, source: 'fetch', ...toColumns(certificate) })
 
-/** The leaf that a host shows now. Throws OutboundError. */
+/** Fetches the leaf certificate that a host shows now. Throws OutboundError. */
 export async function fetchCertificate(
   settings: FetchSettings,
   host: string,
@@ -107,7 +107,7 @@ export async function fetchCertificate(
   return { certificate, chainProblem: peer.chainProblem }
 }
 
-/** The host that the name of a pin names, in lower case and IDN as punycode; undefined where it names none, as a wildcard. */
+/** The host of a pin's name, in lower case and IDN as punycode; undefined for a name of no host, such as a wildcard. */
 export function toHostName(name: string): string | undefined {
   // The conversion stops at what would end a host name in a URL.
   const host = /^[^\s/?#\\@:%[\]]{1,253}$/u.test(name) ? domainToASCII(name) : ''
@@ -123,7 +123,7 @@ export function warnOfName({ domain, certificate }: Pick<PinnedCertificateRow, '
     : `apps look a pin up by the common name of the certificate, which is ${JSON.stringify(parsed.commonName)}`
 }
 
-/** The 32 bytes of a fingerprint in Base64, or in hex as OpenSSL prints it. Throws ADMINISTRATION_REFUSED. */
+/** Parses the 32 bytes of a fingerprint in Base64, or in hexadecimal as OpenSSL prints it. Throws ADMINISTRATION_REFUSED. */
 export function requireFingerprint(text: string): Uint8Array {
   const hex = text.replaceAll(':', '')
   // In a query an unencoded plus sign arrives as a space, and Base64 has none.

@@ -30,15 +30,15 @@ export interface PinnedApplication {
   readonly texts: readonly VersionTextRow[]
 }
 
-/** Reads applications, from memory for a moment; a change by another process is seen when that is over. */
+/** Reads applications, and remembers them for two seconds. A change by another process is seen after that. */
 export interface Pinning {
   /** Undefined when there is no such application. */
   readonly find: (applicationId: string) => Promise<PinnedApplication | undefined>
-  /** After a change of this application, or of what all share. */
+  /** Forgets this application after a change, or all of them. */
   readonly forget: (applicationId?: string) => void
 }
 
-/** The applications of this process. Requests that come while one is read wait for the same read. */
+/** Makes the memory of this process. Requests that come while an application is read wait for the same read. */
 export function createPinning(parts: KeyParts): Pinning {
   const clock = () => parts.platform.now()
   const known = createMemory<Promise<PinnedApplication | undefined>>({ max: APPLICATIONS_MAX, ttl: KEPT_MS, clock })
@@ -84,7 +84,7 @@ export function createPinningKeyPair({ platform, recordKeys }: Omit<KeyParts, 'd
   }
 }
 
-/** What is stored now; undefined when there is no such application. */
+/** Reads the stored values of an application; undefined when there is no such application. */
 export async function readPinnedApplication(parts: KeyParts, applicationId: string): Promise<PinnedApplication | undefined> {
   const { db, recordKeys } = parts
   const pair = await findOrCreateKeyPair(parts, applicationId)
@@ -98,7 +98,10 @@ export async function readPinnedApplication(parts: KeyParts, applicationId: stri
   }
 }
 
-/** Applications of earlier releases have no pair; when two requests make one at the same time, both use the one that was stored first. */
+/**
+ * Reads the signing key pair, or makes it for an application of an earlier release. When two requests make one at the same time, both use the
+ * one that was stored first.
+ */
 async function findOrCreateKeyPair(parts: KeyParts, applicationId: string): Promise<PinningKeyPairRow | undefined> {
   const found = await findPinningKeyPair(parts.db, applicationId)
   if (found !== null) return found

@@ -7,7 +7,7 @@ import { claimDueDomains, type DomainCheck, type DueDomain, storeDomainCheck } f
 import type { DomainParts } from '../secrets/secrets.ts'
 import { fetchCertificate, type FetchSettings, toHostName } from './certificate.ts'
 
-/** What looks at domains is given, and where it may look. */
+/** The parts of the watch, with the addresses that it may connect to. */
 interface Watch extends DomainParts {
   readonly settings: FetchSettings
 }

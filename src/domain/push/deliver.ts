@@ -17,7 +17,7 @@ interface PushDelivery {
   readonly payload: string
 }
 
-/** Why a push is taken out of the outbox though nobody was told. */
+/** The reason why a push leaves the outbox without having been sent. */
 export type Dropped = 'over' | 'no_device' | 'forgotten' | 'refused'
 
 type PushResult = PushFailure | { readonly received: number } | { readonly dropped: Dropped }
@@ -70,7 +70,7 @@ interface Addressed {
   readonly target: PushTarget
 }
 
-/** Opens the token and sends. A token that was altered leads nowhere. */
+/** Opens the token and sends the push. A token that was altered counts as missing. */
 async function send(
   { recordKeys, events }: DomainParts,
   { provider, activationId, target }: Addressed,
@@ -89,7 +89,7 @@ async function send(
   }
 }
 
-/** Forgets the token that was sent to. One that was registered since is tried in its place. */
+/** Deletes the token that the provider does not know. If another one was registered since, it is tried in its place. */
 async function forget(
   { db, events }: DomainParts,
   { provider, activationId, target }: Addressed,

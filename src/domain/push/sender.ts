@@ -2,24 +2,24 @@
 import type { PushEnvironment } from '../../storage/token/push-registrations.ts'
 import type { PushMessage } from './message.ts'
 
-/** Where a push goes. */
+/** The address of a push. */
 export interface PushAddress {
-  /** In the clear; never in a log, an error or a trace. */
+  /** The token in the clear. It must never be in a log, an error or a trace. */
   readonly token: string
   readonly environment: PushEnvironment | null
 }
 
-/** Why a push was not taken. `reason` names what the provider said, and never a token. */
+/** A failed push. `reason` has the provider's words, and never a token. */
 export interface PushFailure {
   readonly reason: string
   readonly status?: number
   /** As the header has it. */
   readonly retryAfter?: string | undefined
-  /** It concerns this push, and says nothing of others. */
+  /** Whether the failure concerns only this push. */
   readonly isOfOne?: boolean
-  /** It would be refused again, and says nothing of others. */
+  /** Whether the push would be refused again; others are not concerned. */
   readonly isFinal?: boolean
-  /** The provider does not know the token any more. */
+  /** Whether the provider no longer knows the token. */
   readonly isGone?: boolean
   /** Since when; milliseconds since 1970. A token that was registered later is another matter. */
   readonly goneSince?: number
@@ -37,5 +37,5 @@ export interface PushSender {
   readonly close: () => void
 }
 
-/** Of everything from the connection to the answer, as for webhooks. */
+/** The limit from the connection to the answer, the same as for webhooks. */
 export const PUSH_TIMEOUT_MS = 10_000

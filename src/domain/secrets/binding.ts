@@ -34,8 +34,9 @@ interface Binding {
 }
 
 /**
- * Reads the row, and has the records of this process follow it; undefined when all are bound. A row that was altered counts as none, and
- * what a process knows never goes back. `scan`: where the look that tells the row of a migration from a forged one may take its time.
+ * Reads the row, and sets the record keys of this process to its stage; undefined when all records are bound. An altered row counts as missing,
+ * and a process never goes back to an earlier stage. `scan` is the connection for the long search that tells the row of a migration from a
+ * forged one.
  */
 export async function followBinding(
   { db, recordKeys, installationKeys, events }: BindingParts,
@@ -58,7 +59,7 @@ export async function followBinding(
   return stage && { stage, isSettled: row?.isSettled === true }
 }
 
-/** Has new records bound from now on, and the others sealed anew by the servers. */
+/** Begins the binding: new records are bound from now on, and servers seal the others anew. */
 export async function beginToBind(parts: BindingParts): Promise<Binding | undefined> {
   await beginBinding(parts.db, macOf(parts.installationKeys.credentialMac, 'BEGUN'))
   return followBinding(parts)
@@ -66,14 +67,14 @@ export async function beginToBind(parts: BindingParts): Promise<Binding | undefi
 
 export interface BindingTerms {
   readonly database: Pick<Database, 'kind' | 'openPatient'>
-  /** False for a process that leaves the work to others. */
+  /** False for a process that leaves the sealing to others. */
   readonly works: boolean
-  /** How long after the beginning every process knows of it. */
+  /** The time after which every process knows that the binding has begun. */
   readonly settleSeconds?: number
   readonly intervalMs?: number
 }
 
-/** Follows the row at the start and from then on, and seals anew what has to be. The returned function stops it and waits. */
+/** Follows the row from the start on, and seals records anew when needed. The returned function stops that, and waits for a running round. */
 export async function startBinding(
   parts: BindingParts,
   { database, works, settleSeconds = database.kind === 'embedded' ? 0 : SETTLE_SECONDS, intervalMs = INTERVAL_MS }: BindingTerms,
@@ -111,8 +112,8 @@ async function followAtStart(parts: BindingParts, { kind, openPatient }: Binding
 }
 
 /**
- * Seals anew what is not bound, and ends the binding when nothing is left: then it is true. What was altered is left, and refused from then on;
- * what is under a master key that is not given is waited for.
+ * Seals unbound records anew, and ends the binding when none is left: then it returns true. Altered records are left, and refused from then on.
+ * While records are under a missing master key, the binding does not end.
  */
 export async function bindRecords(parts: BindingParts, signal?: AbortSignal): Promise<boolean> {
   const { db, recordKeys, events } = parts

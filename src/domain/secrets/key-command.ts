@@ -3,8 +3,9 @@ import { execFile } from 'node:child_process'
 import { StartError } from '../../lib/errors.ts'
 
 /**
- * What the program prints on stdout. It runs without a shell, and its environment is what is given: that of the server holds secrets. Throws
- * StartError when it fails or takes too long; neither its output nor its arguments are repeated, because both may hold secrets.
+ * Runs the program, and returns what it prints on stdout. It runs without a shell, and only with the given environment, because that of the
+ * server has secrets. Throws StartError when it fails or takes too long; neither its output nor its arguments are repeated, because both may
+ * contain secrets.
  */
 export function runKeyCommand(command: string, env: Readonly<Record<string, string>>, timeoutMs = TIMEOUT_MS): Promise<string> {
   const [program = '', ...args] = command.trim().split(/\s+/)

@@ -6,7 +6,7 @@ import { toBase64 } from '../../lib/base64.ts'
 import { StartError } from '../../lib/errors.ts'
 import { type GivenKeys, parseKeyList } from '../../lib/key-list.ts'
 
-/** Reads the keys, or writes the one `create` makes (32 bytes). Throws StartError when the file does not hold keys. */
+/** Reads the keys, or writes the one that `create` makes (32 bytes). Throws StartError when the file contains no keys. */
 export async function readOrCreateKeyFile(dataDir: string, create: () => Promise<Uint8Array>): Promise<GivenKeys> {
   const path = keyPathIn(dataDir)
   const text = readIfPresent(path)
@@ -32,7 +32,7 @@ function readIfPresent(path: string): string | undefined {
   }
 }
 
-/** Durable before the first record is sealed under it; a crash in between leaves either no file or a whole one. */
+/** Writes the key to the disk before the first record is sealed under it. A crash leaves either no file or a whole one. */
 function write(path: string, key: Uint8Array): Uint8Array {
   const temporary = `${path}.new`
   const file = openSync(temporary, 'w', 0o600)

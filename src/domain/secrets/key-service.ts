@@ -5,11 +5,11 @@ import { StartError } from '../../lib/errors.ts'
 import { isJsonObject, JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 
-/** What pawl asks of a key service. Another one is another implementation, and another form of wrapped key in lib/key-list.ts. */
+/** The interface of a key service. Another service needs another implementation, and another form of wrapped key in lib/key-list.ts. */
 export interface KeyService {
-  /** The 32 bytes of a master key. Throws StartError when the service does not give them. */
+  /** Unwraps a master key to its 32 bytes. Throws StartError when the service does not answer with them. */
   readonly unwrap: (wrapped: string) => Promise<Uint8Array>
-  /** A new master key, which leaves the service wrapped. */
+  /** Makes a new master key, which leaves the service only wrapped. */
   readonly createWrapped: () => Promise<string>
 }
 
@@ -63,7 +63,7 @@ export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService
   }
 }
 
-/** What an answer of Vault that is no key means, and what to look at. */
+/** Explains an answer of Vault that is no key, and what to look at. */
 function describeAnswer(action: string, status: number): string {
   if (status === 400) return `refuses to ${action} (status 400): look at the key in PAWL_VAULT_KEY_URL, and at PAWL_MASTER_KEY`
   // Its API, "Health".

@@ -17,8 +17,9 @@ interface KeySources {
 }
 
 /**
- * 32 bytes each; the first seals. Throws StartError when PostgreSQL is used without a key, the key file is damaged, or what keeps the keys
- * does not give them. The embedded database gets a new key when there is none and `isWritten` says that nothing was written under one.
+ * Loads the master keys, 32 bytes each; the first one seals. Throws StartError when PostgreSQL is used without a key, the key file is damaged,
+ * or the source of the keys does not give them. The embedded database gets a new key if there is none, and `isWritten` says that nothing was
+ * written under one.
  */
 export async function loadMasterKeys(
   { config, secrets }: KeySources,
@@ -31,7 +32,7 @@ export async function loadMasterKeys(
   return [await unwrap(service, first), ...(await Promise.all(others.map((key) => unwrap(service, key))))]
 }
 
-/** Where loadMasterKeys gets the keys from. */
+/** The source from which loadMasterKeys gets the keys. */
 export function findKeyOrigin({ config, secrets }: KeySources, kind: 'embedded' | 'postgresql'): KeyOrigin {
   if (secrets.masterKeys !== undefined) return OF_SETTING
   if (config.masterKeyCommand !== undefined)

@@ -19,13 +19,13 @@ import type { Platform } from '../../lib/platform.ts'
 import { BOUND_FORM, KEY_ID_BYTES, keyIdOf, PLAIN_FORM } from '../../lib/sealed-value.ts'
 import { encodeTexts } from './row-mac.ts'
 
-/** Where a sealed value stands. */
+/** The place of a sealed value. */
 export interface Place {
   readonly table: string
   readonly column: string
   /** The primary key of the row. */
   readonly row: string
-  /** Of other columns of the row what must be as it was when the value was sealed: whose it is. */
+  /** Values of other columns that must be the same as at the sealing: the owner of the row. */
   readonly bound?: readonly string[]
 }
 
@@ -33,16 +33,16 @@ export interface Place {
 interface BoundRecords {
   /** Whether they are sealed with what they are bound to. */
   areBound: boolean
-  /** Until when it is known that they are not to be; of the clock that never goes back, in milliseconds. */
+  /** Until when this process knows that new records are not to be bound; milliseconds of the monotonic clock. */
   knownUntil: number
-  /** Whether those that are not are opened. */
+  /** Whether unbound records are opened. */
   areUnboundTaken: boolean
 }
 
 /** One master key or more. The first seals. */
 export type MasterKeys = readonly [Uint8Array, ...Uint8Array[]]
 
-/** Where the master keys come from. */
+/** The source of the master keys. */
 export interface KeyOrigin {
   readonly setting: string
   /** What to do when they are the wrong ones. */
@@ -57,15 +57,15 @@ export interface RecordKeys {
   readonly seal: (place: Place, plaintext: Uint8Array) => Buffer
   /** May be changed as `binding.ts` does. */
   readonly boundRecords: BoundRecords
-  /** Whether a value is in a form that is opened there. */
+  /** Whether a value has a form that is accepted at its place. */
   readonly isTaken: (place: Place, sealed: Uint8Array) => boolean
-  /** Whether `seal` would seal a value for this place as it is sealed: in the same form under the same master key. */
+  /** Whether a value is sealed as `seal` would seal it now: in the same form, under the same master key. */
   readonly isSealedAsNow: (place: Place, sealed: Uint8Array) => boolean
-  /** Decrypts; throws SealedRecordError when the value was altered, moved, or sealed under a master key that is not there. */
+  /** Decrypts a value. Throws SealedRecordError when it was altered or moved, or sealed under a missing master key. */
   readonly open: (place: Place, sealed: Uint8Array) => Uint8Array
   /**
-   * What `build` makes of the decrypted value, from memory as long as the sealed bytes in the database are the same; so another
-   * process that changes the row is noticed at the next read.
+   * The result of `build` for the decrypted value. It is remembered as long as the sealed bytes in the database are the same, so a change by
+   * another process is noticed at the next read.
    */
   readonly openCached: <T extends object>(place: Place, sealed: Uint8Array, build: (plaintext: Uint8Array) => T, kept?: Kept) => T
 }
@@ -74,15 +74,15 @@ export interface RecordKeys {
 interface Kept {
   /** Names what is built where several things are made of one place: each of them is remembered for itself. */
   readonly form?: string
-  /** When it is over, in milliseconds; memory lets go of it soon after. */
+  /** The end of the result, in milliseconds. Memory forgets it soon after. */
   readonly until?: number
-  /** Whether bytes are built. Of them many more are remembered, without a form and an end. */
+  /** Whether the result is bytes. Many more of these are remembered, without a name and an end. */
   readonly areBytes?: boolean
 }
 
-/** A sealed record could not be opened. Carries the place, never the bytes. */
+/** The error for a sealed record that cannot be opened. It has the place, never the bytes. */
 export class SealedRecordError extends Error {
-  /** False where only its master key is missing. */
+  /** False if only its master key is missing. */
   readonly isAltered: boolean
   constructor(place: Place, isAltered: boolean) {
     const why = isAltered ? 'altered, or moved' : 'sealed under a master key that is not given'
@@ -100,7 +100,7 @@ interface RecordKeysOptions {
   readonly onAltered?: (fields: { readonly record: string }) => void
 }
 
-/** Record encryption under master keys of 32 bytes each. Until somebody says otherwise, no record is taken that is not bound to its owner. */
+/** Makes the encryption of records under master keys of 32 bytes each. At first it accepts no record that is not bound to its owner. */
 export function createRecordKeys(
   masterKeys: MasterKeys,
   platform: Pick<Platform, 'randomBytes'>,
@@ -134,7 +134,7 @@ export function createRecordKeys(
     return new SealedRecordError(place, true)
   }
 
-  /** Before anything that is remembered is looked at, too. */
+  /** Refuses a form that is not accepted, even if a result is remembered. */
   const requireTaken = (place: Place, sealed: Uint8Array): void => {
     if (!isTaken(place, sealed)) throw altered(place)
   }
@@ -175,7 +175,7 @@ export function createRecordKeys(
   }
 }
 
-/** What is sealed unbound after all others are bound would be lost. */
+/** Throws UNAVAILABLE unless this process knows the stage: a record that is sealed unbound after all others are bound would be lost. */
 function requireKnown({ bound }: Place, { areBound, knownUntil }: BoundRecords): void {
   if (bound === undefined || areBound || performance.now() <= knownUntil) return
   throw new PawlError('UNAVAILABLE', { detail: 'the database has not said lately how records are sealed', retryAfterSeconds: 1 })
@@ -184,7 +184,7 @@ function requireKnown({ bound }: Place, { areBound, knownUntil }: BoundRecords):
 const isFormTaken = ({ bound }: Place, [form]: Uint8Array, { areUnboundTaken }: BoundRecords): boolean =>
   bound === undefined ? form === PLAIN_FORM : form === BOUND_FORM || (form === PLAIN_FORM && areUnboundTaken)
 
-/** What was built of sealed bytes, by name; as long as they are the same. */
+/** Results by name, valid as long as their sealed bytes are the same. */
 interface Store<T> {
   readonly find: (name: string, sealed: Uint8Array) => T | undefined
   readonly keep: (name: string, sealed: Uint8Array, built: T, until: number) => void
@@ -216,7 +216,7 @@ interface Opened {
   readonly until: number
 }
 
-/** About how many bytes are kept. */
+/** Estimates the bytes that an entry takes. */
 const bytesOf = ({ sealed, value }: Opened): number => OPENED_BYTES + sealed.length + bytesOfKeys(value)
 
 /** A master key, ready for use. */
@@ -239,7 +239,7 @@ const deriveKey = ({ root }: Root, name: string): Uint8Array => hmac(root, utf8(
 
 // NUL separates: table and column names are ours, and neither a row key nor another column contains it.
 const nameOf = (place: Place): string => `${place.table}\0${place.column}\0${place.row}`
-/** What is opened for one owner is not found for another. */
+/** The name of an entry; it contains the owner, so that one owner's value is never found for another. */
 const cacheNameOf = (place: Place, form = ''): string => `${nameOf(place)}\0${form}\0${place.bound?.join('\0') ?? ''}`
 const describe = (place: Place): string => `${place.table}.${place.column} of ${place.row}`
 

@@ -24,11 +24,11 @@ interface Rotation {
 }
 
 export interface RotationTerms {
-  /** All of them, or those that may have something to do. */
+  /** The tables to go through; all of them by default. */
   readonly tables?: readonly SealedTable[]
   /** Whether a value stays as it is. */
   readonly isDone?: (place: Place, value: Uint8Array) => boolean
-  /** Ends it between two pages, by a throw. */
+  /** Ends the rotation between two pages, by an exception. */
   readonly signal?: AbortSignal
 }
 
@@ -41,9 +41,9 @@ export interface Progress {
 }
 
 /**
- * Seals every value anew that is not sealed as it would be now. Passes over all tables follow each other until one finds nothing more to do, because servers go
- * on writing; a server that still seals under an older key is what makes an end impossible, and after some passes `left` says so. After a
- * page with work it rests for as long as the page took.
+ * Seals every value anew that is not sealed as it would be now. It makes several passes over all tables, until one finds nothing more to do,
+ * because servers go on writing. A server that still seals under an older key prevents the end; after some passes `left` says so. After each
+ * page with work it rests as long as the page took.
  */
 export async function rotateRecords(
   parts: Pick<KeyParts, 'db' | 'recordKeys'>,
@@ -86,7 +86,7 @@ async function* readPages(db: Db, table: SealedTable): AsyncGenerator<readonly S
   }
 }
 
-/** Nothing for a row whose values all stay. What does not open stays as it is. */
+/** Seals the values of a row anew. Returns no replacement when all values stay. A value that does not open stays as it is. */
 function sealAnew(
   recordKeys: RecordKeys,
   isDone: Required<RotationTerms>['isDone'],

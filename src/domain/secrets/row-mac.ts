@@ -18,17 +18,17 @@ export interface DecidingRow {
   readonly fields: readonly (string | null)[]
 }
 
-/** 32 bytes to store beside the row. */
+/** The MAC of a row, 32 bytes, to store beside it. */
 export const authenticateRow = (key: KeyObject, { table, fields }: DecidingRow): Uint8Array =>
   hmac(key, encodeTexts(NO_PREFIX, [table, ...fields]))
 
-/** Whether a row is as it was written; one without a MAC is not. */
+/** Whether a row is unchanged since pawl wrote it; false without a MAC. */
 export const isRowAuthentic = (key: KeyObject, row: DecidingRow, mac: Uint8Array | null): boolean =>
   mac !== null && equalConstantTime(authenticateRow(key, row), mac)
 
 /**
- * `prefix`, of one length for one key, then each text as its length in 4 bytes and its UTF-8 bytes; null is encoded as a length that no
- * text has.
+ * Encodes texts: `prefix`, which has one length for one key, then each text as its length in 4 bytes and its UTF-8 bytes. Null is encoded as a
+ * length that no text has.
  */
 export function encodeTexts(prefix: Uint8Array, texts: readonly (string | null)[]): Uint8Array {
   let length = prefix.length

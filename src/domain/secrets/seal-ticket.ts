@@ -19,7 +19,7 @@ interface SealTicket {
   /** Of the protocol: `v3`. */
   readonly generation: string
   readonly scope: string
-  /** As the protocol exports them. */
+  /** The answer keys that the protocol has exported. */
   readonly answerKeys: Uint8Array
   /** Milliseconds by the clock of the database. */
   readonly openedAt: number
@@ -32,7 +32,7 @@ interface TicketHolder {
   readonly applicationId: string
 }
 
-/** 16 bytes that stand for one envelope: of its generation, its label and what no other envelope has. */
+/** The id of an envelope's ticket, 16 bytes: a hash of its generation, its label and its identity. */
 export const ticketIdOf = (generation: string, label: string, identity: Uint8Array): Uint8Array =>
   sha256(concatWithSizes(utf8(generation), utf8(label), identity)).subarray(0, TICKET_ID_BYTES)
 
@@ -49,7 +49,7 @@ export function issueTicket(
   return toBase64Url(concat(header, nonce, aesGcmSeal(ticketKey(key, ticketId), nonce, content, bindTo(header, holder))))
 }
 
-/** A ticket of its holder, expired or not; undefined for anything else. */
+/** Reads a ticket of its holder, even if it has expired; undefined for anything else. */
 export function readTicket(key: KeyObject, holder: TicketHolder, text: string): SealTicket | undefined {
   if (!BASE64_URL.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64url')
@@ -72,11 +72,11 @@ export function readTicket(key: KeyObject, holder: TicketHolder, text: string): 
   }
 }
 
-/** What tells one answer under a ticket from another: HMAC-SHA-256, 32 bytes. */
+/** The hash that identifies an answer under a ticket: HMAC-SHA-256, 32 bytes. */
 export const hashAnswer = (key: KeyObject, ticketId: Uint8Array, plaintext: Uint8Array): Uint8Array =>
   hmac(key, concatWithSizes(utf8('answer'), ticketId, plaintext))
 
-/** The nonce of an answer, 16 bytes: the same whenever the same answer is sealed under the ticket, and another for every other answer. */
+/** The nonce of an answer, 16 bytes. The same answer always gets the same nonce under a ticket, every other answer another one. */
 export const deriveAnswerNonce = (key: KeyObject, ticketId: Uint8Array, answerHash: Uint8Array): Uint8Array =>
   hmac(key, concatWithSizes(utf8('nonce'), ticketId, answerHash)).subarray(0, 16)
 

@@ -9,14 +9,14 @@ import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
 
-/** What reads and writes sealed records. */
+/** The parts for reading and writing sealed records. */
 export interface KeyParts {
   readonly db: Db
   readonly platform: Platform
   readonly recordKeys: RecordKeys
 }
 
-/** The same for what tells of what it does. */
+/** The same with events, for code that logs. */
 export interface DomainParts extends KeyParts {
   readonly events: Events
 }
@@ -27,7 +27,7 @@ interface WaitingActivation extends OwnedActivation {
   readonly codeHash: Uint8Array
 }
 
-/** A token, and whose its activation is. */
+/** A token with the owner of its activation. */
 export interface OwnedToken extends OwnedActivation {
   readonly tokenId: string
   readonly factors: string
@@ -37,7 +37,7 @@ const place =
   (table: string, column: string) =>
   (row: string): Place => ({ table, column, row })
 
-/** A value of an activation: it opens for its owner alone. */
+/** The place of a value of an activation, which opens only for its owner. */
 const owned =
   (table: string, column: string) =>
   ({ activationId, applicationId, userId }: OwnedActivation): Place => ({
@@ -47,13 +47,18 @@ const owned =
     bound: [applicationId, userId],
   })
 
-/** The places of all sealed columns. Those of counters are bound to nothing: without the master secret beside them they prove nothing. */
+/**
+ * The places of all sealed columns. Those of counters are bound to no owner, because without the master secret beside them they prove nothing.
+ */
 export const places = {
   applicationSecret: place('application_version', 'application_secret'),
   masterPrivateKey: place('master_key_pair', 'private_key'),
   pinningPrivateKey: place('pinning_key_pair', 'private_key'),
   activationQrCode: owned('activation', 'activation_qr_code'),
-  /** Until the key exchange: who changes the code of a row, or the state of one that has exchanged keys, opens nothing. */
+  /**
+   * The server key until the key exchange. If somebody changes the code of the row, or sets the state of an exchanged one back, it does not
+   * open.
+   */
   waitingServerKey: ({ codeHash, ...activation }: WaitingActivation): Place => {
     const { bound = [], ...at } = places.serverPrivateKey(activation)
     return { ...at, bound: [...bound, toHex(codeHash)] }
@@ -69,7 +74,7 @@ export const places = {
   }),
   temporaryPrivateKey: place('temporary_key', 'private_key'),
   proximitySeed: place('operation', 'proximity_seed'),
-  /** What is sealed names application and activation itself. */
+  /** The sealed value itself names application and activation. */
   challengeTerms: place('offline_challenge', 'terms'),
   webhookSecret: place('webhook', 'secret'),
   webhookPreviousSecret: place('webhook', 'previous_secret'),
@@ -81,7 +86,7 @@ export const places = {
   userClaims: (applicationId: string, userId: string) => place('user_claims', 'claims')(JSON.stringify([applicationId, userId])),
 } as const
 
-/** What `open` gives; undefined for a record that was altered or moved to another owner. */
+/** The result of `open`; undefined for a record that was altered or moved to another owner. */
 export function unlessAltered<T>(open: () => T): T | undefined {
   try {
     return open()
@@ -100,7 +105,7 @@ export const openApplicationSecret = (
     text: fromUtf8(text),
   })).text
 
-/** An elliptic curve private key that stands at `at`. */
+/** Opens the elliptic curve private key at the place `at`. */
 export const openPrivateKey = (keys: RecordKeys, at: Place, sealed: Uint8Array): KeyObject =>
   keys.openCached(at, sealed, (pkcs8) => ({ key: importPrivateKey(pkcs8) }), { form: PRIVATE_KEY }).key
 
@@ -111,13 +116,13 @@ export const createKeyPair = () => generateKeyPair('P-256')
 export const sealPrivateKey = (keys: RecordKeys, at: Place, pair: KeyPair): Uint8Array =>
   keys.seal(at, exportPrivateKey(pair.privateKey))
 
-/** Apart from what a protocol makes of the server key of an activation. */
+/** The name of this result, beside that of a protocol for the same server key. */
 const PRIVATE_KEY = 'private key'
 
-/** What an activation code is looked up by: HMAC-SHA-256 of its text, 32 bytes, so that the database holds no usable code. */
+/** The hash by which an activation code is looked up: HMAC-SHA-256 of its text, 32 bytes. So the database has no usable code in the clear. */
 export const hashActivationCode = (codeLookup: KeyObject, code: string): Uint8Array => hmac(codeLookup, utf8(code))
 
-/** What a push token is looked up by: 32 bytes. No activation code begins with the word, so the key may serve both. */
+/** The hash by which a push token is looked up, 32 bytes. No activation code begins with this prefix, so one key may serve both. */
 export const hashPushToken = (codeLookup: KeyObject, platform: string, token: string): Uint8Array =>
   hmac(codeLookup, utf8(`push token\0${platform}\0${token}`))
 

@@ -19,14 +19,14 @@ interface Erasure extends ErasedRows {
   readonly auditRows: number
 }
 
-/** The audit log is not as it was sealed: nothing was erased, and its verification says where. */
+/** The error when the audit log was altered. Nothing was erased; the verification of the log says where. */
 export class AlteredLogError extends Error {}
 
 /**
- * Erases a user from every table, in one transaction. Live registrations go too: their phones verify nothing any more, and webhooks are not
- * told. The change is recorded under the pseudonym. What others write of the user meanwhile is erased, or they are refused: also those that
- * began before it ended and commit later, and those that begin in the `closedMs` afterwards. Throws AlteredLogError, and Error when others do
- * not let go of a lock.
+ * Erases a user from every table, in one transaction. Live registrations are deleted too: their phones are refused from then on, and webhooks
+ * get no message. The log of administrators has the erasure under the pseudonym. Records that others write about the user meanwhile are erased,
+ * or their writers are refused, even if their transactions began before and commit later, or begin within `closedMs` afterwards. Throws
+ * AlteredLogError, and Error when others do not release a lock.
  */
 export async function eraseUser(
   parts: Pick<AuditParts, 'db' | 'platform' | 'installationKeys'>,
@@ -54,7 +54,7 @@ export async function eraseUser(
   throw new Error('others hold rows of the user, or seal the audit log, all the time; nothing was erased, try again')
 }
 
-/** Undefined when a lock was not given in time: nothing was done. */
+/** The result of `work`; undefined when it did not get a lock in time, and nothing was done. */
 const whileUnlocked = <T>(work: () => Promise<T>): Promise<T | undefined> =>
   work().catch((error: unknown) => {
     if (isLockTimeout(error) || isDeadlock(error)) return undefined
@@ -121,7 +121,7 @@ async function eraseSealed(
   }
 }
 
-/** The place before a row; undefined where a row is missing. */
+/** The place in the chain before a row; undefined if that row is missing. */
 function placeBefore({ start }: ChainRow, { position, previousSeal }: ToldRow) {
   if (position - 1 === start.position) return start
   return previousSeal === null || position <= start.position ? undefined : { position: position - 1, seal: previousSeal }

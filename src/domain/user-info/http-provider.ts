@@ -18,7 +18,7 @@ interface HttpProviderSettings {
  */
 export type HttpProvider = (question: Readonly<Record<string, unknown>>) => Promise<Record<string, unknown>>
 
-/** The provider at one address. */
+/** Makes the provider at one address. */
 export function createHttpProvider(settings: HttpProviderSettings): HttpProvider {
   // A phone that asks too often, or a provider that hangs, must not take every socket of the process.
   const queue = createFairQueue({ atOnce: QUESTIONS_AT_ONCE, waitingMax: QUESTIONS_WAITING_MAX })

@@ -19,7 +19,7 @@ interface Subject {
   readonly storedClaims?: Uint8Array | null | undefined
 }
 
-/** Where claims come from. An empty object when there are none; throws OutboundError when their source does not answer as it should. */
+/** A source of claims. It returns an empty object when there are none, and throws OutboundError when the source does not answer properly. */
 export interface UserInfoProvider {
   readonly readClaims: (subject: Subject) => Promise<Claims>
 }
@@ -62,8 +62,8 @@ export const openClaims = (
   sealed && (JSON.parse(fromUtf8(recordKeys.open(places.userClaims(applicationId, userId), sealed))) as Claims)
 
 /**
- * Stores claims in place of those there were. Throws REQUEST_INVALID for reserved names, for numbers that phones would be told otherwise, and for
- * more than 16 KiB.
+ * Stores claims in place of earlier ones. Throws REQUEST_INVALID for reserved names, for numbers that would be rounded on their way to phones,
+ * and for more than 16 KiB.
  */
 export async function writeClaims(parts: KeyParts, applicationId: string, userId: string, claims: Claims): Promise<void> {
   const reserved = RESERVED.filter((name) => Object.hasOwn(claims, name))
@@ -107,7 +107,10 @@ export async function readUserInfo(
   }
 }
 
-/** The claims for the answer of activation/create; undefined when there are none or the provider fails: the phone is bound all the same. */
+/**
+ * The claims for the answer of activation/create; undefined when there are none, or when the provider fails, because the phone is bound all the
+ * same.
+ */
 export async function readUserInfoOfNew(
   provider: UserInfoProvider,
   parts: Pick<DomainParts, 'platform' | 'events'>,
@@ -122,7 +125,7 @@ export async function readUserInfoOfNew(
   }
 }
 
-/** What identifies the answer is always the server's own. */
+/** Adds the members that identify the answer, which are always the server's own. */
 const toUserInfo = ({ platform }: Pick<DomainParts, 'platform'>, { userId }: Subject, claims: Claims): UserInfo => ({
   ...claims,
   sub: userId,

@@ -14,26 +14,26 @@ import { openBasic, type DeliveryParts } from './webhook.ts'
 
 interface Message {
   readonly deliveryId: string
-  /** Of the operation or activation. */
+  /** The id of the operation or activation. */
   readonly objectId: string
   readonly snapshot: Snapshot
-  /** What the phone shows of the operation, where that is not to be read. */
+  /** The texts of the operation on the phone, if they need not be read. */
   readonly texts?: OperationTexts
 }
 
-/** Why a message was not received. */
+/** A failed delivery. */
 export interface Failure {
   readonly reason: string
-  /** What the receiver answered; undefined when there was no answer. */
+  /** The status of the receiver's answer; undefined without an answer. */
   readonly status?: number
   readonly isGone?: boolean
-  /** The receiver's own wish. */
+  /** The wait of the receiver's `Retry-After`. */
   readonly waitMs?: number | undefined
-  /** It concerns this message, and says nothing of the receiver. */
+  /** Whether the failure concerns only this message, not the receiver. */
   readonly isOfOne?: boolean
 }
 
-/** Sends a message and waits for the answer, 10 s at most. It throws nothing: what went wrong is the failure. */
+/** Sends a message and waits for the answer, 10 s at most. It throws nothing; errors are returned as a failure. */
 export async function attempt(
   parts: DeliveryParts,
   webhook: WebhookRow,
@@ -98,7 +98,7 @@ async function composeMessage(
   }
 }
 
-/** The keys that sign now: the current one, and during a rotation the one before. */
+/** The keys that sign now: the current one, and during a rotation also the previous one. */
 function openSecrets({ recordKeys, platform }: DeliveryParts, webhook: WebhookRow): readonly KeyObject[] {
   const { webhookId, secret, previousSecret, previousSecretExpiresAt } = webhook
   const importKey = (bytes: Uint8Array) => ({ key: importHmacKey(bytes) })

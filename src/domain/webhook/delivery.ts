@@ -17,7 +17,7 @@ import type { Patience } from './patience.ts'
 import { ATTEMPTS_MAX, parseRetryAfter, probeMilliseconds, retryMilliseconds } from './schedule.ts'
 import type { DeliveryParts } from './webhook.ts'
 
-/** Tries everything that is due, all webhooks side by side, until nothing is; returns how many attempts that were. */
+/** Delivers everything that is due, all webhooks in parallel, until nothing is. Returns the number of attempts. */
 export async function deliverDue(parts: DeliveryParts): Promise<number> {
   for (let tried = 0; ; ) {
     const webhooks = await listDue(parts)
@@ -57,10 +57,10 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait
   return claimed.length
 }
 
-/** How the messages of a webhook, or the pushes of a provider, are sent. */
+/** Sends a message of a webhook, or a push of a provider. */
 type Sending = (delivery: ClaimedDelivery) => Promise<Failure | { readonly received: number } | { readonly dropped: Dropped }>
 
-/** Undefined when there is no such webhook any more. */
+/** Finds the way to send; undefined when there is no such webhook any more. */
 async function findSending(
   parts: DeliveryParts,
   webhookId: string,
@@ -134,7 +134,7 @@ async function recordFailures(parts: DeliveryParts, webhookId: string, lease: Le
   if (gone !== null) events.webhookDisabled({ webhookId, reason: gone })
 }
 
-/** When a delivery is tried again; null for never. */
+/** The time at which a delivery is tried again; null for never. */
 function schedule(
   { platform, settings }: DeliveryParts,
   { delivery, failure: { reason, waitMs = 0 } }: Failed,

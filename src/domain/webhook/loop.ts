@@ -5,10 +5,9 @@ import { startPatience } from './patience.ts'
 import type { DeliveryParts } from './webhook.ts'
 
 /**
- * Looks for due deliveries every second, and again at once where there was work. Each webhook that is served has a lane of its own. A
- * receiver that keeps its lane waiting (patience.ts) is slow: this lane no longer counts among those of the others, and the next one comes
- * from a small number of lanes that slow receivers share, until it answers in time again. The returned function stops all of it and gives
- * running attempts a moment to end.
+ * Looks for due deliveries every second, and again at once after work. Each webhook that is served has a lane of its own. A receiver that does
+ * not answer in time (patience.ts) is slow: its lane no longer counts among the quick ones. Its next lane is one of the few that slow receivers
+ * share, until it answers a batch in time. The returned function stops everything, and gives running attempts a moment to end.
  */
 export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Promise<void> {
   const lanes = new Map<string, { readonly serving: Promise<void>; pace: Pace }>()
@@ -26,7 +25,7 @@ export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Prom
     for (const pace of ['quick', 'slow'] as const) start(pace, waiting)
   }
 
-  /** Starts behind the one that was started last: with more webhooks than lanes each gets its turn. */
+  /** Starts lanes, beginning after the webhook that was started last, so that with more webhooks than lanes each gets its turn. */
   const start = (pace: Pace, all: readonly string[]): void => {
     const waiting = all.filter((webhookId) => slow.has(webhookId) === (pace === 'slow'))
     let free = LANES_MAX[pace] - [...lanes.values()].filter((lane) => lane.pace === pace).length
@@ -49,7 +48,7 @@ export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Prom
     if (tried > 0) lookOnce()
   }
 
-  /** A batch. A webhook becomes slow as soon as its receiver is late, and is quick again after a batch in which it was not. */
+  /** Delivers a batch. A webhook becomes slow as soon as its receiver is late, and quick again after a batch in which it was not. */
   const deliverWatched = async (webhookId: string): Promise<number> => {
     const patience = startPatience(() => {
       slow.add(webhookId)
@@ -94,7 +93,7 @@ export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Prom
 
 type Pace = 'quick' | 'slow'
 
-/** All of them, those behind `before` first. */
+/** All ids, those after `before` first. */
 const listBehind = (before: string, webhookIds: readonly string[]): readonly string[] => [
   ...webhookIds.filter((webhookId) => webhookId > before),
   ...webhookIds.filter((webhookId) => webhookId <= before),

@@ -5,22 +5,22 @@ import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { WebhookKind } from '../../storage/database/schema.ts'
 
-/** What the triggers copy from a changed row (migrations/0036, migrations/0029); null members are left out. */
+/** The columns that the triggers copy from a changed row (migrations/0036, migrations/0029), without those that are null. */
 export type Snapshot = Readonly<Record<string, string | number | undefined>>
 
-/** What the phone shows of an operation, in its language; read when the message is sent. */
+/** The texts of an operation on the phone, in its language. They are read when the message is sent. */
 export interface OperationTexts {
   readonly title: string
   readonly message: string
   readonly summary: string | undefined
 }
 
-/** The attributes that need them. */
+/** The attributes that need these texts. */
 export const TEXT_ATTRIBUTES: readonly (keyof OperationTexts)[] = ['title', 'message', 'summary']
 
 /**
- * What a message tells of, as the triggers name it (migrations/0016), and `test`, which tells of nothing. Absent in messages that waited
- * when that migration ran.
+ * The events of messages, by the names of the triggers (migrations/0016), and `test`. Messages that waited when that migration ran have no
+ * event.
  */
 export const WEBHOOK_EVENTS: Record<WebhookKind, readonly string[]> = {
   OPERATION: ['created', 'failed_attempt', 'approved', 'rejected', 'cancelled', 'expired', 'failed', 'test'],
@@ -75,7 +75,7 @@ const ATTRIBUTES: Record<WebhookKind, Readonly<Record<string, (snapshot: Snapsho
 /** The attributes that a webhook of a kind may ask for. */
 export const attributesOf = (kind: WebhookKind): readonly string[] => Object.keys(ATTRIBUTES[kind])
 
-/** The body as it is sent and signed. `texts` are needed when one of their attributes was chosen. */
+/** Composes the body that is sent and signed. `texts` are needed if the webhook asks for one of their attributes. */
 export function composeBody(
   { kind, objectId, attributes }: { kind: WebhookKind; objectId: string; attributes: readonly string[] },
   snapshot: Snapshot,
@@ -99,7 +99,7 @@ export function signMessage(keys: readonly KeyObject[], id: string, timestampSec
   return keys.map((key) => `v1,${toBase64(hmac(key, message))}`).join(' ')
 }
 
-/** A secret as its receiver gets it. */
+/** The form in which a receiver gets its secret. */
 export const formatSecret = (secret: Uint8Array): string => `whsec_${toBase64(secret)}`
 
 /** Splits a comma list; an empty one has no entries. */

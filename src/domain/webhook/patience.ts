@@ -1,15 +1,15 @@
 // Measures whether the receiver of a webhook answers in time, so that slow receivers do not delay others (cloud §9).
 
-/** Watches over the requests of one batch. */
+/** Watches the requests of one batch. */
 export interface Patience {
-  /** Hands the answer through. Time counts from here on, so that reading and storing, which are not the receiver's, count for nothing. */
+  /** Waits for an answer and returns it. Only this wait counts, because reading and storing are not the receiver's work. */
   readonly wait: <T>(answer: Promise<T>) => Promise<T>
   readonly isLate: () => boolean
 }
 
 /**
- * Calls `onLate` once: when no request was answered for a second, or some are still open after three. Time is counted in ticks of a timer:
- * a process that was too busy to read an answer was too busy to tick as well.
+ * Calls `onLate` once, when no request was answered for a second, or some are still open after three. Time is counted in ticks of a timer,
+ * because a process that is too busy to read an answer is too busy to tick as well.
  */
 export function startPatience(onLate: () => void): Patience {
   let open = 0

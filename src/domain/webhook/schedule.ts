@@ -20,7 +20,10 @@ export function retryMilliseconds(attempts: number, baseSeconds: number, { rando
 const retryMillisecondsMax = (baseSeconds: number): number =>
   Math.max(Math.max(...RETRY_UNITS) * baseSeconds * 1000 * 1.1, RETRY_AFTER_MS_MAX)
 
-/** How often a webhook that fails is probed, and how long one must have failed to be caught up after its first success. */
+/**
+ * The interval in which a failing webhook is probed. After its first success, everything that waits is tried at once if it has failed for that
+ * long.
+ */
 export const probeMilliseconds = (baseSeconds: number): number => PROBE_UNITS * baseSeconds * 1000
 
 /** Milliseconds from now of a Retry-After header, in seconds or as a date, at most an hour; undefined without a usable one. */

@@ -9,9 +9,9 @@ interface Trial {
   /** The webhook-id of the message. */
   readonly id: string
   readonly isDelivered: boolean
-  /** What the receiver answered; absent when it did not. */
+  /** The status of the receiver's answer; absent without an answer. */
   readonly status?: number
-  /** Why it counts as not delivered. */
+  /** The reason why it counts as not delivered. */
   readonly error?: string
   readonly durationMs: number
 }

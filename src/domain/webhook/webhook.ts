@@ -19,7 +19,7 @@ import { attributesOf, formatSecret } from './message.ts'
 import type { PushSenders } from '../push/senders.ts'
 import type { ReadTemplateTexts } from '../template/reader.ts'
 
-/** What webhooks and their messages need from the process. */
+/** The parts of the process for webhooks and their messages. */
 export interface DeliveryParts extends DomainParts {
   readonly templateTexts: ReadTemplateTexts
   readonly pushSenders: PushSenders
@@ -92,7 +92,7 @@ export async function changeWebhook(parts: DeliveryParts, webhookId: string, tar
   if (!isChanged) throw notFound(`webhook ${webhookId}`)
 }
 
-/** A new secret; messages are also signed with the one before for `keepPreviousSeconds`. */
+/** Makes a new secret. For `keepPreviousSeconds` messages are also signed with the previous one. */
 export async function rotateWebhookSecret(parts: KeyParts, webhookId: string, keepPreviousSeconds: number): Promise<string> {
   const { db, platform, recordKeys } = parts
   const place = places.webhookSecret(webhookId)
@@ -126,7 +126,7 @@ export async function removeDeliveries({ db }: Pick<DomainParts, 'db'>, webhookI
   while ((await deleteDeliveriesOf(db, webhookId, BATCH_ROWS)) === BATCH_ROWS);
 }
 
-/** Lets one delivery, or up to 10,000 dead ones, wait again under their ids; returns how many. */
+/** Puts one delivery, or up to 10,000 dead ones, back into the outbox under their ids. Returns their number. */
 export async function replayDeliveries(
   parts: Pick<DomainParts, 'db'>,
   webhookId: string,
@@ -147,7 +147,7 @@ export async function replayDeliveries(
   return replayed
 }
 
-/** A webhook that must exist, else ADMINISTRATION_REFUSED. */
+/** Reads a webhook. Throws ADMINISTRATION_REFUSED when there is none. */
 export async function readWebhook({ db }: Pick<DomainParts, 'db'>, webhookId: string): Promise<WebhookRow> {
   const webhook = await findWebhook(db, webhookId)
   if (webhook === undefined) throw notFound(`webhook ${webhookId}`)
