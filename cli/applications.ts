@@ -19,7 +19,7 @@ export async function chooseApplication(bank: Bank, named: string | undefined): 
   return found
 }
 
-/** What an administrator is told about a version of an application. */
+/** The answer to an administrator about a version of an application. */
 export interface ApplicationDetail {
   readonly appKey: string
   /** Base64 of a point, of P-384 where no phone of protocol 3 is admitted. */

@@ -53,7 +53,7 @@ export const connectBank = (url: string, admin: string, env: Terminal['env']): B
   call: async (method, path, body, headers) => callBank({ url, admin, env }, method, path, body, headers),
 })
 
-/** How long an answer may take. */
+/** The time limit for an answer. */
 const TIMEOUT_MS = 30_000
 
 async function callBank(
@@ -89,7 +89,7 @@ function readReply(call: string, { status, text: said }: Reply): unknown {
   )
 }
 
-/** What to do next, where something is known. `missing`: what the server says of a name that it does not know. */
+/** Advice on a refusal, if there is one. `missing` is the server's text about a name that it does not know. */
 function adviceOn(status: number, code: string, missing = ''): string {
   const noun = /^there is no (application|template|webhook|user) /.exec(missing)?.[1]
   if (noun !== undefined) return `; pawl ${noun === 'application' ? 'app' : noun} list shows those that there are`

@@ -2,7 +2,7 @@
 
 export interface Option {
   readonly kind: 'text' | 'flag' | 'many'
-  /** What stands for the value in the help; empty for a flag. */
+  /** The placeholder for the value in the help; empty for a flag. */
   readonly value: string
   readonly text: string
   /** A letter that stands for it behind one dash. */
@@ -19,7 +19,7 @@ export const many = (value: string, description: string) => ({ kind: 'many', val
 
 type Options = Readonly<Record<string, Option>>
 
-/** What was given for the options, by their names in the code. */
+/** The given values of the options, by their names in the code. */
 export type Values<O extends Options> = {
   readonly [K in keyof O]: O[K]['kind'] extends 'flag'
     ? boolean
@@ -28,7 +28,7 @@ export type Values<O extends Options> = {
       : string | undefined
 }
 
-/** Where a command runs: what it reads and where it prints. */
+/** The terminal of a command: its input, output and environment. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Whether a person looks at stdout. */
@@ -52,11 +52,11 @@ export interface Given<O extends Options = Options> {
   readonly words: readonly (string | undefined)[]
   readonly values: Values<O>
   readonly terminal: Terminal
-  /** What is printed will be read by a program. */
+  /** Whether a program will read the output. */
   readonly isJson: boolean
 }
 
-/** What a command has to say: `json` for programs, `text` for people, who otherwise see the JSON laid out. */
+/** The result of a command: `json` for programs, `text` for people. Without `text`, people see the JSON as tables and lines. */
 export interface Answer {
   readonly json: unknown
   readonly text?: string
@@ -67,7 +67,7 @@ export interface Answer {
 export interface Command<O extends Options = Options> {
   readonly name: string
   readonly summary: string
-  /** What else is to be known, in whole sentences. */
+  /** Further help, in whole sentences. */
   readonly more?: string
   /** `<needed>` or `[may be missing]`, each with what it is. */
   readonly words?: Readonly<Record<string, string>>

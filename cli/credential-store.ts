@@ -17,7 +17,7 @@ export interface StoredCredential {
 const credentialPath = (env: Environment): string =>
   join(env['XDG_CONFIG_HOME'] || join(env['HOME'] || homedir(), '.config'), 'pawl', 'credential.json')
 
-/** What was stored; undefined when nothing was. Throws a Fault when others may read it, or it is something else. */
+/** The stored credential; undefined without one. Throws a Fault when others may read the file, or it has something else. */
 export function readCredential(env: Environment): StoredCredential | undefined {
   const path = credentialPath(env)
   const mode = statSync(path, { throwIfNoEntry: false })?.mode

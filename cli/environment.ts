@@ -2,10 +2,10 @@
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Where a server with this environment serves phones. */
+/** The address at which a server with this environment serves phones. */
 export const phonesUrl = (env: Environment): string => localUrl(env['PAWL_HOST'], portOf(env['PAWL_PORT']))
 
-/** Where a server with this environment serves the bank: a listener of its own, or that of the phones. */
+/** The address at which a server with this environment serves the bank: that of the internal listener, or that of the phones. */
 export function bankUrl(env: Environment): string {
   const port = portOf(env['PAWL_INTERNAL_PORT'])
   return port === undefined

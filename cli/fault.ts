@@ -29,7 +29,7 @@ export const usageFault = (message: string): Fault => new Fault('usage', `${mess
 /** The exit code for a thrown value. */
 export const exitCodeOf = (error: unknown): number => EXIT_CODES[error instanceof Fault ? error.kind : 'refused'][0]
 
-/** What a thrown value says, in one line: of a request without an answer also why there is none. */
+/** Explains a thrown value in one line; for a request without an answer with the reason why there is none. */
 export function explainFault(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const causes = error instanceof AggregateError ? error.errors : error.cause instanceof Error ? [error.cause] : []

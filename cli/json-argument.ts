@@ -44,7 +44,7 @@ export function readPairs(option: string, pairs: readonly string[]): Record<stri
   )
 }
 
-/** What the text says as JSON, else the text itself. */
+/** The value of the text as JSON, or the text itself if it is none. */
 export function readLooseJson(text: string): unknown {
   try {
     return JSON.parse(text)

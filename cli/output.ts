@@ -54,13 +54,16 @@ function cell(name: string, value: unknown): string {
   return printable((typeof value === 'object' ? JSON.stringify(value) : String(value)).replaceAll(/\r?\n/g, LINE_END))
 }
 
-/** What people read: a key of some thousand characters, or a change of a template, would hide all else. `--json` shows it whole. */
+/**
+ * Shortens a text for people: a key of some thousand characters, or a change of a template, would hide everything else. `--json` shows it
+ * whole.
+ */
 const shorten = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters, --json shows them)`
 
 /** In characters: of a cell of a table, and of a value in a line of its own. */
 const [CELL_MAX, VALUE_MAX] = [80, 300]
-/** Where a text goes on in another line. */
+/** The sign for a line break in a text. */
 const LINE_END = ' ⏎ '
 
 /** Text of others without the characters that would steer the terminal, or that nobody sees; the console marks the same ones (src/console/markup.ts). */

@@ -18,7 +18,7 @@ interface PageValues {
   readonly all: boolean
 }
 
-/** Where a list is, and how its pages hang together. */
+/** The path of a list, and the way from page to page. */
 export interface Listing {
   readonly bank: Bank
   readonly path: string
@@ -28,7 +28,7 @@ export interface Listing {
   readonly rows: string
   /** The parameter that says where a page begins, and the member of an answer that says where the next one does. */
   readonly cursor: readonly ['cursor', 'nextCursor'] | readonly ['before', 'next']
-  /** How many rows the server gives at once. */
+  /** The number of rows that the server gives at once. */
   readonly pageMax: number
   /** An answer is more than its rows, and a page is shown with all of it. */
   readonly isPart?: boolean

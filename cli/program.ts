@@ -24,7 +24,7 @@ export async function runProgram(entries: readonly Entry[], args: readonly strin
   }
 }
 
-/** What the command has to say; undefined also when help was asked for, which was given then. */
+/** Runs the command, and returns its result; undefined when help was asked for, which is printed then. */
 async function carryOut(entries: readonly Entry[], args: readonly string[], terminal: Terminal): Promise<Answer | undefined> {
   const outcome: Outcome = { answer: undefined }
   try {
@@ -36,7 +36,7 @@ async function carryOut(entries: readonly Entry[], args: readonly string[], term
   return outcome.answer
 }
 
-/** What people type in other programs: `help app list` is `app list --help`, and `--version` is `version`. */
+/** Rewrites what people type for other programs: `help app list` is `app list --help`, and `--version` is `version`. */
 function spellOut(args: readonly string[]): string[] {
   const [first, ...rest] = args
   if (first === 'help') return [...rest.filter((word) => word !== '--help'), '--help']
@@ -120,7 +120,7 @@ function explain(error: unknown, args: readonly string[], terminal: Terminal): n
   return code
 }
 
-/** What commander has to say against the command line. */
+/** The Fault for commander's complaint about the command line. */
 function ofCommander(error: CommanderError, args: readonly string[]): Fault {
   const where = ['pawl', ...args.filter((word) => !word.startsWith('-')).slice(0, 1)].join(' ')
   if (error.code === 'commander.help') return new Fault('usage', `${where}: a command is needed; ${where} --help lists them`)

@@ -11,7 +11,7 @@ export function toQuery(members: Readonly<Record<string, string | number | undef
 export const toPath = (parts: TemplateStringsArray, ...values: readonly (string | undefined)[]): string =>
   parts.map((part, index) => part + (index < values.length ? toSegment(values[index] ?? '') : '')).join('')
 
-/** Of . and .. every URL makes the path above, also when they are encoded: the request would go elsewhere than meant. */
+/** Encodes a segment of a path. It refuses . and .., which every URL resolves to another path, even when they are encoded. */
 function toSegment(value: string): string {
   if (value === '.' || value === '..') throw usageFault(`${value} is no name that a path can have`)
   return encodeURIComponent(value)

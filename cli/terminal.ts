@@ -6,7 +6,7 @@ import { Writable } from 'node:stream'
 import type { Terminal } from './command.ts'
 import { explainFault, Fault } from './fault.ts'
 
-/** What commands see of this process. */
+/** The terminal of this process. */
 export function openTerminal(): Terminal {
   // Who does not hear what goes wrong learns it from the exit code.
   process.stderr.on('error', () => undefined)

@@ -50,7 +50,7 @@ export function v4DeviceSigners(
 
 const withHeader = (header: string, raw: Uint8Array): Uint8Array => join(Buffer.from(header, 'hex'), raw)
 
-/** What a JWS says of itself; `typ` is that of the SDK for 3.x. */
+/** The header of a JWS; `typ` is that of the SDK for 3.x. */
 export type JwsHeader = (signer: DeviceSigner) => unknown
 const usualHeader: JwsHeader = ({ alg }) => ({ alg, typ: 'JWT' })
 

@@ -36,7 +36,7 @@ const createGeneration = (identity: HandsetIdentity, state: HandsetRecord['state
 
 export interface Upgraded {
   readonly record: HandsetRecord
-  /** Undefined when an earlier attempt had agreed on it. */
+  /** The fingerprint; undefined when an earlier attempt had agreed on the keys. */
   readonly fingerprint: string | undefined
 }
 

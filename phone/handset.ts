@@ -13,7 +13,7 @@ import { isEs384, type PhoneAlgorithm } from './v4/crypto.ts'
 import { readSdkConfiguration } from './v4/state.ts'
 import type { VirtualPhoneV4 } from './v4/virtual-phone.ts'
 
-/** What is compiled into its app. A phone of 3.x needs the key of P-256, one of 4.0 the text for SDKs. */
+/** The values that are compiled into the app. A phone of 3.x needs the P-256 key, one of 4.0 the text for SDKs. */
 export interface HandsetApp {
   /** Base64 of 16 bytes. */
   readonly applicationKey: string
@@ -24,13 +24,13 @@ export interface HandsetApp {
 }
 
 export interface HandsetIdentity {
-  /** Where phones reach the server, with the path before `/pa`. */
+  /** The server's address for phones, with the path before `/pa`. */
   readonly url: string
   /** The same for `/api`, where that is another one. */
   readonly operationsUrl?: string
   readonly dialect: Dialect
   readonly version: PhoneVersion | '4.0'
-  /** With 4.0. */
+  /** The algorithm of a phone of 4.0. */
   readonly algorithm?: PhoneAlgorithm
   readonly app: HandsetApp
 }
@@ -43,7 +43,7 @@ export interface Proof {
   readonly wrongKeys: { readonly knowledge?: Uint8Array }
 }
 
-/** How the user proves that it is them: by the password, or by biometry, which the terminal has no reader for. */
+/** The user's proof: the password, or biometry, for which a terminal has no reader. */
 export interface Unlock {
   readonly password?: string
   readonly isByBiometry?: boolean
@@ -53,7 +53,7 @@ export interface Unlock {
 export interface ListedOperation {
   readonly id: string
   readonly name?: string
-  /** What is signed. */
+  /** The data that the phone signs. */
   readonly data: string
   readonly status?: string
   readonly operationExpires?: string
@@ -66,7 +66,7 @@ export interface ListedOperation {
 
 export interface HandsetStatus {
   readonly state: string
-  /** What follows is in the blob of the status, which 4.0 in the dialect Svc has not. */
+  /** This and the next members come from the status blob, which 4.0 in the dialect Svc does not have. */
   readonly failedAttempts?: number
   readonly maxFailedAttempts?: number
   /** The version that the server has it in, and the one that it may move to. */
@@ -79,9 +79,9 @@ export type Identity = Readonly<Record<string, string>>
 
 /** What one generation of the protocol has to say; the rest is the same for both. */
 export interface Generation {
-  /** What is remembered; undefined members are not there yet. */
+  /** The state of the phone; undefined members are not there yet. */
   readonly state: { activationId: string; readonly tokens: { readonly id: string; readonly factors: string }[] }
-  /** By an activation code, or by what a provider of the bank recognises the user by. */
+  /** Prepares an activation by a code, or by the values with which a provider of the bank recognises the user. */
   readonly prepareBind: (
     by: string | Identity,
     name: string,
@@ -109,9 +109,9 @@ export interface Generation {
   /** Switches biometry on or off. Undefined when that is the phone's own affair. */
   readonly prepareBiometry: (isOn: boolean, proof: Proof) => Promise<Prepared<void>> | undefined
   readonly readStatus: () => Promise<HandsetStatus>
-  /** Where a code over any body is checked. */
+  /** The endpoint that checks a code over any body. */
   readonly validation: { readonly path: string; readonly resourceId: string }
-  /** What follows the commit of the bank: 4.0 confirms. */
+  /** The request after the bank's commit: 4.0 confirms the activation. */
   readonly prepareConfirm: ((proof: Proof) => Prepared<unknown>) | undefined
 }
 
@@ -157,7 +157,7 @@ export interface SignedRequest {
 
 export interface EncryptedRequest {
   readonly path: string
-  /** What the endpoint is called within the code, where there is one. */
+  /** The resource id of the endpoint in the code, if there is a code. */
   readonly resourceId: string
   readonly plaintext: string
 }
@@ -169,7 +169,7 @@ export interface HandsetRecord {
   knowledge: HiddenKey | undefined
   isConfirmed: boolean
   isBiometryOn: boolean
-  /** What it becomes when the server has heard of its upgrade. */
+  /** The record of the phone after its upgrade, once the server has confirmed it. */
   pending?: HandsetRecord
 }
 
@@ -221,7 +221,7 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
     generation,
     exchange,
     proofOf,
-    /** What it needs to let its user log in at an OpenID provider. */
+    /** Reads the settings for a login of the user at an OpenID provider. */
     readOidcConfig: async (providerId: string): Promise<OidcConfig> => {
       const request = await generation.prepareOidcConfig(providerId)
       return (await exchange(request, identity.operationsUrl))['responseObject'] as OidcConfig
@@ -233,7 +233,7 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
       persist()
       return fingerprint
     },
-    /** What the phone does once the bank has committed it, if it was not done: 4.0 confirms. */
+    /** Confirms the activation after the bank's commit, in 4.0 and if it was not done before. */
     confirm: async (unlock: Unlock): Promise<void> => {
       if (record.isConfirmed || generation.prepareConfirm === undefined) return
       await exchange(generation.prepareConfirm(proofOf(unlock)))

@@ -1,7 +1,7 @@
 // Protocol header values as a phone writes them, and ways to spoil them (v3 §5.2).
 import type { HttpRequest } from './http.ts'
 
-/** Which contract a caller was built against: header names and the scheme word. */
+/** The contract for which a caller was built: header names and the scheme word. */
 export type Dialect = 'PowerAuth' | 'Svc'
 
 /** Name of a protocol header in a dialect. */

@@ -5,7 +5,7 @@ import { request as openSecure } from 'node:https'
 
 export interface HttpRequest {
   readonly method: string
-  /** With its query. */
+  /** The path with its query. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array

@@ -2,7 +2,7 @@
 // §15.1, v4 §11.2).
 import { bytesOf, join, unb64 } from './v3/crypto.ts'
 
-/** What a text holds, its proof not yet looked at. */
+/** The contents of a text, whose proof is not checked yet. */
 export interface OfflineText {
   readonly data: string
   /** Eight digits, where the app expects them. */
@@ -11,12 +11,12 @@ export interface OfflineText {
   readonly nonce: string
   /** `0` for all phones of an application, `1` for one of 3.x, `2` for one of 4.0. */
   readonly kind: string
-  /** What is proved: everything up to the kind. */
+  /** The part that the proof covers: everything up to the kind. */
   readonly head: string
   readonly proof: Uint8Array
 }
 
-/** What a code without connection covers. */
+/** The values that an offline code covers. */
 export interface OfflineCovered {
   readonly resourceId: string
   readonly body: string | Uint8Array

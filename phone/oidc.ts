@@ -2,10 +2,10 @@
 // browser ends (RFC 6749 §4.1, RFC 7636, RFC 9207).
 import { createHash, randomBytes } from 'node:crypto'
 
-/** Where the settings of a provider are asked for (v3 §8.8). */
+/** The path for the settings of a provider (v3 §8.8). */
 export const OIDC_CONFIG_PATH = '/api/config/oidc'
 
-/** What a server answers about a provider. */
+/** The settings of a provider, as a server answers them. */
 export interface OidcConfig {
   readonly providerId: string
   readonly clientId: string

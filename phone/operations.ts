@@ -63,7 +63,7 @@ export interface ApprovableOperation {
   readonly data?: unknown
 }
 
-/** What a QR code holds, its signature found right. */
+/** The contents of a QR code with a right signature. */
 export interface OperationQr {
   readonly operationId: string
   readonly title: string

@@ -9,7 +9,7 @@ import { random, unb64 } from './v3/crypto.ts'
 export const newChallenge = (): string => Buffer.from(random(16)).toString('base64')
 
 export interface UtilityReply extends HttpReply {
-  /** As they came. */
+  /** The bytes of the body, unchanged. */
   readonly body: Buffer
 }
 
@@ -48,7 +48,7 @@ export const getInit = (
 ): Promise<UtilityReply> =>
   get(url, `/app/init?appName=${encodeURIComponent(appName)}${more}`, { 'X-Cert-Pinning-Challenge': challenge, ...headers })
 
-/** What an SDK decides, by two implementations of ECDSA that must agree. A missing signature is a wrong one. */
+/** Whether an SDK accepts an answer. Two implementations of ECDSA must agree. A missing signature counts as wrong. */
 export function isGenuine(
   publicKey: string,
   challenge: string,

@@ -94,7 +94,7 @@ function readYesNo(name: string, given: string | undefined): boolean | undefined
   return given === undefined ? undefined : given === 'yes'
 }
 
-/** Undefined where none is given, which leaves them as they are. */
+/** The transfers of the options; undefined without any, which leaves the stored ones. */
 function toTransfers(moveTo: readonly string[], spawn: readonly string[]) {
   const transfers = [
     { targets: moveTo, type: 'MOVE' },

@@ -16,7 +16,7 @@ const timesOf = ({ from, to }: { from: string | undefined; to: string | undefine
   timestampTo: to === undefined ? undefined : parseMilliseconds(to),
 })
 
-/** What both logs have. */
+/** The common part of both lists. */
 const listOf = ({ values, terminal }: { values: BankValues; terminal: Terminal }) =>
   ({ bank: openBank(values, terminal), rows: 'items', cursor: ['before', 'next'], pageMax: 1_000 }) as const
 

@@ -92,7 +92,7 @@ const set = command({
 
 const orUndefined = (list: readonly string[]): readonly string[] | undefined => (list.length === 0 ? undefined : list)
 
-/** What is sent back of what is shown. */
+/** The members of a shown provider that are sent back. */
 const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: Readonly<Record<string, unknown>>) => settings
 
 /** The provider as it is; nothing where there is none yet. */

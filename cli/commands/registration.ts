@@ -17,7 +17,7 @@ const QR = { withoutQr: flag('draws no QR code') } as const
 const WHICH = { id: text('ID', 'the registration, where the user has several: the id that list shows') } as const
 const NAMED = { '[user]': 'the user; not with --id' } as const
 
-/** Where a registration is: by its id, or by its user, and what is said of the user then. */
+/** The path of a registration, by its id or by its user, with the members that then name the user. */
 function locate(userId: string | undefined, id: string | undefined) {
   if (id !== undefined && userId !== undefined)
     throw usageFault('a user and --id exclude each other: --id names the registration')

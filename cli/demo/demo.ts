@@ -26,7 +26,7 @@ export interface DemoValues extends BankValues, PhoneValues {
   readonly webhookServer: boolean
 }
 
-/** Where a demo writes, what it calls, and whom it is about. */
+/** The terminal, the server and the user of a demo. */
 interface Demo {
   readonly say: (line: string) => void
   readonly bank: Bank

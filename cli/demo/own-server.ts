@@ -70,7 +70,7 @@ async function start(env: Environment): Promise<OwnServer> {
   return { url, admin, close: () => stop(child) }
 }
 
-/** Where the bank's API of the started server is. */
+/** Waits for the start of a server, and returns the address of its bank's API. */
 function waitForStart(child: ChildProcess): Promise<string> {
   let printed = ''
   return new Promise((resolve, reject) => {

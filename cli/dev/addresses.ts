@@ -5,7 +5,7 @@ import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 /** This machine for itself; 10.0.2.2 is what an emulator of Android calls it. */
 export const OWN_NAMES: readonly string[] = ['localhost', '127.0.0.1', '::1', '10.0.2.2']
 
-/** Of bridges, containers and tunnels: a phone is rarely behind them. */
+/** Interfaces of bridges, containers and tunnels, behind which a phone rarely is. */
 const VIRTUAL = /^(?:docker|br-|veth|virbr|vmnet|vboxnet|cni|flannel|lxc|podman|tun|tap|utun|wg|tailscale)/
 
 /** IPv4 addresses of this machine in its networks; those that a phone may be told come first. */

@@ -17,7 +17,7 @@ export interface CertificateFiles {
   readonly serverKey: string
 }
 
-/** Where they are below the directory of the embedded database. */
+/** The folder of the certificates, below the directory of the embedded database. */
 export const defaultFolder = (env: Readonly<Record<string, string | undefined>>): string =>
   join(env['PAWL_DATA_DIR'] || 'data', 'phone-tls')
 

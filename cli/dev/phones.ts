@@ -100,7 +100,7 @@ interface Door {
   readonly isEverywhere: boolean
 }
 
-/** What is printed beside the server's own start text: who may reach what, and what is compiled into the app. */
+/** Prints the addresses for phones, and the values that are compiled into the app, beside the server's own text at the start. */
 async function introduce(terminal: Pick<Terminal, 'env'>, { url, port, authority, isEverywhere }: Door): Promise<string> {
   const application = await readLocalApplication(terminal)
   const text = application && keepKeys(application.mobileSdkConfig, KEYS_OF_ALGORITHM.get(ALGORITHM) ?? [])

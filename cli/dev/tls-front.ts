@@ -17,7 +17,7 @@ interface Options {
   /** PEM. */
   readonly certificate: string
   readonly key: string
-  /** Told of a caller that went away before there was a connection, with a code of OpenSSL or of the system. */
+  /** Called for a caller that went away before the handshake was over, with a code of OpenSSL or of the system. */
   readonly onRefused: (code: string) => void
 }
 

@@ -20,7 +20,7 @@ export interface CertificateAndKey {
   readonly key: string
 }
 
-/** What a certificate says of its time, in milliseconds since 1970. */
+/** The validity of a certificate, in milliseconds since 1970. */
 interface Validity {
   readonly from: number
   readonly to: number

@@ -67,7 +67,7 @@ export function judgeApplications(applications: readonly string[], pins: readonl
   ]
 }
 
-/** Which credentials may do what their role alone does not allow: who has one of them reads what phones send to pawl. */
+/** Finds credentials with rights beyond their role. Whoever has such a credential can read what phones send to pawl. */
 export function judgeRights(holders: readonly Holder[]): Finding {
   const said = [...RIGHTS].flatMap(([right, does]) => {
     const names = holders.filter(({ rights = [] }) => rights.includes(right)).map(({ username }) => username)
@@ -81,7 +81,7 @@ const RIGHTS: ReadonlyMap<string, string> = new Map([
   ['envelopes:application', 'who may open envelopes of an application'],
 ])
 
-/** Which webhooks are off, have given up deliveries, or have a receiver that takes no connection from here. */
+/** Finds webhooks that are switched off, have given up deliveries, or have a receiver that takes no connection from here. */
 export async function judgeWebhooks(webhooks: readonly Receiver[], { connect }: Instruments): Promise<readonly Finding[]> {
   if (webhooks.length === 0) return [ok('webhooks', 'there are none')]
   return (await Promise.all(webhooks.map((webhook) => judgeWebhook(webhook, connect)))).flat()
@@ -112,7 +112,7 @@ async function judgeWebhook(
   }
 }
 
-/** Which OpenID providers take no connection from here. */
+/** Finds OpenID providers that take no connection from here. */
 export async function judgeLogins(providers: readonly LoginProvider[], { connect }: Instruments): Promise<readonly Finding[]> {
   if (providers.length === 0) return [ok('logins', 'there are no OpenID providers')]
   return Promise.all(

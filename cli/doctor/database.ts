@@ -68,7 +68,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
   ]
 }
 
-/** What must hold of a server; the embedded database is as it is. */
+/** Examines the server of the database. The embedded one has no settings to examine. */
 async function examineServer({ db, kind }: Database, { config }: Settings): Promise<readonly Finding[]> {
   if (kind === 'embedded') return []
   const connections = config.databasePooler === 'transaction' ? undefined : config.databasePoolSize * config.processes

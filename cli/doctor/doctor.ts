@@ -28,7 +28,7 @@ export async function examine(instruments: Instruments): Promise<readonly Findin
   return [...findings, ...examineFiles(settings, instruments), ...sections.flat()]
 }
 
-/** What `pawl doctor` says; the exit code is 1 when something is broken. */
+/** The findings of `pawl doctor`; the exit code is 1 when something is broken. */
 export async function diagnose({ env, note }: Terminal): Promise<Answer> {
   note('looking at settings, database, network and receivers')
   const findings = await examine(createInstruments(env))
@@ -50,7 +50,7 @@ const render = ({ check, state, says, todo }: Finding): string =>
 
 const TIMEOUT_MS = 5_000
 
-/** Those of this machine. */
+/** The instruments of this machine. */
 const createInstruments = (env: Terminal['env']): Instruments => ({
   env,
   now: Date.now,

@@ -8,7 +8,7 @@ export interface Finding {
   /** `skipped`: could not be looked at, because of what was found before. */
   readonly state: 'ok' | 'warning' | 'fault' | 'skipped'
   readonly says: string
-  /** What to do about it. */
+  /** The advice. */
   readonly todo?: string
 }
 
@@ -17,7 +17,7 @@ export const skipped = (check: string, says: string): Finding => ({ check, state
 export const warning = (check: string, says: string, todo: string): Finding => ({ check, state: 'warning', says, todo })
 export const fault = (check: string, says: string, todo: string): Finding => ({ check, state: 'fault', says, todo })
 
-/** What a test replaces. */
+/** The doctor's access to the world; tests replace it. */
 export interface Instruments {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Milliseconds since 1970. */

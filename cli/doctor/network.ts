@@ -91,7 +91,7 @@ async function examineOutside(url: string): Promise<readonly Finding[]> {
   }
 }
 
-/** Whoever reaches the phones' address must not reach the bank's API. */
+/** Examines that the bank's API is not served at the address for phones. */
 async function examineExposure(url: string): Promise<Finding> {
   const reply = await fetch(`${url}/admin/applications`, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => undefined)
   return reply?.status === 401
@@ -125,7 +125,7 @@ async function examineTls({ protocol, hostname, port }: URL, { readCertificate, 
   }
 }
 
-/** What a server says of its own, which any program may have written. */
+/** The reason in a server's answer, which any program may have written. */
 function reasonIn(text: string): string {
   const [, reason] = /"reason":"([\w ]{1,200})"/.exec(text) ?? []
   return reason === undefined ? '' : `: ${reason}`

@@ -3,7 +3,7 @@ import type { Settings } from '../local/database.ts'
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
 import { explainFault } from '../fault.ts'
 
-/** Of PostgreSQL alone. */
+/** Compares both, for PostgreSQL only. */
 export async function examinePooler({ config, secrets }: Settings, { findPooler }: Instruments): Promise<readonly Finding[]> {
   if (secrets.databaseUrl === undefined) return []
   const { databasePooler: told } = config

@@ -150,7 +150,7 @@ async function importBatch(
   await countTokens(parts, tokens, { existing, taken, storedTokens })
 }
 
-/** What is stored beside the activations. */
+/** Stores what belongs to the activations. */
 async function completePhones(
   parts: ImportParts,
   activations: readonly ImportedActivation[],
@@ -221,7 +221,7 @@ const storeAtOnce = ({ db, platform }: ImportParts, phones: readonly Phone[]): P
     }))
   })
 
-/** What a dry run would store. */
+/** Finds what a dry run would store. */
 async function foresee({ db }: ImportParts, phones: readonly Phone[]): Promise<readonly Stored[]> {
   const tokenIds = phones.flatMap(({ tokens }) => tokens.map(({ tokenId }) => tokenId))
   const there = await findExistingTokens(db, tokenIds)
@@ -231,7 +231,7 @@ async function foresee({ db }: ImportParts, phones: readonly Phone[]): Promise<r
   }))
 }
 
-/** What belongs to one user in one application. */
+/** The key of one user in one application. */
 const ownerOf = ({ applicationId, userId }: { readonly applicationId: string | null; readonly userId: string }): string =>
   JSON.stringify([applicationId, userId])
 
@@ -317,7 +317,7 @@ function convert(parts: ImportParts, row: SourceActivation): ImportedActivation 
   }
 }
 
-/** What the reference wrote down, and a last row that says where it comes from. */
+/** Converts the history of the reference, and adds a last row that says that it was imported. */
 function convertHistory(
   { record }: Pick<ImportParts, 'record'>,
   { activationId, state, at }: ImportedActivation,
@@ -349,7 +349,7 @@ const STATES: Readonly<Record<number, 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 
 }
 const OTHER_PHONE = 'the user has a live registration in pawl already'
 const SECOND_PHONE = 'the user has another live phone in this application'
-/** Of 3.0 to 3.3. */
+/** The version that activations of 3.0 to 3.3 have. */
 const ACTIVATION_VERSION = 3
 const CTR_DATA_BYTES = 16
 const CODE_HASH_BYTES = 32

@@ -48,7 +48,7 @@ export async function importApplications(parts: ImportParts): Promise<ReadonlySe
   return taken
 }
 
-/** Undefined, or why it is left out. */
+/** Takes an application. Returns undefined, or the reason why it is left out. */
 async function takeApplication(
   parts: ImportParts,
   { applicationId, roles: storedRoles }: SourceApplication,
@@ -120,7 +120,10 @@ async function takeVersions(
   record.mend('application', applicationId, 'taken with a new version: it has none that is on')
 }
 
-/** Undefined, or why it is left out. `names`: those of the application; `seenKeys`: those of all versions before. */
+/**
+ * Takes a version. Returns undefined, or the reason why it is left out. `names` are those of the application, `seenKeys` those of all earlier
+ * versions.
+ */
 async function takeVersion(
   parts: ImportParts,
   applicationId: string,

@@ -23,7 +23,7 @@ export async function checkTables(tx: Db): Promise<void> {
     )
 }
 
-/** What is read. Where some of it is missing, the schema is an older one, or that of something else. */
+/** The columns that an import reads. If one is missing, the schema is an older one, or that of another program. */
 export const READ_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   pa_application: ['roles', 'id', 'name'],
   pa_application_version: ['id', 'application_id', 'application_key', 'application_secret', 'name', 'supported'],

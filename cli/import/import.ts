@@ -8,7 +8,7 @@ import type { Report } from './report.ts'
 import { importTemplates } from './templates.ts'
 
 export interface ImportReport extends Report {
-  /** What has no place in pawl. */
+  /** The numbers of rows that have no place in pawl. */
   readonly notTaken: { readonly pendingOperations: number; readonly recoveryCodes: number }
 }
 

@@ -11,7 +11,7 @@ import type { OpenRecord } from './records.ts'
 import type { Recorder } from './report.ts'
 import type { Source } from './source.ts'
 
-/** What is read from. */
+/** The source of an import. */
 export interface SourceParts {
   readonly source: Source
   readonly openRecord: OpenRecord
@@ -25,7 +25,7 @@ export interface SourceParts {
   readonly note: (line: string) => void
 }
 
-/** What is written to. */
+/** The target of an import. */
 export interface TargetParts {
   readonly db: Pool
   readonly platform: Platform
@@ -40,8 +40,8 @@ export type ImportParts = SourceParts & TargetParts
 export const isSourceId = (id: string): boolean => isIdentifier(id) && !id.includes('\uFFFD')
 
 /**
- * What the database says of rows that it does not take; undefined for every other failure. Values and references (SQLSTATE 22, 23, 54), and what
- * a trigger refuses for the time being (40).
+ * The database's reason for rows that it refuses: values and references (SQLSTATE 22, 23, 54), and temporary refusals of triggers (40).
+ * Undefined for every other failure.
  */
 export function explainRefusal(error: unknown): string | undefined {
   return /^(22|23|40|54)...$/.test(String(codeOf(error))) ? explainFault(error) : undefined
@@ -54,7 +54,7 @@ export function parseTexts(json: string | null): readonly string[] | undefined {
   return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined
 }
 
-/** Undefined for what is not JSON. */
+/** Parses JSON; undefined for other text. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -9,7 +9,7 @@ import { parseBase64 } from '../../src/lib/base64.ts'
 import { equalPublic, utf8 } from '../../src/lib/bytes.ts'
 import { kdfInternal } from '../../src/protocol/v3/key-schedule.ts'
 
-/** What a column holds: plain bytes, or a record. */
+/** The contents of a column: plain bytes, or an encrypted record. */
 export type EncryptionMode = 'NO_ENCRYPTION' | 'AES_HMAC'
 
 /**
@@ -22,7 +22,7 @@ export type OpenRecord = (
   ids: readonly string[],
 ) => Uint8Array | undefined
 
-/** With its master DB encryption key, 16 bytes; without one, only what is not encrypted. */
+/** Makes the opener of records. With the master DB encryption key (16 bytes) it opens encrypted ones, too. */
 export const createRecordOpener =
   (masterDbKey: Uint8Array | undefined): OpenRecord =>
   (mode, stored, ids) => {

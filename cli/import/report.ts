@@ -23,11 +23,11 @@ export interface Reasoned {
 export interface Report {
   readonly tallies: Readonly<Record<Kind, Tally>>
   readonly leftOut: readonly Reasoned[]
-  /** What was taken without a part, or with another one. */
+  /** The rows that were taken with a part dropped or changed. */
   readonly mended: readonly Reasoned[]
 }
 
-/** What is told of a row: why it was left out, or in what it was mended. */
+/** The report about a row: why it was left out, or what was mended. */
 export type Told = { readonly kind: Kind; readonly id: string } & ({ readonly reason: string } | { readonly mended: string })
 
 /** Counts while the import goes on. */

@@ -107,7 +107,7 @@ async function openTarget(database: Database, settings: Settings, platform: Plat
 
 interface Sides {
   readonly from: string
-  /** Undefined until it is opened. */
+  /** The database of pawl; undefined until it is opened. */
   readonly into: string | undefined
   readonly isDryRun: boolean
 }
@@ -115,7 +115,7 @@ interface Sides {
 /** Says all that `explainFailure` has to say. */
 class ImportFailure extends Fault {}
 
-/** Which database failed, how far the import came, and what to do next. What is a fault of pawl, and every Fault, stays as it is. */
+/** Explains a failure: which database failed, how far the import came, and what to do next. A bug of pawl, and every Fault, stays as it is. */
 function explainFailure(error: unknown, { from, into, isDryRun, tallies }: Sides & Report): unknown {
   if (error instanceof ImportFailure || (error instanceof Fault && error.kind !== 'unreachable')) return error
   if (error instanceof TypeError || error instanceof RangeError) return error

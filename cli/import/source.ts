@@ -14,7 +14,7 @@ import type { EncryptionMode } from './records.ts'
 export interface SourceApplication {
   /** Its own number, which the other tables name. */
   readonly number: number
-  /** What its API calls the id. */
+  /** The id of the application in the API of the reference. */
   readonly applicationId: string
   /** JSON list, or null. */
   readonly roles: string | null
@@ -115,7 +115,7 @@ export interface SourceTemplate {
   readonly isProximityCheckEnabled: boolean
 }
 
-/** What the enrollment server shows of an operation; its table may stand in the same database. */
+/** The texts of the enrollment server for an operation. Its table may be in the same database. */
 export interface SourceTexts {
   readonly operationType: string
   readonly language: string

@@ -27,7 +27,7 @@ export async function importTemplates(parts: ImportParts): Promise<void> {
     if (!types.has(operationType)) record.mend('template', operationType, 'texts that belong to no template are left out')
 }
 
-/** Undefined, or why it is left out. */
+/** Takes a template. Returns undefined, or the reason why it is left out. */
 async function take(parts: ImportParts, row: SourceTemplate, texts: readonly SourceTexts[]): Promise<string | undefined> {
   const { db, platform, record } = parts
   if (!isSourceId(row.templateName)) return 'its name is blank, or has control characters'
@@ -213,7 +213,7 @@ function mendMember(json: TemplateJson, name: string): string | undefined {
   return `taken with another ${name}`
 }
 
-/** What is wrong of the text goes; where nothing else helps, its name stands in its place. */
+/** Removes the faults of a text. If nothing is left, a given name takes its place. */
 function mendText(
   texts: TextsJson,
   part: 'title' | 'message',

@@ -57,7 +57,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** What a command does is written with the time of the database, as servers write it. */
+/** The platform of a command, with the time of the database, as in servers. */
 async function openPlatform({ note }: Pick<Terminal, 'note'>, { readTime }: Database): Promise<Platform> {
   const clock = createClock(systemPlatform, {
     clockDiffers: ({ seconds }) =>
@@ -89,7 +89,7 @@ export async function openOwnedRecordKeys(database: Database, settings: Settings
   return recordKeys
 }
 
-/** What the binding of records works on. */
+/** Opens the parts for the binding of records. */
 export async function openBindingParts(database: Database, settings: Settings, platform: Platform): Promise<BindingParts> {
   const events = createEvents(createLog('silent', process.stderr))
   const recordKeys = await openRecordKeys(database, settings)

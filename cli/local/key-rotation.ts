@@ -12,7 +12,7 @@ import { openOwnedRecordKeys, openRecordKeys, patiently, withDatabase } from './
 
 interface KeyUse {
   readonly keyId: string
-  /** What the settings make of it. */
+  /** The use of the key by the settings. */
   readonly use: 'seals' | 'opens' | 'not given'
   readonly values: number
   /** `table.column` with numbers of values. */

@@ -10,9 +10,9 @@ import { openRecordKeys, type Settings, withDatabase } from './database.ts'
 /** Any of the keys that the first start makes. */
 const PURPOSE = 'credential-hash'
 
-/** How the master keys of the settings and the database go together. */
+/** Whether the master keys of the settings fit the database. */
 export interface KeyFit {
-  /** Undefined where no server has ever started on the database: then nothing is sealed. */
+  /** Undefined when no server has ever started on the database: then nothing is sealed. */
   readonly doesFit: boolean | undefined
   /** The ids of the keys in hex, the one that seals first. */
   readonly keyIds: readonly string[]

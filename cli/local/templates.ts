@@ -23,7 +23,7 @@ export const listLocal = (terminal: Terminal): Promise<Answer> =>
     return { json: { templates }, text: templates.map((row) => `${Object.values(row).map(printable).join('\t')}\n`).join('') }
   })
 
-/** What `import` and PAWL_TEMPLATES_FILE read. */
+/** Prints the templates in the form that `import` and PAWL_TEMPLATES_FILE read. */
 export const exportLocal = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, async ({ db }) => {
     const templates = (await listTemplates(db)).map((row) => renderTemplate(toTemplate(row)))

@@ -290,7 +290,7 @@ function readTarget(target: string): URL {
   return url
 }
 
-/** What came back; an encrypted answer is opened, and an error never is one. */
+/** Describes an answer. An encrypted one is opened; errors are never encrypted. */
 function describeReply(reply: HttpReply, sealed?: Prepared<unknown>): Answer {
   const isGood = reply.status >= 200 && reply.status < 300
   const body = sealed && reply.status === 200 ? sealed.open(reply) : (reply.json ?? reply.text)
@@ -299,7 +299,7 @@ function describeReply(reply: HttpReply, sealed?: Prepared<unknown>): Answer {
   return { json: { status: reply.status, body }, text: `HTTP ${reply.status}${how} ${shown}\n`, exitCode: isGood ? 0 : 1 }
 }
 
-/** What the server says of the activation. */
+/** Reads the status of the activation from the server. */
 export const status = (values: PhoneValues, terminal: Terminal): Promise<Answer> =>
   withPhone(values, terminal, async ({ name, phone }) => ({
     json: { ...describe(name, phone.record), ...(await phone.status()) },

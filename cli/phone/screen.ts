@@ -14,7 +14,10 @@ export function drawOperation({ formData: { title, message, attributes = [] } }:
   return frame([title, message, ...rows])
 }
 
-/** What a QR code says: title, message, and the signed data taken apart as phones do (cloud §5); data of no known form are shown as they are. */
+/**
+ * Draws the contents of a QR code: title, message, and the signed data split as phones do (cloud §5). Data of no known form are shown
+ * unchanged.
+ */
 export const drawScanned = ({ title, message, data }: OperationQr): string =>
   frame([title, message, ...(readFields(data) ?? [data])])
 
@@ -47,7 +50,7 @@ const FIELDS: Readonly<Record<string, Field>> = {
   T: { label: 'Text' },
 }
 
-/** What a QR code of free data says. */
+/** Draws the contents of a QR code of free data. */
 export const drawFree = (data: string): string => frame(data.split('\n'))
 
 function frame(given: readonly string[]): string {

@@ -60,7 +60,7 @@ export async function withPhone<T>(values: PhoneValues, terminal: Terminal, work
   }
 }
 
-/** What a phone throws, as a Fault that names the server it speaks to. */
+/** Turns an error of a phone into a Fault that names its server. */
 export function toFault(error: unknown, url: string): unknown {
   if (error instanceof Fault || !(error instanceof Error)) return error
   const said = explainFault(error)

@@ -12,7 +12,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 export interface PhoneStore {
   readonly path: string
-  /** By name. */
+  /** The phones, by name. */
   readonly phones: Map<string, HandsetRecord>
   readonly isSealed: boolean
   /** Durable when it returns. */
@@ -30,7 +30,7 @@ export interface StoreOptions {
   readonly mustExist: boolean
 }
 
-/** Where phones are kept when nothing else is said: in the directory for data of this account (XDG). */
+/** The default file of phones: in the directory for data of this account (XDG). */
 export const phonesPath = (env: Environment): string =>
   env['PAWL_PHONES'] || join(env['XDG_DATA_HOME'] || join(env['HOME'] || homedir(), '.local', 'share'), 'pawl', 'phones.json')
 
@@ -66,7 +66,7 @@ interface PlainFile {
   readonly phones: unknown
 }
 
-/** What opens and seals the file; undefined where it is not sealed. */
+/** The key of a sealed file, and the settings of scrypt that derived it. */
 interface Sealing {
   readonly scrypt: ScryptOptions
   readonly key: Uint8Array
@@ -115,7 +115,7 @@ function render(phones: unknown, sealing: Sealing | undefined): string {
 
 const TAG_BYTES = 16
 
-/** Undefined when the key is another one, or the file was changed. */
+/** Decrypts the file; undefined when the key is another one, or the file was changed. */
 function open(key: Uint8Array, nonce: Uint8Array, sealed: Uint8Array, scrypt: ScryptOptions): string | undefined {
   try {
     const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(headerOf(scrypt))
@@ -143,7 +143,7 @@ function readFile(path: string): SealedFile | PlainFile {
   throw new Fault('refused', `${path} holds no phones`)
 }
 
-/** Whole or not at all, and on the disk. */
+/** Writes the file whole or not at all, and to the disk. */
 function write(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const temporary = `${path}.new`

@@ -8,7 +8,7 @@ import { formatYaml } from './yaml.ts'
 
 export interface ExportedSetup {
   readonly setup: Setup
-  /** What cannot be in the file, and how it gets to another server. */
+  /** Notes about what cannot be in the file, and how it gets to another server. */
   readonly notes: readonly string[]
 }
 
@@ -130,6 +130,6 @@ function toOidcProviders(
 const lists = <T extends Readonly<Record<string, readonly unknown[] | undefined>>>(all: T): Partial<T> =>
   Object.fromEntries(Object.entries(all).filter(([, list]) => list !== undefined && list.length > 0)) as Partial<T>
 
-/** By code units, which no locale changes. */
+/** Sorts by code units, which do not depend on a locale. */
 const sorted = <T>(items: readonly T[], keyOf: (item: T) => string): T[] =>
   items.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1))

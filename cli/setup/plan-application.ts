@@ -17,7 +17,7 @@ const SETTINGS = [
   'customObject',
 ]
 
-/** What an application has when it is made. */
+/** The versions of a new application. */
 const NEW_VERSIONS: ServerApplication['versions'] = [{ name: 'default', isSupported: true }]
 
 /** An application of the file, and the server's of that id, if any. */
@@ -219,5 +219,5 @@ function planPins(draft: Draft, { file: { id, domains: given }, path, server }: 
   )
 }
 
-/** Of seconds since 1970. */
+/** Formats a time in seconds since 1970. */
 export const formatSeconds = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')

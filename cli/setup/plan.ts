@@ -163,7 +163,7 @@ async function findFirst(bank: Bank, { application, kind, name }: NewWebhook): P
 }
 
 const USER = ['rights', 'allowedAddresses', 'certificates']
-/** Which call sets a member. */
+/** The call that sets each member. */
 const USER_CALLS: Readonly<Record<string, readonly [method: string, path: string]>> = {
   rights: ['PATCH', ''],
   allowedAddresses: ['PUT', '/allowed-addresses'],
@@ -218,7 +218,7 @@ function planUsers(draft: Draft, { users: given, applications = [] }: Setup, sta
   draft.notInFile.push(...findRest(state.users, new Set(users.map(nameOf)), nameOf, given && ['users'], removalOf))
 }
 
-/** What a credential keeps for life. */
+/** Finds a difference that cannot be changed in a credential. */
 function findFixed(file: SetupUser, server: ServerUser, path: Step['path']): Draft['conflicts'] {
   const remedy = `pawl user remove ${file.username} and apply again, or write what is there`
   const fixed = { role: server.role, application: server.application, expiresAt: formatTime(server.expiresAt) }
@@ -234,6 +234,6 @@ function findFixed(file: SetupUser, server: ServerUser, path: Step['path']): Dra
   }))
 }
 
-/** Of milliseconds since 1970. */
+/** Formats a time in milliseconds since 1970. */
 export const formatTime = (time: number | undefined): string | undefined =>
   time === undefined ? undefined : new Date(time).toISOString().replace('.000Z', 'Z')

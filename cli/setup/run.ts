@@ -10,7 +10,7 @@ import { readState } from './state.ts'
 import { type Difference, MADE_BY_ANOTHER, type Plan, type Secret, type Step } from './step.ts'
 
 interface Options {
-  /** What faults call the file. */
+  /** The name of the file in faults. */
   readonly file: string
   readonly isDryRun: boolean
   /** Removes what the file does not name, of the kinds that it has a list of. */
@@ -87,7 +87,7 @@ async function makePlan(draw: () => Promise<Plan>, { placeOf }: ReadSetup, file:
   throw new Fault(first.kind, lines.join('\n'))
 }
 
-/** How long somebody else may take to remove what was made twice. */
+/** The time in which somebody else may remove what was made twice. */
 const PASSING_MS = 1_000
 
 /** In milliseconds since 1970. By it, no more is left out than what has ended. */

@@ -237,7 +237,7 @@ const TemplateTexts = Type.Object(
   closed('must be an object of title, message and attributes'),
 )
 
-/** As docs/TEMPLATES.md describes it. */
+/** A template, as docs/TEMPLATES.md describes it. */
 const Template = Type.Object(
   {
     templateName: NameInPath,

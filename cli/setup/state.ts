@@ -36,7 +36,7 @@ export interface ServerWebhook extends Required<SetupWebhook> {
   readonly id: string
   readonly application: string
   readonly createdAt: number
-  /** With which the receiver is called; nobody can read the password back. */
+  /** The user name with which the receiver is called. Nobody can read the password back. */
   readonly basicUsername?: string
 }
 

@@ -15,7 +15,7 @@ export interface Secret {
 
 export interface Difference {
   readonly name: string
-  /** Undefined where there is none. */
+  /** The value before; undefined if there is none. */
   readonly before: unknown
   readonly after: unknown
 }
@@ -25,15 +25,15 @@ export interface Step {
   readonly sign: '+' | '~' | '-'
   /** `version 2.0 of my-app`. */
   readonly what: string
-  /** Where the file says so. */
+  /** The place in the file. */
   readonly path: Path
   readonly differences: readonly Difference[]
-  /** What to do when it may have been made and its secret was not heard. */
+  /** The advice when it may have been made, but the answer with its secret was lost. */
   readonly lost?: string
   readonly run: (bank: Bank, tell: (secret: Secret) => Promise<void>) => Promise<unknown>
 }
 
-/** What `run` resolves to when somebody else was faster. */
+/** The result of `run` when somebody else was faster. */
 export const MADE_BY_ANOTHER = Symbol('made by another')
 
 /** A difference that no call removes. */
@@ -48,9 +48,9 @@ export interface Conflict {
 export interface Plan {
   readonly steps: readonly Step[]
   readonly conflicts: readonly Conflict[]
-  /** What the server has and the file does not name, and that stays. */
+  /** Things of the server that the file does not name, and that stay. */
   readonly notInFile: readonly Rest[]
-  /** What else is to be known. */
+  /** Further notes. */
   readonly notes: readonly string[]
 }
 
@@ -58,11 +58,11 @@ export interface Plan {
 export interface Rest {
   /** `template login`. */
   readonly what: string
-  /** How it is removed; undefined where no call does, or where the file has no list of its kind. */
+  /** The call that removes it; undefined if there is no such call, or if the file has no list of its kind. */
   readonly removal?: Pick<Step, 'path' | 'run'>
 }
 
-/** What planning adds to. */
+/** The plan while it is being made. */
 export interface Draft {
   readonly steps: Step[]
   readonly conflicts: Conflict[]

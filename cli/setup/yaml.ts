@@ -8,7 +8,7 @@ import { explainFault } from '../fault.ts'
 /** Names and positions that lead to a value. */
 export type Path = readonly (string | number)[]
 
-/** What is wrong where; both count from 1. */
+/** A fault with line and column, both counted from 1. */
 export interface YamlFault {
   readonly line: number
   readonly column: number
@@ -16,11 +16,11 @@ export interface YamlFault {
 }
 
 export interface YamlText {
-  /** As JSON has it. */
+  /** The value, as in JSON. */
   readonly value: unknown
   /** The line of the value, or of the nearest one around it. From 1. */
   readonly lineOf: (path: Path) => number
-  /** How a plain value is written; undefined for text in quotes, lists and objects. */
+  /** The source text of a plain value; undefined for text in quotes, lists and objects. */
   readonly sourceOf: (path: Path) => string | undefined
 }
 
@@ -97,7 +97,7 @@ function explain({ code, message }: YAMLError): string {
 
 const ALIAS = 'an alias is not read: write out what it stands for, or put the text in quotes where * begins it'
 
-/** What is YAML and not taken. */
+/** Finds YAML that is refused here. */
 function findSurprise(document: ReturnType<typeof parseDocument>): { at: number; problem: string } | undefined {
   let found: { at: number; problem: string } | undefined
   visit(document, (_key, node, path) => {

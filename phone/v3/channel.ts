@@ -30,7 +30,7 @@ export interface RequestToSign extends SignOptions {
   readonly query?: string
   readonly resourceId: string
   readonly body?: Uint8Array | string
-  /** What the signature covers instead of the body. */
+  /** The bytes that the signature covers in place of the body. */
   readonly signedBody?: Uint8Array
   /** JSON when absent; undefined sends none. */
   readonly contentType?: string | undefined

@@ -13,7 +13,7 @@ import {
 
 export type PhoneVersion = '3.0' | '3.1' | '3.2' | '3.3'
 
-/** What a version adds to the one before (v3 §6). */
+/** The features that a version adds to the one before (v3 §6). */
 export const hasNonce = (version: PhoneVersion): boolean => version !== '3.0'
 export const hasTimestamp = (version: PhoneVersion): boolean => version === '3.2' || version === '3.3'
 export const hasTemporaryKeys = (version: PhoneVersion): boolean => version === '3.3'
@@ -142,7 +142,7 @@ export function computeSignature(
   return components.map(decimal).join('-')
 }
 
-/** What a signature covers: METHOD & uriId & nonce & body & APP_SECRET (v3 §10.1). */
+/** The bytes that a signature covers: METHOD & uriId & nonce & body & APP_SECRET (v3 §10.1). */
 export function signedData(
   method: string,
   resourceId: string,

@@ -8,7 +8,7 @@ import type { PhoneState, Prepared } from './state.ts'
 import { keysOf } from './state.ts'
 import { createPhone } from './virtual-phone.ts'
 
-/** What is remembered beside the state of the protocol. */
+/** The state of the protocol, with what the handset stores beside it. */
 export interface StateOf3 extends PhoneState {
   /** Under the key of the vault, from the activation on. */
   lockedDeviceKey?: Uint8Array

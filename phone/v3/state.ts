@@ -43,16 +43,16 @@ export interface PhoneToken {
   readonly factors: PhoneFactors
 }
 
-/** What the phone remembers. It changes, because every signature moves the counter. */
+/** The phone's memory. It changes, because every signature moves the counter. */
 export interface PhoneState {
   activationId: string
   /** 65 bytes. */
   serverPublicKey: Uint8Array
   /** 16 bytes. */
   ctrData: Uint8Array
-  /** How many codes were made; what an upgrade to 4.0 takes over. */
+  /** The number of codes that were made; an upgrade to 4.0 takes it over. */
   counter: number
-  /** Undefined before the activation. */
+  /** The keys; undefined before the activation. */
   keys: PhoneKeys | undefined
   readonly device: PhoneKeyPair
   readonly tokens: PhoneToken[]

@@ -141,7 +141,7 @@ export function decapsulate(algorithm: PhoneAlgorithm, pair: PhonePair, response
 /** 48 bytes: HKDF-Extract with a salt as the key, and the first block of HKDF-Expand (RFC 5869 §2). */
 const hmacSha384 = (key: Uint8Array, bytes: Uint8Array): Uint8Array => createHmac('sha384', key).update(bytes).digest()
 
-/** What DHKEM and the export of HPKE give for the phone's pair (v4 §2.3), 48 bytes. */
+/** The result of DHKEM and the export of HPKE for the phone's key pair (v4 §2.3), 48 bytes. */
 function dhkemSecret(pair: PhonePair, enc: Uint8Array): Uint8Array {
   const ecdh = createECDH('secp384r1')
   ecdh.setPrivateKey(pair.ecPrivate)

@@ -6,7 +6,7 @@ import type { Dialect } from '../header.ts'
 import { newSigningPair, type PhoneAlgorithm, type PhonePair, type PhoneV4Keys, type V4PublicKeys } from './crypto.ts'
 import type { V4TemporaryKey } from './envelope.ts'
 
-/** What is compiled into an app (v4 §3.3). */
+/** The values that are compiled into an app (v4 §3.3). */
 export interface V4AppConfiguration {
   readonly applicationKey: string
   /** Base64. */
@@ -36,7 +36,7 @@ export interface V4PhoneState {
   ctrData: Uint8Array
   /** The number that runs along; it survives an upgrade. */
   counter: number
-  /** Undefined before the activation. */
+  /** The keys; undefined before the activation. */
   keys: PhoneV4Keys | undefined
   readonly device: PhonePair
   readonly tokens: PhoneToken[]

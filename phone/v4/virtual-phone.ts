@@ -190,7 +190,7 @@ async function prepareActivation(
   }
 }
 
-/** What the phone sends to agree on the secret of an activation. Device keys are compressed, as the SDK has them (v4 §1.7). */
+/** The members by which the phone agrees on the secret of an activation. Device keys are compressed, as in the SDK (v4 §1.7). */
 const keyMembers = ({ options, state: { device } }: V4PhoneContext, pair: PhonePair) => ({
   sharedSecretRequest: sharedSecretRequest(options.algorithm, pair),
   devicePublicKeys: { ecdsa: b64(device.ecCompressed), ...(device.spki && { mldsa: b64(device.spki) }) },
@@ -272,7 +272,7 @@ async function prepareDetail(phone: V4PhoneContext, token: PhoneToken, options: 
 }
 
 export interface V4Status extends V4StatusBlob {
-  /** How many steps the server is ahead of the phone; undefined when it is behind, or more than 255 ahead. */
+  /** By how many steps the server is ahead of the phone; undefined when it is behind, or more than 255 ahead. */
   readonly distance: number | undefined
   /** Number and hash of the counter disagree: a phone that sees this gives up (v4 §9.4). */
   readonly isDeadlocked: boolean
@@ -343,7 +343,7 @@ export interface OfflineRequest extends V4OfflineOptions {
   readonly totp?: string
 }
 
-/** What the user types (v4 §11.1); the counter moves. */
+/** The digits that the user types (v4 §11.1). The counter moves. */
 function answerOffline(phone: V4PhoneContext, request: OfflineCovered & V4OfflineOptions): string {
   const data = signedData('POST', request.resourceId, unb64(request.nonce), bodyOfOffline(request), 'offline')
   const otp = offlineCode(v4FactorKeys(phone, request), phone.state.ctrData, data, request.length ?? 8)
