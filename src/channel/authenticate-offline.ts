@@ -151,7 +151,7 @@ export async function verifyOfflineAtDoor(
     const protocol = (activation && protocolOf(parts.protocols, activation)) ?? parts.protocols.v3
     const found = findMatch(parts, protocol, activation, attempt)
     const judged = activation === undefined ? UNKNOWN : judge(activation, found)
-    // The same request may have moved the counter since its key was looked for.
+    // The same request may have moved the counter since the look-up of its key.
     if (!judged.isRight) await asked.refuseKnown?.()
     const audit = {
       applicationId: activation?.applicationId ?? null,

@@ -72,7 +72,7 @@ function nameOperation(method: string, path: string, hasMethods: boolean): strin
     .join('')
 }
 
-// What an endpoint is called after that is no verb: it reads it.
+// An endpoint whose name is no verb reads what it is named after.
 const NOUNS = ['status', 'detail', 'history', 'info', 'application', 'activation', 'count']
 
 function generationsOf({ protocols }: DeviceDescription, { body }: FlowFacts): readonly Protocol['path'][] {

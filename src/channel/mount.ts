@@ -35,7 +35,7 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
   renderUnknownPathsWith(app, renderError)
   const all = groups.flatMap(({ endpoints, ...group }) => endpoints.map((endpoint) => ({ ...group, endpoint })))
   for (const { protocols, prefix, endpoint } of all) {
-    // Its name stands in the stack of every failure.
+    // With this name, the stack of every failure has the path of the endpoint.
     const serve = Object.defineProperty(endpoint.prepare(parts, protocols), 'name', { value: endpoint.path })
     const handler = async (request: FastifyRequest, reply: FastifyReply) => {
       // Fastify compiles a schema once and remembers it.
@@ -51,7 +51,7 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
       return reply.type('application/json').send(text)
     }
     const bodyLimit = bodyLimitOf(endpoint.flow, parts.settings)
-    // A code is over the method, too, and a right one is used up: it would be for an answer that nobody reads.
+    // A code covers the method, too. A right code of a HEAD request would be used up for an answer that nobody reads.
     const options = { method: [...methodsOf(endpoint)], bodyLimit, handler, exposeHeadRoute: false }
     for (const url of urlsOf(prefix, endpoint)) app.route({ ...options, url })
   }

@@ -83,7 +83,7 @@ export async function approveOffline(
   const activation = await findApprover(parts, operation, registrationId)
   refuseUnlessPending(operation.status)
   const at = new Date(parts.platform.now())
-  // The key that the offline codes of a bank's own texts have: the bound is one.
+  // The same key as for offline codes of a bank's own texts, so that both count towards one limit.
   parts.otpAttempts.take(`${operation.applicationId} ${activation.activationId}`, parts.platform.monotonic())
   if (!(await hasOperationNonce(parts.db, operationId, nonce))) {
     await countFailure(parts.db, parts, operation, activation, at)
@@ -128,7 +128,7 @@ async function decideOffline(
     return 'OTP_INVALID'
   }
   if (refusal !== undefined) return refusal
-  // This API has neither of these codes. Nothing is counted, as online.
+  // This API does not have these error codes. Nothing is counted, as for online approvals.
   if (flagRefusalOf(operation) !== undefined) return 'OTP_INVALID'
   const additionalData = { authFactor: factors, isOffline: true }
   await endByDecision(tx, parts, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })

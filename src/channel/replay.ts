@@ -41,5 +41,5 @@ export const tokenValue = (header: TokenHeader, windowSeconds: number): UniqueVa
   expiresAt: new Date(header.timestamp + (windowSeconds + CLOCK_SKEW_SECONDS) * 1000),
 })
 
-// Values are kept this much longer than their window, for processes whose clocks differ.
+// Values are stored this much longer than their window, for processes whose clocks differ.
 const CLOCK_SKEW_SECONDS = 60

@@ -34,7 +34,7 @@ export function createThreads<Table extends Operations>(file: URL, { name, threa
   }
 
   const startThread = (): Thread => {
-    // No settings of the process, secrets among them, are copied.
+    // The environment is not copied, because it has settings and secrets.
     const worker = new Worker(file, { name, env: {}, execArgv: [], ...(resourceLimits && { resourceLimits }) })
     const jobs: Thread['jobs'] = new Map()
     worker.on('message', (outcome: Outcome) => {
@@ -64,7 +64,7 @@ export function createThreads<Table extends Operations>(file: URL, { name, threa
     worker.postMessage({ id: lastId, name: operation, given: given.map(ownAllBytes) } satisfies Job)
     const job = Promise.withResolvers<unknown>()
     jobs.set(lastId, job)
-    // A process, a command for example, does not end before the answer, and an idle thread does not keep it.
+    // A waiting job keeps the process alive, which may be a command; an idle thread does not.
     worker.ref()
     return (await job.promise) as ReturnType<Table[Name]>
   }
@@ -85,7 +85,7 @@ function lowerPriority(): void {
   try {
     setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICE_STEP))
   } catch {
-    // Where the system does not allow it, requests wait a few milliseconds longer under load.
+    // If the system does not allow that, requests wait a few milliseconds longer under load.
   }
 }
 
@@ -113,7 +113,7 @@ interface Thread {
   readonly jobs: Map<number, PromiseWithResolvers<unknown>>
 }
 
-// A tenth of the event loop's weight where both want a core.
+// Ten steps of nice give a thread a tenth of the event loop's weight when both want one core.
 const NICE_STEP = 10
 
 const unavailable = (detail: string): PawlError => new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1 })

@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os'
 import { createThreads } from './thread-pool.ts'
 import type { Heavy } from './heavy.ts'
 
-// Beside the sources, and beside the bundle of the image (scripts/bundle.ts).
+// The module is beside this file, both in the sources and in the bundle of the image (scripts/bundle.ts).
 const FILE = `heavy.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`
 
 // Each holds some 16 MB.
@@ -13,10 +13,10 @@ const THREADS_MAX = 4
 /** Computes an operation in a thread. Rejects with the error of the operation, and with UNAVAILABLE when too many jobs wait. */
 export const inThread = createThreads<Heavy>(new URL(FILE, import.meta.url), {
   name: 'crypto',
-  // As many as cores: the event loop goes first on the one it wants, and no core is idle while an operation waits.
+  // As many as there are cores: the event loop goes first on its core, and no core is idle while an operation waits.
   threadsMax: Math.min(THREADS_MAX, availableParallelism()),
-  // Worked off in some seconds.
+  // These are computed within some seconds.
   jobsMax: 1000,
-  // An operation leaves little behind.
+  // A small young generation is enough, because an operation leaves little garbage.
   resourceLimits: { maxYoungGenerationSizeMb: 4 },
 })

@@ -22,14 +22,14 @@ export function boundBodies(app: FastifyInstance): void {
     const { headers } = request.raw
     if (headers['transfer-encoding'] !== undefined) boundPieces(app.server, request.raw, reply.raw)
     else if (lengthOf(headers) > STRANGERS_BYTES_MAX && lengthOf(headers) > request.routeOptions.bodyLimit)
-      // A path is unknown whatever the body is.
+      // An unknown path is answered 404, whatever its body is.
       return done(request.is404 ? new PawlError('PATH_UNKNOWN') : tooLong(request.routeOptions.bodyLimit))
     done()
   })
   app.addHook('onSend', ({ raw }, reply, _payload, done) => {
     if (!raw.complete && lengthOf(raw.headers) > CALLERS_BYTES_MAX) {
       void reply.header('connection', 'close')
-      // Node would read on until the other side has closed as well.
+      // Node would go on reading until the other side closes, too.
       reply.raw.once('finish', () => raw.socket.destroy())
     }
     done()
@@ -63,12 +63,12 @@ function boundPieces(server: Server, raw: IncomingMessage, answer: ServerRespons
       if (!answer.headersSent) server.emit('clientError', Object.assign(new Error(), { code: TOO_MANY_PIECES }), raw.socket)
       raw.socket.destroySoon()
     }
-    // Node reads no further.
+    // Node then reads no further.
     return false
   }
 }
 
 /** The code of the error for a body in too many chunks. */
 export const TOO_MANY_PIECES = 'PAWL_TOO_MANY_PIECES'
-// 256 KiB in the smallest segments of TCP are 490.
+// 256 KiB in the smallest segments of TCP are 490 chunks.
 const PIECES_MAX = 512

@@ -12,7 +12,7 @@ export function renderErrorsWith(app: FastifyInstance, events: Events, render: E
     const error = toPawlError(thrown)
     const { id: requestId, method, raw } = request
     const path = request.routeOptions.url ?? ''
-    // Nobody reads the answer of an upload that was broken off, and nothing here failed.
+    // Nobody reads the answer to an upload that was broken off, and nothing failed here.
     if (raw.destroyed && !raw.complete) events.requestAborted({ method, path })
     else if (error.code === 'INTERNAL') events.requestFailed({ requestId, method, path, err: thrown })
     else if (error.code === 'UNAVAILABLE') events.requestRefused({ requestId, method, path, err: thrown })
@@ -47,13 +47,13 @@ export function toPawlError(thrown: unknown): PawlError {
   if (thrown instanceof PawlError) return thrown
   const statusCode = thrown instanceof Error && 'statusCode' in thrown ? Number(thrown.statusCode) : 500
   const detail = thrown instanceof Error ? thrown.message : String(thrown)
-  // No credentials, or a header that does not hold any.
+  // There are no credentials, or the header has none.
   if (statusCode === 401) return new PawlError('CREDENTIALS_INVALID', { detail, cause: thrown })
   if (statusCode === 404) return new PawlError('PATH_UNKNOWN', { detail, cause: thrown })
   if (statusCode === 503 || isUnavailable(thrown))
     return new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1, cause: thrown })
   if (statusCode >= 400 && statusCode < 500) {
-    // The bodies of curl -d are called application/x-www-form-urlencoded unless it is told otherwise.
+    // curl -d sends application/x-www-form-urlencoded unless another type is given.
     const violation =
       statusCode === 415
         ? { fieldName: 'Content-Type', hint: 'must be application/json' }

@@ -47,7 +47,7 @@ export function followTlsFiles(
       problem = undefined
       if (JSON.stringify(texts) === before) return
       server.setSecureContext({ ...TERMS, ...texts })
-      // What was resumed by a ticket would not be asked for a certificate of the new authorities.
+      // A connection that is resumed by a ticket would not be asked for a certificate of the new authorities.
       server.setTicketKeys(Buffer.from(platform.randomBytes(48)))
       before = JSON.stringify(texts)
       events.tlsRenewed()
@@ -83,7 +83,7 @@ function readTls({ certificate, key, clientCa }: TlsFiles): TlsTexts {
       () => readFileSync(path, 'utf8'),
       (code) => `${setting}: ${path} cannot be read (${code}); look at its path and owner`,
     )
-    // An empty list of authorities would be that of the public ones.
+    // With an empty list, Node would accept all public authorities.
     if (!holds.test(text)) throw new Error(`${setting}: ${path} holds no ${what} in PEM`)
     return text
   }
@@ -130,7 +130,7 @@ const TERMS = {
   requestCert: true,
   rejectUnauthorized: true,
   minVersion: 'TLSv1.2',
-  // Those of 1.3, and of 1.2 what has forward secrecy and authenticated encryption.
+  // The suites of TLS 1.3, and those of 1.2 with forward secrecy and authenticated encryption.
   ciphers: [
     'TLS_AES_256_GCM_SHA384',
     'TLS_AES_128_GCM_SHA256',

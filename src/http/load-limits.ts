@@ -68,7 +68,7 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
     inFlight: createPlaces(requestsInFlightMax),
     events,
   }
-  // Those that wait to be refused need room as well, and health needs a place among them.
+  // Connections that wait for their refusal need room as well, and health needs a place among them.
   app.server.maxConnections = connectionsMax + Math.max(Math.ceil(connectionsMax / 4), 8)
   // Without this, Node hands a connection that one process drops to another process, which drops it too, over and over. The types of Node
   // lack the member.
@@ -95,7 +95,7 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
   app.decorateRequest(CALL, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     const connection = connectionOf.get(request.raw.socket)
-    // What the console asks of the API within the process has none; the request of the browser is counted.
+    // Calls of the console to the API within the process have no connection; the request of the browser is counted.
     if (connection === undefined) return done()
     const call = begin(connection, request, reply)
     if (connection.isSurplus && !isAlwaysServed(request)) {
@@ -108,7 +108,7 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
     const call = request.getDecorator<Call | undefined>(CALL)
     done(call === undefined || call.state === 'running' ? undefined : run(call))
   })
-  // What has arrived is read first: the process may have been busy.
+  // Bytes that have arrived are read first, because the process may have been busy.
   const timer = setInterval(() => setImmediate(endSlowBodies, listener), LOOK_MS).unref()
   app.addHook('onClose', async () => clearInterval(timer))
 }
@@ -179,7 +179,7 @@ function receive(call: Call): PawlError | undefined {
   beginToWait(call, performance.now())
   connection.arriving = call
   request.raw.once('end', () => arrive(call))
-  // It has done something now: what idles longer goes first.
+  // The connection was used just now, so others that idle longer are ended first.
   connections.offer(connection.place)
   return undefined
 }
@@ -199,7 +199,7 @@ function arrive(call: Call): void {
 function run(call: Call): PawlError | undefined {
   const { connection, source } = call
   const { connections, inFlight } = connection.listener
-  // Its caller has been told that it was not taken.
+  // The caller has been told that the connection was not taken.
   if (call.state === 'cut') return TOO_MANY_REQUESTS
   call.state = 'running'
   connection.running += 1
@@ -223,7 +223,7 @@ function endForOthers({ listener, place, peer: source, socket, arriving }: Conne
   listener.connections.leave(place)
   if (arriving === undefined) return void socket.destroy()
   cut(arriving, 'PAWL_CROWDED')
-  // Its room is needed now, whenever the other side ends it.
+  // Its place is needed now, even before the other side closes.
   socket.destroySoon()
 }
 
@@ -231,7 +231,7 @@ function endSlowBodies({ bodies }: Listener): void {
   const now = performance.now()
   for (const call of bodies.listOffered()) {
     const { request, connection } = call
-    // Nobody reads it as long as the server looks who sends it: what has arrived may wait there.
+    // Nobody reads the body while the server checks who sends it, so bytes may wait in the socket.
     if (request.raw.readableFlowing === null) beginToWait(call, now)
     const bytes = connection.socket.bytesRead - call.bytesBefore
     if (now - call.since > BODY_MS + bytes / BYTES_PER_MS) cut(call, 'ERR_HTTP_REQUEST_TIMEOUT')
@@ -256,7 +256,7 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
 
 const connectionOf = new WeakMap<Socket, Connection>()
-// A member of the request: what a weak map has of each request costs the collector of garbage a twentieth of a whole request.
+// A member of the request, because an entry of a weak map would cost the garbage collector a twentieth of a whole request.
 const CALL = Symbol('call')
 const TOO_MANY_CONNECTIONS = new PawlError('UNAVAILABLE', { detail: 'too many connections', retryAfterSeconds: 1 })
 const TOO_MANY_REQUESTS = new PawlError('UNAVAILABLE', { detail: 'too many requests in flight', retryAfterSeconds: 1 })

@@ -14,7 +14,7 @@ export interface Schemas {
 /** Collects named schemas. A title that starts with a capital letter names its schema wherever it occurs. */
 export function createSchemas(): Schemas {
   const shelf: Record<string, unknown> = {}
-  // A schema stands in many places: each is rendered once, by its name.
+  // A schema occurs in many places; it is rendered once, by its name.
   const placed = new WeakMap<object, Map<string | undefined, unknown>>()
 
   const place = (schema: unknown, name?: string): unknown => {
@@ -28,7 +28,7 @@ export function createSchemas(): Schemas {
   const render = ({ title, examples, ...others }: Json, name: string | undefined): unknown => {
     const chosen = typeof title === 'string' && /^[A-Z][A-Za-z0-9]+$/.test(title) ? title : name
     const plain = renderMembers(others)
-    // Examples of a named body stand beside the body; those of members stay with them.
+    // Examples of a named body are beside the body; those of members stay with the members.
     if (chosen === undefined) return examples === undefined ? plain : { ...plain, examples }
     const text = JSON.stringify(plain)
     if (chosen in shelf && JSON.stringify(shelf[chosen]) !== text) throw new TypeError(`two schemas are named ${chosen}`)

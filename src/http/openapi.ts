@@ -56,7 +56,7 @@ export function renderOpenApi(
     webhooks: Object.fromEntries(messages.map((message) => [message.name, { post: renderMessage(message, schemas) }])),
     components: { schemas: schemas.components(), securitySchemes: SECURITY_SCHEMES, responses: answers.responses() },
   }
-  // What is compiled elsewhere stays as it is: symbols of TypeBox are dropped.
+  // The copy has no symbols of TypeBox; the schemas themselves, which are compiled elsewhere, stay as they are.
   return JSON.parse(JSON.stringify(document))
 }
 
@@ -130,7 +130,7 @@ function renderAnswer(answer: Answer, name: string, schemas: Schemas): Json {
   return {
     description,
     ...(names.length > 0 && { headers: Object.fromEntries(shown) }),
-    // What leads elsewhere has no body.
+    // A redirect has no body.
     ...(answer.status !== SEE_OTHER && {
       content: schema ? renderContent({ ...answer, schema }, name, schemas) : { [mediaType]: {} },
     }),

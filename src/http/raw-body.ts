@@ -18,7 +18,7 @@ export function hideContentTypes(app: FastifyInstance): (request: FastifyRequest
     const { headers } = request.raw
     if (headers['content-type'] !== undefined) {
       request.setDecorator(hidden, headers['content-type'])
-      // Without the member itself, V8 would look up every other header more slowly.
+      // The member is set to undefined: if it were deleted, V8 would look up every other header more slowly.
       headers['content-type'] = undefined
     }
     done()
@@ -46,9 +46,9 @@ export function keepJsonBodies(app: FastifyInstance): void {
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     const text = fromUtf8(bytes)
-    // The parser would skip it; what a code covers and what is parsed are to be the same bytes.
+    // The parser would skip a byte order mark, but the parsed bytes must be those that a code covers.
     if (text.startsWith('\uFEFF')) throw new SyntaxError('a byte order mark')
-    // The parser takes any depth, but the code that walks the value later does not.
+    // The parser accepts any depth, but code that walks the value later does not.
     if (isDeeperThan(bytes, DEPTH_MAX)) throw new SyntaxError('nested too deeply')
     const value: unknown = JSON.parse(text)
     if (MAY_NAME_PROTOTYPE.test(text) && namesPrototype(value)) throw new SyntaxError('a name of a prototype')
@@ -77,7 +77,7 @@ function namesPrototype(value: unknown): boolean {
  * it was parsed from, where walking the value may take longer than a look at them.
  */
 export function refuseUnstorable<T>(json: T, bytes?: Uint8Array): T {
-  // JSON in UTF-8 can hold either only as an escape: without one there is no need to walk the value.
+  // JSON in UTF-8 can contain either only as an escape. Without an escape there is no need to walk the value.
   if (bytes !== undefined && !UNSTORABLE_ESCAPE.test(latin1(bytes))) return json
   const path = findUnstorable(json)
   if (path === undefined) return json

@@ -16,7 +16,7 @@ export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Plat
   ({
     bodyLimit: STRANGERS_BYTES_MAX,
     trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
-    // Clients keep connections; one that is closed while they send costs them a request that may not be repeated.
+    // Clients keep connections open. If one is closed while they send, they lose a request that they may not repeat.
     keepAliveTimeout: 75_000,
     // From the first byte of a request to its last; Node looks for those that are over each second, not only every 30.
     requestTimeout: REQUEST_MS,
@@ -24,14 +24,14 @@ export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Plat
     connectionTimeout: 0,
     // A connection that waits for its first or next request must not delay the stop.
     forceCloseConnections: 'idle',
-    // What still arrives on an open connection while the server stops is served, and the connection closed after it.
+    // A request that still arrives on an open connection while the server stops is served, and then the connection is closed.
     return503OnClosing: false,
     // HEAD is answered as GET is, by the same hooks and handler.
     exposeHeadRoutes: true,
     clientErrorHandler: ({ code }, socket) => refuseBytes(code, socket, platform.uuid()),
-    // SDKs put the path behind a base URL as it was given, and that may end with a slash (mobile-token §1).
+    // SDKs append the path to a base URL as given, which may end with a slash (mobile-token §1).
     rewriteUrl: ({ url = '' }) => (url.startsWith('//') ? url.replace(/^\/+(?=\/api\/)/, '') : url),
-    // Longer parameters than any name are judged by the schema of their endpoint.
+    // Parameters may be longer than any name, because the schema of the endpoint judges them.
     routerOptions: { maxParamLength: 4096 },
     onProtoPoisoning: 'error',
     onConstructorPoisoning: 'error',
@@ -62,7 +62,7 @@ export function refuseBytes(errorCode: string, socket: Socket, requestId: string
     'Connection: close',
   ]
   socket.end(`HTTP/1.1 ${status}\r\n${headers.join('\r\n')}\r\n\r\n${body}`)
-  // A caller who reads on to the end has it by then; one who does not end the connection would keep it.
+  // A caller who reads has the answer by then. Without this, a caller who does not close would keep the connection.
   setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
 }
 

@@ -27,7 +27,7 @@ export function useStrictValidation(app: FastifyInstance): void {
     let validate: ValidateFunction | undefined
     return (value: unknown) => {
       validate ??= (httpPart === 'body' ? bodies : texts).compile(schema as TSchema) as ValidateFunction
-      // A missing body is an empty one: the schema then names what it lacks.
+      // A missing body counts as an empty object: the schema then names the missing members.
       if (validate(value ?? {})) return { value }
       const violations = toViolations(validate.errors)
       return { error: new PawlError('REQUEST_INVALID', { detail: 'the request does not match its schema', violations }) }

@@ -18,7 +18,7 @@ export interface WaitingRoomOptions {
  * listened on, nothing happens here: the later listener reports it.
  */
 export function openWaitingRoom(options: WaitingRoomOptions): () => Promise<void> {
-  // A free port that is taken later is known to nobody yet.
+  // With port 0 nobody knows the port yet, so nobody can ask there.
   if (options.port === 0) return async () => undefined
   let opening: Promise<Server | undefined> | undefined
   const timer = setTimeout(() => {
@@ -36,7 +36,7 @@ export function openWaitingRoom(options: WaitingRoomOptions): () => Promise<void
 }
 
 function listen({ host, port, reason, onOpen }: WaitingRoomOptions): Promise<Server | undefined> {
-  // Not imported, as in lib/outbound.ts.
+  // Not imported by `import`, for the reason in lib/outbound.ts.
   const { createServer } = process.getBuiltinModule('node:http')
   const server = createServer(BOUNDS, ({ url, method }, response) => {
     const isLive = url === '/health/live' && (method === 'GET' || method === 'HEAD')
@@ -55,7 +55,7 @@ function listen({ host, port, reason, onOpen }: WaitingRoomOptions): Promise<Ser
   })
 }
 
-// Most starts take less.
+// Most starts take less than this.
 const LONG_MS = 1_000
 const CONNECTIONS_MAX = 200
 const BOUNDS = { headersTimeout: 5_000, requestTimeout: 5_000, maxHeaderSize: 8_192, connectionsCheckingInterval: 1_000 }

@@ -81,7 +81,7 @@ export function readCertificateRequest(der: Uint8Array): ReadCertificateRequest 
     covered,
     subject,
     signature,
-    // ECDSA may have any hash of SHA-2: which one is the choice of the phone's library.
+    // ECDSA may use any hash of SHA-2, because the phone's library chooses it.
     form: isMlDsa ? {} : { hash: signedWith },
     fits: ({ algorithm, key }) =>
       equalPublic(spkiOf(key), publicKey) && (isMlDsa ? algorithm === signedWith : algorithm.startsWith('ES')),

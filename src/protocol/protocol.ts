@@ -105,8 +105,8 @@ export interface Envelope<Keys extends ActivationKeys = ActivationKeys, Key exte
    */
   readonly identity: Uint8Array
   /** Checks the MAC in constant time, then decrypts. Undefined when the MAC or the padding is wrong. */
-  // What takes keys, here and below, is a method: its keys must be of the generation that made them, which callers that only pass keys on
-  // cannot say in their type.
+  // Functions that take keys are declared as methods, here and below. Method parameters are bivariant, so a caller may pass keys on without
+  // naming the generation that made them.
   open(keys: EnvelopeKeys<Keys, Key>): OpenedEnvelope | undefined
 }
 

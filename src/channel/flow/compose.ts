@@ -43,7 +43,7 @@ export function composeEndpoint<Q extends TSchema, Call, Result, Parts, const Co
   const parse = compileParser(schema ?? Type.Unknown()) as Parser<Q>
   const isJson = facts.body.kind !== 'none' && facts.body.kind !== 'bytes'
   const terms = { isJson, contradiction: refusals.headers }
-  // The path of the endpoint stands in the stack of every failure.
+  // With this name, the stack of every failure has the path of the endpoint.
   Object.defineProperty(serve, 'name', { value: path })
   return {
     ...declared,

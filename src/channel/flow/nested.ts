@@ -76,7 +76,7 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
       const isKeyShared = innerEnvelope.temporaryKeyId === envelope.temporaryKeyId
       if (!inner.isAnyKeyAccepted && !isKeyShared)
         throw new PawlError(refusal, { detail: 'the envelopes are for different temporary keys' })
-      // Whether the inner one was used before is read together with the activation.
+      // The read of the activation also says whether the inner envelope was used before.
       const innerToOpen = isKeyShared
         ? { ...toOpen, context: innerContext, envelope: innerEnvelope, isUsed: false }
         : await findEnvelopeOf(parts, innerContext, innerEnvelope, toOpen.parties)

@@ -42,7 +42,8 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
       const toOpen = await findEnvelope(parts, context, envelope)
       const opened = await openOfActivation(parts, protocol, toOpen, opensFor, refusals.envelope)
       const read = () => parsePlaintext(parse, opened.plaintext, { plaintext: refusals.envelope })
-      // Refused after the code, but known before: a request that is refused for its content uses up no more than its code.
+      // The plaintext is parsed before the code and refused after it. So a request that is refused for its content uses up only its code, not
+      // its nonce.
       const input = unlessRefused(read)
       const use = input === undefined ? undefined : useOf(opened, refusals.envelope)
       const attempt = { header, resourceId: code.resourceId, bodies: [opened.plaintext], audited: 'LENGTH', use } as const

@@ -73,7 +73,7 @@ export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelPar
       const named = parseName && parseDecision(parseName, parse, body, refusals.headers)
       const input = named ? named.input : parseBody(parse, body)
       checkFactors(header, code.factors, refusals.headers)
-      // What is malformed may hold its secret anywhere.
+      // In a malformed body the secret may be anywhere.
       const shown = input instanceof PawlError ? { requestObject: { id: named?.operationId } } : auditAs?.(input)
       const audited = shown === undefined ? 'AS_SENT' : utf8(JSON.stringify(shown))
       const covered = { bodies: coveredBodies(received), audited } as const

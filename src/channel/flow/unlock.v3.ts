@@ -39,7 +39,7 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
       headerMissing: 'AUTHENTICATION_HEADER_MISSING',
       headers: 'AUTHENTICATION_CODE_INVALID',
       envelope: 'AUTHENTICATION_REQUEST_INVALID',
-      // What the activation or version may not do, not what is wrong with the envelope (v3 §12, step 3).
+      // The refusal for an activation or version that may not do this, not for a fault of the envelope (v3 §12, step 3).
       vault: 'VAULT_FAILED',
     },
     headers: ['Authorization'],

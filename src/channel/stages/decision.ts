@@ -143,7 +143,7 @@ export async function storeDecision(tx: Tx, decision: CodeDecision, decides?: st
   if (write === undefined) await recordUnchanged(tx, decision)
   else if (!(await storeAuthentication(tx, write, audit))) return undefined
   if (decides === undefined) return { verdict, operation: undefined }
-  // In a trip of its own, and for an activation that does not exist as well: the time of a refusal does not tell which exist.
+  // In a statement of its own, also for an activation that does not exist, so that the time of a refusal does not tell which exist.
   const { applicationId, activationId } = verdict.activation ?? NOBODY
   return { verdict, operation: await lockOperation(tx, applicationId, decides, activationId) }
 }
@@ -164,10 +164,10 @@ export async function storeDecisionAlone(
   try {
     return (await authenticationStore.store(write, audit)) ? 'STORED' : undefined
   } catch (error) {
-    // The key of this one has a verdict: it is to be looked for.
+    // Another call with this key has stored its verdict meanwhile: the caller has to read it.
     if (write.kept !== undefined && isUniqueViolation(error, write.use && 'door_verdict_pkey')) return undefined
     if (write.use === undefined || !isUniqueViolation(error)) throw error
-    // The code was right all the same, and is not good again. Nothing is kept: it would say that it was accepted.
+    // The code was right and is used up all the same. No verdict is stored, because it would say that the request was accepted.
     const unused = { ...write, use: undefined, secondUse: undefined, kept: undefined }
     return (await authenticationStore.store(unused, audit)) ? 'USED_MEANWHILE' : undefined
   }
@@ -199,7 +199,7 @@ const changesAnything = (activation: ActivationRow, outcome: AuthenticationDecis
 
 function verdictOf(judged: Judged, activation: ActivationRow | undefined): CodeVerdict {
   if (!judged.isRight) return { isRight: false, reason: judged.refusal, isGuess: judged.isGuess, activation }
-  // Only the keys of an activation make a code right.
+  // A right code implies that the activation exists.
   if (activation === undefined) throw new TypeError('a right code of no activation')
   return { isRight: true, activation }
 }

@@ -31,7 +31,7 @@ export async function withinFailureBudget<T extends { readonly verdict: CodeVerd
     isWrong = !verdict.isRight && (atDoor?.isSourceUnknown !== true || verdict.isGuess || factors === UNCOUNTED)
     return checked
   } finally {
-    // A failure of our own tells nothing about the code.
+    // A failure of pawl itself says nothing about the code.
     if (isWrong) place.keep()
     else place.giveBack()
   }

@@ -75,7 +75,7 @@ export async function openOfActivation(
     const keys = await selectEnvelopeKeys(parts, protocol, request)
     return open(parts, protocol, request, keys, terms)
   })
-  // An envelope of no activation does not open.
+  // Without an activation the envelope does not open.
   if (activation === undefined) throw new TypeError('an opened envelope of no activation')
   return { ...opened, activation }
 }
@@ -96,12 +96,12 @@ function open(
 ): OpenedUnderVersion {
   const { version } = parties
   const refuse = (reason: string): PawlError => {
-    // The key as stored: what a stranger sends in its place may be a secret.
+    // The log gets the stored application key, because a stranger may have sent a secret in its place.
     parts.events.envelopeRefused({ activationId: context.activationId, applicationKey: version?.applicationKey, reason })
     return new PawlError(code, { detail: 'the envelope does not open' })
   }
   const decoy = parts.decoys[protocol.path]
-  // Always computed, with decoy keys where the right ones are missing: see secrets.ts.
+  // This is always computed, with the keys of a decoy if the right ones are missing (secrets.ts).
   const opened = envelope.open({
     applicationSecret: applicationSecretOf(parts.recordKeys, decoy, version),
     envelopeKey: keys.envelopeKey ?? decoy.envelopeKey,

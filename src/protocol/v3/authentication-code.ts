@@ -25,7 +25,7 @@ export function verifyAuthenticationCode(
   const isDecimal = capabilitiesOf(version)?.decimalCodes ?? false
   const given = isDecimal ? splitDecimal(code) : splitBinary(code)
   const isWellFormed = given?.length === factorKeys.length
-  // A code of the wrong form takes the same way as a wrong code, so that the time does not tell them apart.
+  // A code of the wrong form takes the same path as a wrong code, so that the time does not tell them apart.
   const parts = isWellFormed ? given : factorKeys.map(() => new Uint8Array(isDecimal ? ONLINE_DIGITS : BASE64_PART_LENGTH))
   const isComponent = (counterMacs: readonly Uint8Array[], part: Uint8Array, i: number): boolean => {
     const component = [computeComponent(counterMacs, signedData, i)]
@@ -36,8 +36,8 @@ export function verifyAuthenticationCode(
   const [firstPart, ...otherParts] = parts
   if (firstKey === undefined || firstPart === undefined) throw new TypeError('a combination of no factors')
   return findCounter(ctrData, lookAhead, advanceCounter, (counter) => {
-    // As in 4.0 the other components are computed only behind a right first one, which halves the work that strangers can cause. The time
-    // tells no more than the answer to a code of possession alone does: it is this very component.
+    // As in 4.0, the other components are computed only after a right first one, which halves the work that strangers can cause. The time
+    // reveals only whether the first component is right, which the answer to a code of possession alone reveals, too.
     const first = hmac(firstKey, counter)
     if (!isComponent([first], firstPart, 0)) return 'WRONG'
     const counterMacs = [first, ...otherKeys.map((key) => hmac(key, counter))]

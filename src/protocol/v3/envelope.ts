@@ -223,7 +223,7 @@ function parseKeyMembers(capabilities: Capabilities, json: unknown): KeyMembers 
   const timestamp = parseTimestamp(given['timestamp'])
   const temporaryKeyId = parseUuid(given['temporaryKeyId'])
   if (!ephemeralPublicKey || !hasPointForm('P-256', ephemeralPublicKey)) return undefined
-  // A member is there exactly when the version defines it; one that is there in a wrong form was parsed to undefined.
+  // A member must be there exactly when the version defines it. A malformed member was parsed to undefined.
   const isComplete =
     isAsDefined(capabilities.nonce, given['nonce'], nonce) &&
     isAsDefined(capabilities.timestamp, given['timestamp'], timestamp) &&

@@ -101,6 +101,6 @@ export function reduce(bytes: Uint8Array): Uint8Array {
 }
 
 const BLOCK_LENGTH = 16
-// Its place among the keys of an activation.
+// The index of KEY_TRANSPORT among the keys of an activation.
 const KEY_TRANSPORT = 3
 const ZERO_IV = new Uint8Array(16)

@@ -48,11 +48,11 @@ export const AEAD_NONCE_LENGTH = 12
 /** The length of nonce and tag, which is that of the shortest output. */
 export const AEAD_LENGTH_MIN = 44
 
-// No length stands between associated data and ciphertext: what v4 passes here delimits itself (v4 §5.5).
+// There is no length between associated data and ciphertext, because the associated data of v4 delimit themselves (v4 §5.5).
 const computeTag = (keys: AeadKeys, nonce: Uint8Array, associatedData: Uint8Array, ciphertext: Uint8Array): Uint8Array =>
   keys.keyMac.compute(concat(nonce, associatedData, ciphertext))
 
-// The counter begins at zero behind the nonce: 2^32 blocks until it would touch the nonce, far more than a request can have.
+// The counter begins at zero after the nonce. It would reach the nonce after 2^32 blocks, far more than a request can have.
 const deriveIv = (nonce: Uint8Array): Uint8Array => concat(nonce, ZERO_COUNTER)
 
 const importAeadKey = createKmac('PA4MAC-AEAD')

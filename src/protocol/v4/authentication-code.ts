@@ -28,7 +28,7 @@ export function verifyAuthenticationCode(
   const expectedLength = (factors === 'POSSESSION' ? 1 : 2) * COMPONENT_LENGTH
   const given = parseBase64(code)
   const isWellFormed = given?.length === expectedLength
-  // A code of the wrong form takes the same way as a wrong code, so that the time does not tell them apart.
+  // A code of the wrong form takes the same path as a wrong code, so that the time does not tell them apart.
   const candidate = isWellFormed ? given : new Uint8Array(expectedLength)
   const isComponent = (chained: Uint8Array, i: number): boolean => {
     const part = candidate.subarray(i * COMPONENT_LENGTH, (i + 1) * COMPONENT_LENGTH)
@@ -37,8 +37,8 @@ export function verifyAuthenticationCode(
   let used = 0
   const { move, isPossessionRight } = findCounter(ctrData, lookAhead, advanceCounter, (counter) => {
     const possession = chainKey(keys.possession(), counter)
-    // The second component is computed only behind a right first one, which halves the work that strangers can cause. The time
-    // tells no more than the answer to a code of possession alone does: it is this very component.
+    // The second component is computed only after a right first one, which halves the work that strangers can cause. The time reveals only
+    // whether the first component is right, which the answer to a code of possession alone reveals, too.
     if (!isComponent(possession, 0)) return 'WRONG'
     if (factors === 'POSSESSION') return 'RIGHT'
     used = seconds.findIndex((key) => isComponent(chainKey(key, counter, possession), 1))

@@ -65,7 +65,7 @@ export const v4: ProtocolV4 = {
   verifyTokenDigest,
   hasShortTokenWindow,
   deriveActivationKeys,
-  // They are states of KMAC.
+  // These keys are states of KMAC, not bytes.
   activationKeyBytes: undefined,
   createDecoyKeys,
   parseTemporaryKeyRequest,

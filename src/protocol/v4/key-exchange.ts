@@ -23,7 +23,7 @@ export async function exchangeKeys(
   activationId: string,
   salt: Uint8Array,
 ): Promise<ExchangedKeys | undefined> {
-  // Both at once: where there are two threads, each takes one.
+  // Both run at the same time, in two threads if there are two.
   const [shared, serverKeys] = await Promise.all([
     encapsulateSharedSecret(request, salt),
     generateSigningKeyPairs(request.algorithm),

@@ -54,7 +54,7 @@ export function parsePublicKeys(algorithm: AlgorithmV4, json: unknown): PublicKe
   const ecdsa = point && decodePoint('P-384', point)
   const parameterSet = ALGORITHMS.get(algorithm)?.signature
   if (!ecdsa) return undefined
-  // Only the hybrids have a second key; another that is sent beside a plain one means nothing (v4 §8.6).
+  // Only the hybrid algorithms have a second key. For others, a second key in the request is ignored (v4 §8.6).
   if (!parameterSet) return { ecdsa }
   const mldsa = parseBytes(given['mldsa'])
   return mldsa && importMlDsaPublicKey(parameterSet, mldsa) ? { ecdsa, mldsa } : undefined
