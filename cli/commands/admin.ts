@@ -4,7 +4,7 @@ import { command, type Noun, text } from '../command.ts'
 const reset = command({
   name: 'reset',
   summary: 'Gives the administrator of the configured database a new password and prints it',
-  more: 'An embedded database only while its server is stopped. Whoever has that name is made anew as an administrator. Running servers on PostgreSQL follow within five seconds.',
+  more: 'A credential with the name of the administrator is replaced. Running servers on PostgreSQL follow within five seconds. An embedded database can be opened only while its server is stopped.',
   options: { user: text('NAME', 'the administrator; by default PAWL_ADMIN_USER, or admin') },
   examples: ['admin reset', 'admin reset --user second'],
   run: async ({ terminal, values }) => {
@@ -23,7 +23,7 @@ const reset = command({
 const dump = command({
   name: 'dump',
   summary: 'Prints every row of every table of the configured database',
-  more: 'For whoever looks for what should not be there: secrets in it are encrypted. An embedded database only while its server is stopped.',
+  more: 'Use it to check that nothing secret is stored in the clear. An embedded database can be opened only while its server is stopped.',
   examples: ['admin dump', 'admin dump --json'],
   run: async ({ terminal }) => {
     const [{ withDatabase }, { dumpDatabase }] = await Promise.all([import('../local/database.ts'), import('../local/dump.ts')])

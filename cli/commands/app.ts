@@ -36,7 +36,7 @@ const create = command({
 
 const show = command({
   name: 'show',
-  summary: 'Settings and versions of an application, and what a mobile app needs of it',
+  summary: 'Shows settings and versions of an application, and the values that are compiled into its mobile app',
   words: { '[id]': 'the application; by default the default one' },
   options: { ...BANK_OPTIONS, version: text('NAME', 'the version whose keys are shown') },
   examples: ['app show', 'app show my-app --version 2.0'],
@@ -116,7 +116,7 @@ const addVersion = command({
 
 const setVersion = command({
   name: 'set-version',
-  summary: 'Switches a version on or off; phones of one that is off are refused',
+  summary: 'Switches a version on or off; phones with a version that is off are refused',
   words: { '<id>': 'the application', '<version>': 'its name', '<state>': 'on or off' },
   options: BANK_OPTIONS,
   examples: ['app set-version my-app 1.0 off'],
@@ -129,7 +129,7 @@ const setVersion = command({
 
 const sdkConfig = command({
   name: 'sdk-config',
-  summary: 'What the developer of a mobile app compiles into it, as text or as a QR code',
+  summary: 'Prints the configuration text that is compiled into a mobile app, or draws it as a QR code',
   options: {
     ...BANK_OPTIONS,
     ...APPLICATION_OPTION,
@@ -259,7 +259,7 @@ const setItem = command({
 
 export const app: Noun = {
   name: 'app',
-  summary: 'Applications: settings, versions, what is compiled into the mobile app, and which versions of it users may run',
+  summary: 'Applications: settings, versions, the text that is compiled into the mobile app, and rules about its versions',
   commands: [
     list,
     create,

@@ -22,9 +22,9 @@ const listOf = ({ values, terminal }: { values: BankValues; terminal: Terminal }
 
 const log = command({
   name: 'log',
-  summary: 'What happened to the phones of a user, newest first',
+  summary: 'Lists the events of the phones of a user, newest first',
   words: { '<user>': 'the user' },
-  more: 'Of the last 30 days, or from --from on. Rows of one millisecond stay together on a page.',
+  more: 'It lists the last 30 days, or the time from --from on. Rows of one millisecond stay together on a page.',
   options: { ...BANK_OPTIONS, ...PERIOD },
   examples: ['audit log alice', 'audit log alice --from 2027-01-01 --limit 20', 'audit log alice --all >alice.jsonl'],
   run: async (given) => {
@@ -35,7 +35,7 @@ const log = command({
 
 const changes = command({
   name: 'changes',
-  summary: 'What administrators changed, newest first',
+  summary: 'Lists the changes by administrators, newest first',
   options: {
     ...BANK_OPTIONS,
     ...PERIOD,
@@ -52,8 +52,8 @@ const changes = command({
 
 const verify = command({
   name: 'verify',
-  summary: 'Verifies the audit log of the configured database; exit code 1 when it is not as it was written',
-  more: 'The heads that it prints are for keeping elsewhere, in the form that --expect-head takes: only they tell later that nobody cut the log, or wrote it anew with the key. The embedded database can be opened only while its server is stopped; --online asks a running server.',
+  summary: 'Verifies the audit log of the configured database; exit code 1 when it was altered',
+  more: 'Keep the heads that it prints elsewhere, in the form that --expect-head takes. Without them nobody can tell later whether the log was cut off, or written anew with the key. The embedded database can be opened only while its server is stopped; --online asks a running server.',
   options: {
     ...BANK_OPTIONS,
     expectHead: many('CHAIN=POSITION:SEAL', 'a head that was noted; may be given several times'),
@@ -74,8 +74,8 @@ const verify = command({
 const exportLog = command({
   name: 'export',
   summary:
-    'Prints the sealed rows of both audit logs of the configured database as lines of JSON, each with its place and its seal',
-  more: 'Rows are verified on the way: behind one that was altered nothing of its chain is printed, and the exit code is 1. The last line says where each chain ended, in the form that --after takes. The embedded database only while its server is stopped.',
+    'Prints the sealed rows of both audit logs of the configured database as lines of JSON, each with its position and its seal',
+  more: 'The rows are verified: after an altered row nothing more of its chain is printed, and the exit code is 1. The last line says where each chain ended, in the form that --after takes. The embedded database can be opened only while its server is stopped.',
   options: { after: many('CHAIN=POSITION:SEAL', 'where an earlier export of this chain ended; may be given several times') },
   examples: ['audit export', 'audit export --after application:my-app=41:5f0c…'],
   run: async ({ values, terminal }) => {

@@ -5,7 +5,7 @@ export const backup = command({
   name: 'backup',
   summary: 'Writes the embedded database into a file, also while its server runs',
   more:
-    'The file holds all that was committed. The master key is not in it: keep master.key of PAWL_DATA_DIR elsewhere, because without it no ' +
+    'The file has everything that was committed. The master key is not in it: keep master.key of PAWL_DATA_DIR elsewhere, because without it no ' +
     'activation works. PostgreSQL has programs of its own: docs/OPERATIONS.md, "Backup".',
   words: { '<file>': 'where to write it; there must be none of that name' },
   examples: ['backup pawl-2027-01-31.backup'],

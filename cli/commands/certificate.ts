@@ -12,7 +12,7 @@ const FORCE = { force: flag('pins a certificate for other names too') } as const
 
 const list = command({
   name: 'list',
-  summary: 'Pinned domains and certificates of an application, and the key that signs them',
+  summary: 'Lists pinned domains and certificates of an application, and shows the key that signs them',
   options: OPTIONS,
   examples: ['certificate list', 'certificate list --app my-app --json'],
   run: async ({ values, terminal }) => {
@@ -65,7 +65,7 @@ const fetchLive = command({
 
 const remove = command({
   name: 'remove',
-  summary: 'Removes a pinned certificate, or without a fingerprint the name with all of its',
+  summary: 'Removes a pinned certificate; without a fingerprint, the name with all of its certificates',
   words: { '<name>': 'as it is listed', '[fingerprint]': 'SHA-256' },
   options: OPTIONS,
   examples: ['certificate remove api.bank.example 3b2f…', 'certificate remove api.bank.example'],

@@ -5,7 +5,7 @@ import { command, flag, text } from '../command.ts'
 export const demo = command({
   name: 'demo',
   summary: 'Binds a phone to a user and lets it approve two payments, one without a connection, and reject a third',
-  more: 'Each step of the bank is printed as the curl command that does the same. The phone stays, for pawl phone. The application is the default one of the server; where there is none, PAWL_FIRST_APPLICATION or my-app is created. Where no server runs and there is no data, the demo starts a server of its own.',
+  more: 'Each step of the bank is printed as the curl command that does the same. The phone stays, for use with pawl phone. The application is the default one of the server; if there is none, the demo creates PAWL_FIRST_APPLICATION or my-app. If no server runs and there is no data, the demo starts a server of its own.',
   options: {
     ...BANK_OPTIONS,
     user: text('NAME', 'whose phone it is; by default alice'),

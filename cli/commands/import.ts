@@ -4,7 +4,7 @@ import { command, flag, type Noun, text } from '../command.ts'
 const powerauth = command({
   name: 'powerauth',
   summary: 'Takes over applications, phones, tokens, templates and callbacks of a PowerAuth server 1.9',
-  more: 'From its PostgreSQL database, which is only read, into the database of the settings; an embedded one only while its server is stopped. What is there already is skipped, so it can be stopped and started again; one runs at a time. What cannot be taken is left out and named. docs/IMPORT.md has the order of the day.',
+  more: 'It only reads the PostgreSQL database of that server, and writes into the database of the settings; an embedded one can be opened only while its server is stopped. It skips rows that are there already, so you may stop it and start it again. Only one import runs at a time. It leaves out and names rows that it cannot take. docs/IMPORT.md has the order of the day.',
   options: {
     from: text('URL', 'its database; by default POWERAUTH_DATABASE_URL, which keeps the password out of the list of processes'),
     masterDbKeyFile: text(

@@ -5,7 +5,7 @@ import { command, flag, type Noun } from '../command.ts'
 const create = command({
   name: 'create',
   summary: 'Makes a master key and prints it, for PAWL_MASTER_KEY or the file of PAWL_MASTER_KEY_FILE',
-  more: 'Whoever loses it loses every activation: keep it where the database is not.',
+  more: 'Without it no activation works any more: keep it apart from the database.',
   options: { wrapped: flag('has the key service of PAWL_VAULT_KEY_URL make one, which nobody sees but wrapped') },
   examples: ['key create >master.key', 'key create --wrapped >master.key'],
   run: async ({ terminal, values: { wrapped } }) => {
@@ -19,7 +19,7 @@ const create = command({
 const check = command({
   name: 'check',
   summary: 'Says whether the configured master key opens the configured database',
-  more: 'An embedded database only while its server is stopped.',
+  more: 'An embedded database can be opened only while its server is stopped.',
   examples: ['key check'],
   run: async ({ terminal }) => (await import('../local/keys.ts')).checkKey(terminal),
 })
@@ -27,7 +27,7 @@ const check = command({
 const list = command({
   name: 'list',
   summary: 'Lists the master keys by id, and how many values of the database are sealed under each',
-  more: 'Looks at every sealed value. A key under which there is none may leave the settings. An embedded database only while its server is stopped.',
+  more: 'It looks at every sealed value. A key without values may be removed from the settings. An embedded database can be opened only while its server is stopped.',
   examples: ['key list', 'key list --json'],
   run: async ({ terminal }) => (await import('../local/key-rotation.ts')).listKeys(terminal),
 })
@@ -44,7 +44,7 @@ const rotate = command({
 
 const bind = command({
   name: 'bind',
-  summary: 'Binds the sealed records of a database of the version before to their users',
+  summary: 'Binds the sealed records of a database of an earlier version to their users',
   more:
     'Only once no process of the version before runs: it reads no bound record, and there is no way back. Two minutes later servers seal ' +
     'anew what is there, while they go on; pawl doctor says how much is left. A new database has all records bound, and an embedded one ' +

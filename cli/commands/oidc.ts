@@ -38,7 +38,7 @@ const show = command({
 
 const set = command({
   name: 'set',
-  summary: 'Makes an OpenID provider, or changes one; what is not given stays',
+  summary: 'Makes an OpenID provider, or changes one; settings without an option stay',
   more: 'A new one needs --issuer, --client-id and --redirect-uri. docs/OIDC.md says what to enter at the provider.',
   words: PROVIDER,
   options: {
@@ -121,6 +121,6 @@ const remove = command({
 
 export const oidc: Noun = {
   name: 'oidc',
-  summary: 'OpenID providers of the bank, by whose login phones are bound',
+  summary: 'OpenID providers of the bank, whose logins bind phones',
   commands: [list, show, set, remove],
 }

@@ -59,7 +59,7 @@ const create = command({
 
 const show = command({
   name: 'show',
-  summary: 'State of an operation',
+  summary: 'Shows the state of an operation',
   words: { '<id>': 'the operation' },
   options: { ...BANK_OPTIONS, ...WAIT },
   examples: ['operation show 0190b5a4-…', 'operation show 0190b5a4-… --wait 120'],
@@ -100,7 +100,8 @@ const cancel = command({
 
 const offline = command({
   name: 'offline',
-  summary: 'The QR code for an approval without connection; with an OTP, what the user read from the phone',
+  summary:
+    'Draws the QR code for an approval without a connection; with an OTP, approves by the digits that the user read from the phone',
   words: { '<id>': 'the operation', '[otp]': 'the one-time password' },
   options: {
     ...BANK_OPTIONS,

@@ -55,8 +55,8 @@ const bind = command({
 
 const handOver = command({
   name: 'hand-over',
-  summary: 'Asks for a code by which another application of the bank is bound, and makes its one-time password',
-  more: 'pawl phone bind takes both within five minutes. The bank configures whether the phone then ends: pawl app change --move-to, --spawn.',
+  summary: 'Asks for a code that binds another application of the bank, and makes its one-time password',
+  more: 'Give both to pawl phone bind within five minutes. The bank configures whether this phone is then removed: pawl app change --move-to, --spawn.',
   words: { '<application>': 'the id of the other application' },
   options: { ...OPTIONS, ...BIOMETRY },
   examples: ['phone hand-over new-app --phone alice'],
@@ -124,8 +124,8 @@ const offline = command({
 
 const sign = command({
   name: 'sign',
-  summary: 'Signs a request, and prints it as a curl command that is good once',
-  more: 'Without a path it is one for signature/validate, or auth/validate of 4.0, where a server checks a code over any body.',
+  summary: 'Signs a request, and prints it as a curl command that works once',
+  more: 'Without a path, the request is for signature/validate, or auth/validate in 4.0, where a server checks a code over any body.',
   options: {
     ...OPTIONS,
     body: text('TEXT', 'what is signed; by default {}'),
@@ -177,7 +177,7 @@ const status = command({
 
 const token = command({
   name: 'token',
-  summary: 'Prints the header of one request with the token of the phone, which is made when there is none',
+  summary: 'Prints the header of one request with the token of the phone; a missing token is made',
   options: { ...OPTIONS, remove: flag('removes the tokens at the server instead') },
   examples: ['phone token', 'phone token --remove'],
   run: async ({ values, terminal }) => (await work()).token(values, terminal),

@@ -61,7 +61,7 @@ const create = command({
 
 const show = command({
   name: 'show',
-  summary: 'State and phone of the registration of a user, and the QR code as long as it waits for a phone',
+  summary: 'Shows state and phone of the registration of a user, and the QR code as long as it waits for a phone',
   words: NAMED,
   options: { ...BANK_OPTIONS, ...WHICH, ...QR },
   examples: ['registration show alice', 'registration show alice --json', 'registration show --id 0190b5a4-…'],
