@@ -67,16 +67,15 @@ export const DOOR_SETTINGS = {
     default: '60',
     unit: 'seconds',
     description:
-      'How long a verdict of `/verification` is given again for the same request with the same `Idempotency-Key`. Longer than the back end ' +
-      'tries again.',
+      'How long the same request with the same `Idempotency-Key` gets the same verdict of `/verification` again. Set it longer than the back ' +
+      'end goes on trying.',
   },
   sealTicketSeconds: {
     name: 'PAWL_SEAL_TICKET_SECONDS',
     kind: integer(5, 300),
     default: '300',
     unit: 'seconds',
-    description:
-      'How long the answer to an envelope may be sealed after `/encryption/open`. Longer than an endpoint of the bank takes.',
+    description: 'How long after `/encryption/open` the answer may be sealed. Set it longer than an endpoint of the bank takes.',
   },
   referenceApi: {
     name: 'PAWL_REFERENCE_API',
