@@ -1012,7 +1012,7 @@ const runWithoutCapabilities = (env: Environment): Promise<Ended> =>
 /** A start as what another program, with these words, ends in. */
 async function runUnder(program: readonly string[], env: Environment): Promise<Ended> {
   const { PATH = '', HOME = '' } = process.env
-  const [command = '', ...args] = [...program, process.execPath, join(root, 'bin/pawl.mjs')]
+  const [command, ...args] = [...program, process.execPath, join(root, 'bin/pawl.mjs')]
   const options = { env: { PATH, HOME, ...env }, timeout: PATIENCE_MS, killSignal: 'SIGKILL' } as const
   return new Promise((resolve) =>
     execFile(command, args, options, (error, stdout, stderr) => {
