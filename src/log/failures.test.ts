@@ -1,5 +1,6 @@
 // Failures that come again and again: told once, counted, and told when they are over.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { currentScope, runInScope } from '../lib/trace.ts'
 import { createEvents } from './events.ts'
 import { createLog } from './log.ts'
 
@@ -75,6 +76,19 @@ test('a failure that came once needs no end, and another error is told beside th
   expect(read()).toHaveLength(2)
   vi.advanceTimersByTime(120_000)
   expect(read()).toEqual([])
+})
+
+test('what is told later of a failure belongs to no request, whichever was the first to tell of it', () => {
+  const events = newEvents()
+  const scopes: unknown[] = []
+  // Fake timers run in whatever scope they are advanced in, real ones in that in which they were begun.
+  const begin = vi.spyOn(globalThis, 'setInterval').mockImplementation(() => {
+    scopes.push(currentScope())
+    return setTimeout(() => undefined, 0)
+  })
+  runInScope({ id: 'the first', span: undefined }, () => events.requestRefused(refused('the first', lost('ECONNREFUSED'))))
+  begin.mockRestore()
+  expect(scopes).toEqual([undefined])
 })
 
 test('a bug has a line for each request, its stack once', () => {

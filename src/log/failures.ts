@@ -1,5 +1,6 @@
 // Failures that come again and again, as in an outage of the database: the first of a kind is told in full, the others are counted,
 // and a line says when it is over. Without that, an outage writes a stack for each request that it refuses.
+import { runInScope } from '../lib/trace.ts'
 import type { Log } from './log.ts'
 
 export interface Failures {
@@ -48,7 +49,8 @@ export function createFailures(log: Log): Failures {
       const known = kinds.get(key)
       if (known === undefined) {
         kinds.set(key, { level, text, message, since: now, last: now, count: 1, told: now })
-        timer ??= setInterval(look, LOOK_MS).unref()
+        // Lines of a request have its id, and those of the timer are of no request.
+        timer ??= runInScope(undefined, () => setInterval(look, LOOK_MS).unref())
         log[level](fields, text)
         return
       }
