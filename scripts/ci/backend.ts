@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeQR } from 'qr/decode.js'
 import { type HttpReply, member, sendJson } from '../../phone/http.ts'
 import { createPhone, type VirtualPhone } from '../../phone/v3/virtual-phone.ts'
-import { createBank, readApplication } from '../../test/helpers/bank.ts'
+import { type Bank, createBank, readApplication } from '../../test/helpers/bank.ts'
 import type { CheckedServer } from './server.ts'
 
 /** Runs the back end that `command` starts in `place`. Throws where a browser or the phone is answered otherwise than it should be. */
@@ -30,6 +30,7 @@ export async function checkBackend(
     const operationId = await login(address, userId, phone)
     expect('the webhook', await said('webhook approved '), operationId)
     await refuseForged(address, operationId)
+    await loginWhileWebhooksAreOff(address, userId, phone, bank)
     child.kill('SIGTERM')
     await ended
     const left = member((await bank.call('GET', '/admin/webhooks')).json, 'webhooks') as { readonly name: string }[]
@@ -57,14 +58,37 @@ async function login(address: string, userId: string, phone: VirtualPhone): Prom
   const id = String(member(await post(address, '/login', { userId }), 'operationId'))
   const path = `/login?operationId=${id}`
   expect('before the approval', await get(address, path), { status: 'PENDING' })
-  // The data that the code covers is in the list of the phone alone.
-  const listed = await phone.send(await phone.prepareTokenCall('list', await phone.createToken('possession')))
-  const operations = member(listed.json, 'responseObject') as { readonly id: string; readonly data: string }[]
-  const data = operations.find((operation) => operation.id === id)?.data
-  const reply = await phone.send(phone.prepareAuthorize({ id, data }))
+  const reply = await phone.send(phone.prepareAuthorize({ id, data: await readData(phone, id) }))
   expect('the approval', reply.status, 200)
   expect('after the approval', await get(address, path), { status: 'APPROVED' })
   return id
+}
+
+/** What the code covers is in the list of the phone alone. */
+async function readData(phone: VirtualPhone, id: string): Promise<string | undefined> {
+  const listed = await phone.send(await phone.prepareTokenCall('list', await phone.createToken('possession')))
+  const operations = member(listed.json, 'responseObject') as { readonly id: string; readonly data: string }[]
+  return operations.find((operation) => operation.id === id)?.data
+}
+
+/** The page is told of a failed attempt, and of nothing after it: it asks pawl. */
+async function loginWhileWebhooksAreOff(address: string, userId: string, phone: VirtualPhone, bank: Bank): Promise<void> {
+  const id = String(member(await post(address, '/login', { userId }), 'operationId'))
+  const data = await readData(phone, id)
+  expect('a failed approval', (await phone.send(phone.prepareAuthorize({ id, data: `${data}*Nother` }))).status, 401)
+  const webhooks = member((await bank.call('GET', '/admin/webhooks')).json, 'webhooks') as Readonly<Record<string, unknown>>[]
+  const { id: webhookId, ...webhook } = webhooks.find(({ name }) => name === 'backend') ?? {}
+  const deliveries = `/admin/webhooks/${String(webhookId)}/deliveries?objectId=${id}`
+  const isTold = (reply: HttpReply): boolean =>
+    (member(reply.json, 'deliveries') as { readonly status: string }[]).every(({ status }) => status === 'DELIVERED')
+  while (!isTold(await bank.call('GET', deliveries))) await sleep(50)
+  expect(
+    'webhooks off',
+    (await bank.call('PUT', `/admin/webhooks/${String(webhookId)}`, { ...webhook, isEnabled: false })).status,
+    200,
+  )
+  expect('the approval', (await phone.send(phone.prepareAuthorize({ id, data }))).status, 200)
+  expect('after an approval that nobody told', await get(address, `/login?operationId=${id}`), { status: 'APPROVED' })
 }
 
 /** What somebody else made is refused, and changes nothing. */

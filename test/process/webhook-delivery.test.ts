@@ -1,4 +1,5 @@
 // The delivery of webhooks: order, ids, signatures, retries, and what happens when receivers or processes fail (cloud §9).
+import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -357,6 +358,9 @@ describe('a message', () => {
       { 'webhook-signature': 'v1,' },
     ]
     for (const more of altered) expect(check(hook.secret, more)).toBe(false)
+    const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${text}`
+    const unkeyed = createHmac('sha256', '').update(signed).digest('base64')
+    expect(() => check('', { 'webhook-signature': `v1,${unkeyed}` })).toThrow('without a secret')
   })
 
   test('carries two signatures while the secret is being rotated, and the new one alone afterwards', async () => {

@@ -1,5 +1,6 @@
 // A web back end of a bank: customers bind a phone with a QR code and log in with it, and the page follows both (examples/backend/page.html).
 // Environment: PAWL_URL, PAWL_ADMIN (user:password), PAWL_APP (application), BANK_PORT.
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -12,7 +13,7 @@ const [username = '', ...password] = admin.split(':')
 const pawl = createPawl({ url, username, password: password.join(':') })
 const page = readFileSync(new URL('../../../examples/backend/page.html', import.meta.url))
 let secret = ''
-/** What webhooks told of operations, by their ids. A bank of more than one process has a table. */
+/** What webhooks told of the ends of operations, by their ids. A bank of more than one process has a table. */
 const told = new Map<string, string>()
 
 interface Call {
@@ -38,11 +39,14 @@ const endpoints: Readonly<Record<string, (call: Call) => Promise<object>>> = {
   },
   // The customer says that phone and page show the same number.
   'POST /commit': async (call) => take(await pawl.POST('/registration/commit', { body: { userId: userOf(call) } })),
+  // An answer may be lost. Under the same key the second call gets it again, and the customer is asked once.
   'POST /login': async (call) => {
-    const { operationId } = take(await pawl.POST('/operations', { body: { userId: userOf(call), template: 'login' } }))
+    const asked = { params: { header: { 'idempotency-key': randomUUID() } }, body: { userId: userOf(call), template: 'login' } }
+    const ask = () => pawl.POST('/operations', asked)
+    const { operationId } = take(await ask().catch(ask))
     return { operationId }
   },
-  // Only APPROVED means yes. A webhook may be late, so pawl is asked as long as none came.
+  // Only APPROVED means yes. A webhook may be late, so pawl is asked as long as none told the end.
   'GET /login': async ({ query }) => {
     const operationId = query.get('operationId') ?? ''
     const known = told.get(operationId)
@@ -51,7 +55,7 @@ const endpoints: Readonly<Record<string, (call: Call) => Promise<object>>> = {
   // A message may come twice: what it says is stored, and nothing is done.
   'POST /webhook': async ({ headers, body }) => {
     const message = readWebhook(secret, headers, body)
-    if (message.type === 'OPERATION' && message.event !== 'created' && message.status !== undefined) {
+    if (message.type === 'OPERATION' && message.status !== undefined && message.status !== 'PENDING') {
       told.set(message.operationId, message.status)
       console.log(`webhook ${message.event} ${message.operationId}`)
     }

@@ -14,6 +14,9 @@ export interface PawlOptions {
   readonly url: string
   readonly username: string
   readonly password: string
+  /** How long an answer may take, in milliseconds; 30000 by default. */
+  readonly timeoutMs?: number
+  /** Another `fetch`, for example with the certificate authority of your network. */
   readonly fetch?: (request: Request) => Promise<Response>
 }
 
@@ -33,10 +36,14 @@ export class PawlError extends Error {
   }
 }
 
-/** A client with HTTP Basic: `pawl.POST('/registration', { body: { userId } })`. */
-export function createPawl({ url, username, password, ...options }: PawlOptions): Client<paths> {
+/** A client with HTTP Basic: `pawl.POST('/registration', { body: { userId } })`. A call rejects when no answer comes in time. */
+export function createPawl({ url, username, password, timeoutMs = 30_000, fetch: send = fetch }: PawlOptions): Client<paths> {
   const credential = Buffer.from(`${username}:${password}`, 'utf8').toString('base64')
-  return createFetchClient<paths>({ baseUrl: url, headers: { authorization: `Basic ${credential}` }, ...options })
+  return createFetchClient<paths>({
+    baseUrl: url,
+    headers: { authorization: `Basic ${credential}` },
+    fetch: (request) => send(new Request(request, { signal: AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]) })),
+  })
 }
 
 /** The body of an answer; throws PawlError when the server refused. */

@@ -17,7 +17,7 @@ export class WebhookError extends Error {
 
 /**
  * The message, once signature and time are right. `secret`: with `whsec_`, as it was shown; `body`: the bytes as they came, before anything
- * parses them. The same `webhook-id` may come twice: remember the ids. Throws WebhookError.
+ * parses them. The same `webhook-id` may come twice: remember the ids. Throws WebhookError, and TypeError where there is no secret.
  */
 export function readWebhook(
   secret: string,
@@ -30,6 +30,7 @@ export function readWebhook(
     throw new WebhookError('a header is missing')
   if (!(Math.abs(nowSeconds - Number(timestamp)) <= TOLERANCE_SECONDS)) throw new WebhookError('too old, or from the future')
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+  if (key.length === 0) throw new TypeError('without a secret everybody could sign')
   const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest()
   const isRight = signatures.split(' ').some((signature) => {
     const given = Buffer.from(signature.replace(/^v1,/, ''), 'base64')

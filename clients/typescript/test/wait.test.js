@@ -26,3 +26,9 @@ test('a refusal is an error with its code', async () => {
     return true
   })
 })
+
+test('a call to a server that does not answer ends', async () => {
+  const fetch = ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  const pawl = createPawl({ url: 'http://127.0.0.1:1', username: 'bank', password: 'x', timeoutMs: 20, fetch })
+  await assert.rejects(pawl.GET('/operations', { params: { query: { operationId: 'o' } } }), { name: 'TimeoutError' })
+})

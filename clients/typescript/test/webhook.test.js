@@ -1,5 +1,6 @@
 // The library of the convention signs, and readWebhook finds the same as its own verification.
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { readWebhook, WebhookError } from '../dist/index.js'
@@ -22,6 +23,14 @@ test('during a rotation one right signature is enough', () => {
   const both = { ...other, 'webhook-signature': `${other['webhook-signature']} ${sign(SECRET)['webhook-signature']}` }
   assert.equal(readWebhook(SECRET, both, BODY).event, 'approved')
   new Webhook(SECRET).verify(BODY, both)
+})
+
+test('without a secret nothing is genuine, whoever signs with none', () => {
+  const [id, time] = ['msg', String(Math.floor(at.getTime() / 1000))]
+  const signature = createHmac('sha256', '').update(`${id}.${time}.${BODY}`).digest('base64')
+  const headers = { 'webhook-id': id, 'webhook-timestamp': time, 'webhook-signature': `v1,${signature}` }
+  for (const none of ['', 'whsec_']) assert.throws(() => readWebhook(none, headers, BODY), /without a secret/)
+  assert.throws(() => new Webhook(''))
 })
 
 const signed = sign(SECRET)

@@ -17,6 +17,7 @@ import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.Base64;
 import java.util.HashMap;
@@ -34,6 +35,7 @@ import pawl.client.model.CreateOperationRequest;
 import pawl.client.model.CreateRegistrationRequest;
 import pawl.client.model.CreateWebhookRequest;
 import pawl.client.model.CreateWebhookResponse;
+import pawl.client.model.Operation;
 import pawl.client.model.Registration;
 import pawl.client.model.WebhookOperationMessage;
 
@@ -45,7 +47,7 @@ public final class Backend {
   private static final AdministrationWebhooksApi WEBHOOKS;
   private static volatile WebhookVerifier verifier;
 
-  /** What webhooks told of operations, by their ids. A bank of more than one process has a table. */
+  /** What webhooks told of the ends of operations, by their ids. A bank of more than one process has a table. */
   private static final Map<String, String> TOLD = new ConcurrentHashMap<>();
 
   static {
@@ -53,6 +55,7 @@ public final class Backend {
     byte[] credential = setting("PAWL_ADMIN", "").getBytes(StandardCharsets.UTF_8);
     String authorization = "Basic " + Base64.getEncoder().encodeToString(credential);
     CLIENT.updateBaseUri(setting("PAWL_URL", "http://127.0.0.1:8080"));
+    CLIENT.setConnectTimeout(Duration.ofSeconds(5)).setReadTimeout(Duration.ofSeconds(30)); // it has none by itself
     CLIENT.setRequestInterceptor(request -> request.header("Authorization", authorization));
     REGISTRATIONS = new RegistrationApi(CLIENT);
     OPERATIONS = new OperationsApi(CLIENT);
@@ -80,9 +83,9 @@ public final class Backend {
       }
       case "POST /login" -> {
         CreateOperationRequest login = new CreateOperationRequest().userId(userOf(body)).template("login");
-        yield Map.of("operationId", OPERATIONS.createOperation(login, UUID.randomUUID().toString()).getOperationId());
+        yield Map.of("operationId", ask(login).getOperationId());
       }
-      // Only APPROVED means yes. A webhook may be late, so pawl is asked as long as none came.
+      // Only APPROVED means yes. A webhook may be late, so pawl is asked as long as none told the end.
       case "GET /login" -> {
         String operationId = parameter(query, "operationId");
         String known = TOLD.get(operationId);
@@ -92,7 +95,7 @@ public final class Backend {
       case "POST /webhook" -> {
         if (!isGenuine(exchange.getRequestHeaders(), body)) throw new IllegalArgumentException("no message of pawl");
         WebhookOperationMessage message = JSON.readValue(body, WebhookOperationMessage.class);
-        if (message.getEvent() != WebhookOperationMessage.EventEnum.CREATED && message.getStatus() != null) {
+        if (message.getStatus() != null && message.getStatus() != WebhookOperationMessage.StatusEnum.PENDING) {
           TOLD.put(message.getOperationId().toString(), message.getStatus().toString());
           System.out.println("webhook " + message.getEvent() + " " + message.getOperationId());
         }
@@ -100,6 +103,17 @@ public final class Backend {
       }
       default -> null;
     };
+  }
+
+  /** An answer may be lost. Under the same key the second call gets it again, and the customer is asked once. */
+  private static Operation ask(CreateOperationRequest login) throws ApiException {
+    String key = UUID.randomUUID().toString();
+    try {
+      return OPERATIONS.createOperation(login, key);
+    } catch (ApiException error) {
+      if (error.getCode() != 0) throw error; // pawl has answered
+      return OPERATIONS.createOperation(login, key);
+    }
   }
 
   private static boolean isGenuine(Headers headers, byte[] body) throws Exception {
