@@ -124,7 +124,7 @@ function renderUser(call: PageCall, { username, role, application, isDisabled, e
   const hasEnded = isDisabled || (expiresAt !== undefined && expiresAt <= call.now)
   return [
     html`<strong>${username}</strong>${isSelf && html` <small>you</small>`}`,
-    html`${ROLE_NAMES.get(role) ?? role}${application !== undefined && html`<br><small>of ${application}</small>`}${rights.map((right) => html`<br><small>${RIGHT_NAMES.get(right) ?? right}</small>`)}`,
+    html`<span class="words">${ROLE_NAMES.get(role) ?? role}</span>${application !== undefined && html`<br><small>of ${application}</small>`}${rights.map((right) => html`<br><small>${RIGHT_NAMES.get(right) ?? right}</small>`)}`,
     html`${hasEnded ? badge('off', isDisabled ? 'Disabled' : 'Ended') : badge('good', 'Valid')}${expiresAt !== undefined && html`<br><small>until ${exactTime(expiresAt)}</small>`}`,
     call.isAdmin &&
       html`<div class="actions">${guardedForm(call, 'password', 'New password', {
