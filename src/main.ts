@@ -148,8 +148,13 @@ function explain(error: unknown): readonly string[] {
   return [`${inOneLine(error.message)}; nobody foresaw this, PAWL_LOG_LEVEL=debug shows where it comes from`]
 }
 
-/** Where an error comes from and what caused it, for those who have asked to see everything. */
-const stacksOf = (error: unknown): readonly string[] =>
-  error instanceof Error ? [error.stack ?? error.message, ...stacksOf(error.cause)] : []
+// Functions of their own names: a start is refused before the constants of this file are there.
 
-const inOneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, ' ')
+/** Where an error comes from and what caused it, for those who have asked to see everything. */
+function stacksOf(error: unknown): readonly string[] {
+  return error instanceof Error ? [error.stack ?? error.message, ...stacksOf(error.cause)] : []
+}
+
+function inOneLine(text: string): string {
+  return text.trim().replace(/\s*\n\s*/g, ' ')
+}

@@ -293,6 +293,11 @@ describe.skipIf(serverUrl() !== undefined)('listeners', () => {
   })
 })
 
+const NO_RANDOMNESS = `import crypto from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
+crypto.randomBytes = () => { throw new Error('no\\nrandomness') }
+syncBuiltinESMExports()`
+
 describe.skipIf(serverUrl() !== undefined)('the embedded database', () => {
   table({
     'a folder that cannot be made': {
@@ -370,6 +375,14 @@ describe.skipIf(serverUrl() !== undefined)('the embedded database', () => {
       setting: /PAWL_DATA_DIR: /,
       cause: /master\.key cannot be read \(EISDIR\)/,
       remedy: /look at/,
+    },
+    'what nobody foresaw': {
+      env: () => dataDir('unforeseen', () => undefined),
+      start: (env) =>
+        runNode(['--import', write('no-randomness.mjs', NO_RANDOMNESS), 'bin/pawl.mjs'], { PAWL_PORT: '0', ...env }),
+      setting: /pawl cannot start: /,
+      cause: /: no randomness; nobody foresaw this/,
+      remedy: /PAWL_LOG_LEVEL=debug shows where it comes from/,
     },
   })
 
@@ -747,6 +760,7 @@ describe.skipIf(serverUrl() !== undefined)('what pawl is made of', () => {
       expect(code).toBe(1)
       expect(stderr).toMatch(/^pawl cannot start: DATABASE_URL: .*\n/)
       expect(/\n {4}at .*\.(ts|js):\d+/.test(stderr)).toBe(is)
+      expect(stderr.match(/^pawl cannot start/gm)).toHaveLength(1)
       expect(stderr).not.toContain('marked')
     }
   })
