@@ -1,6 +1,5 @@
 // pawl key list and rotate on an embedded database whose server is stopped.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -8,12 +7,11 @@ import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { systemPlatform as platform } from '../../src/lib/platform.ts'
 import { openDatabase } from '../../src/storage/database/database.ts'
-import { migrateDatabase } from '../../src/storage/database/migrate.ts'
 import { random } from '../../phone/v3/crypto.ts'
 import { runCli } from '../helpers/cli.ts'
+import { createInstallation, endEverything } from '../helpers/process.ts'
 
-const dataDir = mkdtempSync(join(tmpdir(), 'pawl-rotate-'))
-const env = { PAWL_DATA_DIR: dataDir }
+const { dataDir, env } = await createInstallation('embedded')
 const [older, newer] = [random(32), random(32)]
 const idOf = (key: Uint8Array): string => createRecordKeys([key], platform).keyIds[0]
 const give = (...keys: readonly Uint8Array[]): void =>
@@ -24,11 +22,10 @@ const give = (...keys: readonly Uint8Array[]): void =>
 beforeAll(async () => {
   give(older)
   const database = await openDatabase({ dataDir, poolSize: 1 })
-  await migrateDatabase(database)
   await loadInstallationKeys(database.db, createRecordKeys([older], platform), platform)
   await database.close()
 })
-afterAll(() => rmSync(dataDir, { recursive: true, force: true }))
+afterAll(endEverything)
 
 test('the keys of the installation go from one master key to the next', async () => {
   give(newer, older)
