@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { getPriority } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import type { ARITHMETIC } from '../../test/helpers/arithmetic-thread.ts'
+import { PATIENCE_MS } from '../../test/helpers/patience.ts'
 import { PawlError } from '../lib/errors.ts'
 import { createThreads } from './thread-pool.ts'
 
@@ -68,7 +69,7 @@ describe('threads', () => {
     const script = `
       const { inThread } = await import(${module})
       inThread('generateKeyPair', 'P-384').then(({ publicKey }) => console.log(publicKey.length))`
-    const printed = execFileSync(process.execPath, ['--input-type=module', '-e', script], { timeout: 20_000 })
+    const printed = execFileSync(process.execPath, ['--input-type=module', '-e', script], { timeout: PATIENCE_MS })
     expect(printed.toString()).toBe('97\n')
   })
 })

@@ -7,6 +7,7 @@ import { readSdkConfiguration } from '../../phone/v4/state.ts'
 import type { Bank } from './bank.ts'
 import { readQrCode } from './bank.ts'
 import { createCaller, RESOURCE, verdictOf } from './door.ts'
+import { PATIENCE_MS } from './patience.ts'
 import { expectOk, openWorld, type World } from './world.ts'
 
 export const CHROMIUM = '/usr/bin/chromium'
@@ -241,6 +242,7 @@ export async function signIn(page: Page, url: string, user: string, password: st
 /** A page of a session of its own. */
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
   const context = await browser.newContext(options)
+  context.setDefaultTimeout(PATIENCE_MS)
   return context.newPage()
 }
 

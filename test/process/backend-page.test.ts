@@ -1,15 +1,15 @@
 // The page of the example web back ends, in a browser, before a back end that a test plays: examples/backend/page.html.
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { encodeQR } from 'qr'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { CHROMIUM, launchChromium } from '../helpers/console.ts'
+import { CHROMIUM, hasChromium, launchChromium, openPage } from '../helpers/console.ts'
 
 type Answer = readonly [status: number, json: object]
 
-describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM})`, () => {
+describe.skipIf(!hasChromium)(`the page in a browser (needs ${CHROMIUM})`, () => {
   let server: Server
   let browser: Browser
   let url: string
@@ -38,7 +38,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM}
   })
 
   async function open(): Promise<{ page: Page; complaints: string[] }> {
-    const page = await browser.newPage()
+    const page = await openPage(browser)
     const complaints: string[] = []
     page.on('pageerror', (error) => complaints.push(error.message))
     await page.goto(url)
@@ -68,7 +68,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM}
     expect(asked).toContain('POST /register {"userId":"ca rol"}')
     expect(asked.at(-1)).toBe('POST /commit {"userId":"ca rol"}')
     expect(complaints).toEqual([])
-    await page.close()
+    await page.context().close()
   })
 
   test('follows a login from PENDING to APPROVED, and shows what was refused', async () => {
@@ -87,6 +87,6 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM}
     await log.click()
     await expect.poll(() => status.textContent()).toBe('No such <b>registration</b>')
     expect(complaints).toEqual([])
-    await page.close()
+    await page.context().close()
   })
 })

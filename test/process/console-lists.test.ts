@@ -19,7 +19,6 @@ import {
 } from '../helpers/console.ts'
 import { type ConsoleSession, startSession } from '../helpers/console-session.ts'
 import { createCaller, RESOURCE, verdictOf } from '../helpers/door.ts'
-import { PATIENCE_MS } from '../helpers/patience.ts'
 import { expectOk } from '../helpers/world.ts'
 
 /** As phones of today show it. */
@@ -257,7 +256,6 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
   beforeAll(async () => {
     browser = await launchChromium()
     page = await openPage(browser, { viewport: PHONE, permissions: ['clipboard-read', 'clipboard-write'] })
-    page.setDefaultTimeout(PATIENCE_MS)
     await signIn(page, server.url, server.admin.user, server.admin.password)
   })
   afterAll(() => browser?.close())

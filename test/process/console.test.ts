@@ -18,7 +18,6 @@ import {
   openPage,
   signIn,
 } from '../helpers/console.ts'
-import { PATIENCE_MS } from '../helpers/patience.ts'
 
 /** Stands in every text that a phone or the bank chooses. As markup it would be an element with a handler. */
 const MARK = '<b id=hit onclick=x>"\'&'
@@ -36,7 +35,6 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     furnished = await furnish(server.url, `${user}:${password}`, MARK)
     browser = await launchChromium()
     page = await openPage(browser, { viewport: { width: 1280, height: 900 } })
-    page.setDefaultTimeout(PATIENCE_MS)
     watched = watchPage(page, server.url)
     await signIn(page, server.url, user, password)
   })
@@ -84,7 +82,6 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     ['dark', 390],
   ] as const)(
     'axe has no serious finding on any page, %s and %i wide; nothing is wider than the window',
-    { timeout: 90_000 },
     async (colorScheme, width) => {
       const own = await openPage(browser, { colorScheme, viewport: { width, height: 844 } })
       await own.goto(`${server.url}/console/sign-in`)
@@ -99,9 +96,7 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     },
   )
 
-  test('a reader is shown every page that the API shows it, and no button that it may not press', {
-    timeout: 90_000,
-  }, async () => {
+  test('a reader is shown every page that the API shows it, and no button that it may not press', async () => {
     const own = await openPage(browser)
     await signIn(own, server.url, furnished.auditor.user, furnished.auditor.password)
     const buttons = new Set<string>()

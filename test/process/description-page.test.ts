@@ -1,9 +1,9 @@
 // The page that shows the description, in a browser: without anything from elsewhere, and without a complaint.
-import { existsSync } from 'node:fs'
-import { type Browser, chromium, type Locator, type Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { createBank } from '../helpers/bank.ts'
+import { CHROMIUM, hasChromium, launchChromium, openPage } from '../helpers/console.ts'
 import { member, sendJson } from '../../phone/http.ts'
 
 let server: TestServer
@@ -14,20 +14,16 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-const CHROMIUM = '/usr/bin/chromium'
-
-describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM})`, () => {
+describe.skipIf(!hasChromium)(`the page in a browser (needs ${CHROMIUM})`, () => {
   let browser: Browser
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+    browser = await launchChromium()
   })
   afterAll(() => browser?.close())
 
-  test('lists all operations and carries one out, without an error and without asking another host', {
-    timeout: 90_000,
-  }, async () => {
+  test('lists all operations and carries one out, without an error and without asking another host', async () => {
     await createBank(server.url, `${server.admin.user}:${server.admin.password}`).createApplication('test-app')
-    const page = await browser.newPage({ viewport: { width: 1280, height: 1600 } })
+    const page = await openPage(browser, { viewport: { width: 1280, height: 1600 } })
     const { complaints, foreign } = watchPage(page, server.url)
     await page.goto(`${server.url}/swagger-ui.html`)
     await page.locator('.opblock').first().waitFor()
@@ -59,7 +55,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM}
     if (screenshot) await page.screenshot({ path: screenshot, fullPage: true })
     expect(complaints).toEqual([])
     expect(foreign).toEqual([])
-    await page.close()
+    await page.context().close()
   })
 })
 

@@ -60,14 +60,16 @@ test('white space in JSON, another order, and one signature in its list', () => 
 })
 
 test('192 KiB are read in less than a second', () => {
-  const before = performance.now()
+  const before = process.threadCpuUsage()
   const payload = new Uint8Array(130_000)
   expect(parseSignedJws(generalJws([es384], payload))?.payload).toHaveLength(130_000)
   expect(parseSignedJws(`{"payload":"${'\\"'.repeat(90_000)}","signatures":[]}`)).toBeUndefined()
   expect(parseSignedJws(`{"payload":"","signatures":[${'{},'.repeat(60_000)}{}]}`)).toBeUndefined()
   expect(parseSignedJws('{"a":'.repeat(39_000))).toBeUndefined()
   expect(parseSignedJws(`${'['.repeat(98_000)}{}${']'.repeat(98_000)}`)).toBeUndefined()
-  expect(performance.now() - before).toBeLessThan(1_000)
+  // Of the processor: what others do on the machine is not in it.
+  const { user, system } = process.threadCpuUsage(before)
+  expect((user + system) / 1_000).toBeLessThan(1_000)
 })
 
 const UNSIGNED = base64Url('{"alg":"none"}')
