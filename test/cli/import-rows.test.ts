@@ -270,7 +270,7 @@ test('applications, callbacks and history', async () => {
   expect(first.reasonOf('callback-good')).toBeUndefined()
   expect(first.reasonOf('callback-lost')).toBe('its application is missing')
   expect(first.reasonOf('callback-type')).toBe('its type is constructor')
-  expect(first.reasonOf('callback-nul')).toMatch('its attributes must be of')
+  expect(first.reasonOf('callback-nul')).toMatch('its attributes must be one of')
   expect(first.reasonOf('callback-auth')).toBeUndefined()
   expect(first.mendsOf(idOf('good'))).toHaveLength(1)
   const detail = expectOk(await bank.call('GET', `/admin/applications/bank-app/registrations/${idOf('good')}`)).json as {

@@ -57,14 +57,15 @@ export async function authenticate(
   attempt: CodeAttempt,
   read?: RequestParties,
 ): Promise<Authenticated> {
-  return await inStage('check code', async () => {
+  const checkCode = async () => {
     const { verdict, parties, stored } = await settleCode(parts, received, attempt, read)
     if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
     refuseUsed(attempt, verdict, stored)
     // A code is judged right under a version only.
     if (parties.version === undefined) throw new TypeError('a right code under no version')
     return { version: parties.version, activation: verdict.activation }
-  })
+  }
+  return await inStage('check code', checkCode)
 }
 
 /**
@@ -113,7 +114,7 @@ export async function authenticateWithin<T>(
   attempt: CodeAttempt,
   within: (tx: Tx, stored: StoredDecision) => Promise<T>,
 ): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> {
-  const check = async () => {
+  const checkCodeWithin = async () => {
     const { decision, ...settled } = await untilSettled('activation', async (round) => {
       const decision = await decideCode(parts, received, attempt, { read: undefined, round })
       if (decision === undefined) return undefined
@@ -125,7 +126,7 @@ export async function authenticateWithin<T>(
     noteDecision(parts, decision)
     return settled
   }
-  return await inStage('check code', () => withinFailureBudget(parts, received, attempt, check))
+  return await inStage('check code', () => withinFailureBudget(parts, received, attempt, checkCodeWithin))
 }
 
 /**
