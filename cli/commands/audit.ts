@@ -22,7 +22,7 @@ const listOf = ({ values, terminal }: { values: BankValues; terminal: Terminal }
 
 const log = command({
   name: 'log',
-  summary: 'Lists the events of the phones of a user, newest first',
+  summary: 'Shows the events of the phones of a user, newest first',
   words: { '<user>': 'the user' },
   more: 'It lists the last 30 days, or the time from --from on. Rows of one millisecond stay together on a page.',
   options: { ...BANK_OPTIONS, ...PERIOD },

@@ -12,7 +12,7 @@ const FORCE = { force: flag('pins a certificate for other names too') } as const
 
 const list = command({
   name: 'list',
-  summary: 'Lists pinned domains and certificates of an application, and shows the key that signs them',
+  summary: 'Shows pinned domains and certificates of an application, and the key that signs them',
   options: OPTIONS,
   examples: ['certificate list', 'certificate list --app my-app --json'],
   run: async ({ values, terminal }) => {

@@ -15,7 +15,7 @@ import { overview } from './overview.ts'
 import { registration, registrationVerifications } from './registration.ts'
 import { registrationNew, registrations } from './registrations.ts'
 import { webhookDelivery } from './webhook-delivery.ts'
-import { template, templateCheck, templateNew, templates } from './template.ts'
+import { template, templateCheck, templateNew, templateNewCheck, templates } from './template.ts'
 import { webhook } from './webhook.ts'
 import { webhooks } from './webhooks.ts'
 
@@ -36,6 +36,7 @@ export const pages: readonly Page[] = [
   templates,
   templateNew,
   templateCheck,
+  templateNewCheck,
   template,
   webhooks,
   webhook,

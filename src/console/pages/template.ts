@@ -70,10 +70,18 @@ export const templateNew: Page = {
   },
 }
 
-const check = (call: PageCall): Promise<View> => renderEditor(call, call.query['template'])
+const check = (call: PageCall): Promise<View> => renderEditor(call, call.params['name'])
 
-/** The editor with what was typed, checked and drawn; nothing is stored. */
-export const templateCheck: Page = { path: '/check-template', section: 'templates', render: check, actions: { save: check } }
+/** The editor with what was typed, checked and drawn; nothing is stored. As deep as the page it is drawn into: its links are relative. */
+export const templateCheck: Page = {
+  path: '/check-template/:name',
+  section: 'templates',
+  render: check,
+  actions: { save: check },
+}
+
+/** The same for a new one. */
+export const templateNewCheck: Page = { ...templateCheck, path: '/check-template' }
 
 /** Throws Refusal for JSON that is none; everything else is for the API to judge. */
 function readWhole(form: Form, name: string | undefined): TemplateJson {
@@ -100,7 +108,7 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
     call: { ...target, refusal },
     draft,
     isNew: name === undefined,
-    check: link(call, '/check-template', { template: name }),
+    check: link(call, name === undefined ? '/check-template' : at`/check-template/${name}`),
   })
   const remove =
     call.isAdmin &&
