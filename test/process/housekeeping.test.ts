@@ -36,7 +36,7 @@ test('operations expire while old ones are deleted', async () => {
   await sql`
     insert into operation select (jsonb_populate_record(o,
       jsonb_build_object('operation_id', 'old ' || i, 'created_at', o.created_at - interval '1000 days'))).*
-    from operation o, generate_series(1, ${3 * BATCH}::int) i where operation_id = ${over.id}`.execute(world.db)
+    from operation o, generate_series(1, ${5 * BATCH}::int) i where operation_id = ${over.id}`.execute(world.db)
   const waiting = await world.operation(userId)
   const stop = startHousekeeping({ ...context, db: context.db.withPlugin(slow) as Pool })
   const countOld = async (): Promise<number> => {
@@ -46,11 +46,11 @@ test('operations expire while old ones are deleted', async () => {
     return rows[0]?.n ?? Number.NaN
   }
   // The first batch is under way.
-  await expect.poll(countOld, { timeout: PATIENCE_MS, interval: 50 }).toBe(2 * BATCH)
+  await expect.poll(countOld, { timeout: PATIENCE_MS, interval: 50 }).toBe(4 * BATCH)
   await world.advance(HOUR)
   const isExpired = async () => (await world.stored(waiting.id)).status
   await expect.poll(isExpired, { timeout: PATIENCE_MS, interval: 50 }).toBe('EXPIRED')
-  expect(await countOld()).toBe(BATCH)
+  expect(await countOld()).toBeGreaterThan(0)
   await expect.poll(countOld, { timeout: PATIENCE_MS, interval: 50 }).toBe(0)
   await stop()
 })
