@@ -81,7 +81,9 @@ test('a failure that came once needs no end, and another error is told beside th
 test('what is told later of a failure belongs to no request, whichever was the first to tell of it', () => {
   const events = newEvents()
   const scopes: unknown[] = []
-  // Fake timers run in whatever scope they are advanced in, real ones in that in which they were begun.
+  // Fake timers run in whatever scope they are advanced in, real ones in that in which they were begun. The spy is over the real one: vitest
+  // puts back what it was over once more when the file is done.
+  vi.useRealTimers()
   const begin = vi.spyOn(globalThis, 'setInterval').mockImplementation(() => {
     scopes.push(currentScope())
     return setTimeout(() => undefined, 0)
