@@ -97,13 +97,33 @@ export class PawlError extends Error {
 export const administrationRefused = (fieldName: string, hint: string): PawlError =>
   new PawlError('ADMINISTRATION_REFUSED', { detail: hint, violations: [{ fieldName, hint }] })
 
-/** What an administrator named is not there. `what`: its kind, then its name. */
-export const notFound = (what: string): PawlError => administrationRefused(kindOf(what), `there is no ${what}`)
+/** The kinds of things that administrators name. */
+export type Kind =
+  | 'activation'
+  | 'application'
+  | 'certificate'
+  | 'claim'
+  | 'configuration item'
+  | 'delivery'
+  | 'domain'
+  | 'provider'
+  | 'template'
+  | 'text'
+  | 'user'
+  | 'version'
+  | 'version rule'
+  | 'webhook'
 
-/** What an administrator wants to make is there. `what`: its kind, then its name. */
-export const existsAlready = (what: string): PawlError => administrationRefused(kindOf(what), `${what} exists already`)
+/** What an administrator named is not there. `name` follows the kind in the sentence that the caller reads. */
+export const notFound = (kind: Kind, name: string): PawlError =>
+  administrationRefused(toFieldName(kind), `there is no ${kind} ${name}`)
 
-const kindOf = (what: string): string => what.split(' ', 1).join('')
+/** What an administrator wants to make is there. */
+export const existsAlready = (kind: Kind, name: string): PawlError =>
+  administrationRefused(toFieldName(kind), `${kind} ${name} exists already`)
+
+/** The kind as one word: `configurationItem`. */
+const toFieldName = (kind: Kind): string => kind.replace(/ (.)/, (_, letter: string) => letter.toUpperCase())
 
 /** Others were first each time: nothing was decided and nothing counted, so the caller may come again. */
 export const lostTooManyRaces = (of: string): PawlError =>

@@ -54,7 +54,7 @@ export async function createApplication(
 ): Promise<void> {
   const at = new Date(parts.platform.now())
   const masterKeys = await createMasterKeys()
-  if (!(await insertApplication(parts.db, applicationId, displayName, at))) throw existsAlready(`application ${applicationId}`)
+  if (!(await insertApplication(parts.db, applicationId, displayName, at))) throw existsAlready('application', applicationId)
   await insertMasterKeys(parts, applicationId, masterKeys)
   await insertPinningKeyPair(parts.db, createPinningKeyPair(parts, applicationId))
   await addVersion(parts, applicationId, DEFAULT_VERSION)
@@ -77,7 +77,7 @@ export async function bootstrapApplication(
 
 /** Throws ADMINISTRATION_REFUSED when there is no such application. */
 export async function requireApplication(db: Db, applicationId: string): Promise<void> {
-  if ((await findApplication(db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
+  if ((await findApplication(db, applicationId)) === undefined) throw notFound('application', applicationId)
 }
 
 /** Throws ADMINISTRATION_REFUSED unless each target is another application, which exists, and stands in one entry. */
@@ -87,7 +87,7 @@ export async function requireTransfers(db: Db, applicationId: string, transfers:
   for (const [index, target] of targets.entries()) {
     if (target === applicationId) throw refuse(`${target} is the application itself`)
     if (targets.indexOf(target) !== index) throw refuse(`${target} stands in more than one entry`)
-    if (!known.has(target)) throw notFound(`application ${target}`)
+    if (!known.has(target)) throw refuse(`there is no application ${target}`)
   }
 }
 
@@ -107,7 +107,7 @@ export async function addVersion({ db, platform, recordKeys }: KeyParts, applica
     application_secret: recordKeys.seal(places.applicationSecret(applicationKey), utf8(toBase64(platform.randomBytes(16)))),
     created_at: new Date(platform.now()),
   })
-  if (!isInserted) throw existsAlready(`version ${name} of ${applicationId}`)
+  if (!isInserted) throw existsAlready('version', `${name} of ${applicationId}`)
 }
 
 /**
@@ -120,9 +120,9 @@ export async function readMobileConfiguration(
   versionName?: string,
 ): Promise<MobileConfiguration> {
   const application = await findApplication(parts.db, applicationId)
-  if (application === undefined) throw notFound(`application ${applicationId}`)
+  if (application === undefined) throw notFound('application', applicationId)
   const version = chooseVersion(await listApplicationVersions(parts.db, applicationId), versionName)
-  if (version === undefined) throw notFound(`version ${versionName ?? DEFAULT_VERSION} of ${applicationId}`)
+  if (version === undefined) throw notFound('version', `${versionName ?? DEFAULT_VERSION} of ${applicationId}`)
   const publicKeys = await readMasterPublicKeys(parts, applicationId)
   const isP256 = qrSignatureCurveOf(application) === 'P-256'
   return {

@@ -48,14 +48,14 @@ export function createCredentialChanges(macKey: KeyObject, platform: Pick<Platfo
     await lockCredential(tx, username)
     const before = await findCredential(tx, username)
     if (before !== undefined && !isCredentialAuthentic(macKey, before)) throw altered(username)
-    if (!(await write())) throw notFound(`user ${username}`)
+    if (!(await write())) throw notFound('user', username)
     await sealCredential(tx, macKey, username)
   }
 
   return {
     create: async (tx, user, { row }) => {
       if (!(await insertCredential(tx, { ...user, salt: row.salt, createdAt: row.createdAt })))
-        throw existsAlready(`user ${user.username}`)
+        throw existsAlready('user', user.username)
       await replacePassword(tx, user.username, row, null)
       await sealCredential(tx, macKey, user.username)
     },

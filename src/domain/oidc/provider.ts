@@ -106,7 +106,7 @@ export async function writeOidcProvider(
   credentials: string | undefined,
 ): Promise<void> {
   const { db, platform, recordKeys } = parts
-  if ((await findApplication(db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
+  if ((await findApplication(db, applicationId)) === undefined) throw notFound('application', applicationId)
   const existing = await readOidcProviders(parts, applicationId)
   const before = existing.find((one) => one.providerId === providerId)
   const isKept = credentials === undefined && before !== undefined && isSameClient(before.settings, settings)
@@ -122,7 +122,7 @@ export async function writeOidcProvider(
 
 /** Removes a provider. Throws ADMINISTRATION_REFUSED when there is none. */
 export async function removeOidcProvider(db: Db, applicationId: string, providerId: string): Promise<void> {
-  if (!(await deleteOidcProvider(db, applicationId, providerId))) throw notFound(`provider ${providerId} of ${applicationId}`)
+  if (!(await deleteOidcProvider(db, applicationId, providerId))) throw notFound('provider', `${providerId} of ${applicationId}`)
 }
 
 /** Whether stored credentials may be kept. Nobody can read them back, so a change of the address must not send them to another server. */

@@ -52,7 +52,7 @@ export async function createWebhook(
   }: WebhookTarget & { applicationId: string; kind: WebhookKind; webhookId?: string },
 ): Promise<{ webhookId: string; secret: string }> {
   checkWebhook(parts, kind, target)
-  if ((await findApplication(parts.db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
+  if ((await findApplication(parts.db, applicationId)) === undefined) throw notFound('application', applicationId)
   const secret = parts.platform.randomBytes(SECRET_BYTES)
   await insertWebhook(parts.db, {
     webhookId,
@@ -89,7 +89,7 @@ export async function changeWebhook(parts: DeliveryParts, webhookId: string, tar
     isEnabled: target.isEnabled,
     at: new Date(parts.platform.now()),
   })
-  if (!isChanged) throw notFound(`webhook ${webhookId}`)
+  if (!isChanged) throw notFound('webhook', webhookId)
 }
 
 /** Makes a new secret. For `keepPreviousSeconds` messages are also signed with the previous one. */
@@ -118,7 +118,7 @@ export async function rotateWebhookSecret(parts: KeyParts, webhookId: string, ke
 
 /** Removes a webhook. Its deliveries are left to removeDeliveries, when this is committed: until then there may be new ones. */
 export async function removeWebhook({ db }: Pick<DomainParts, 'db'>, webhookId: string): Promise<void> {
-  if (!(await deleteWebhook(db, webhookId))) throw notFound(`webhook ${webhookId}`)
+  if (!(await deleteWebhook(db, webhookId))) throw notFound('webhook', webhookId)
 }
 
 /** Removes all deliveries of a webhook that is gone. */
@@ -135,7 +135,7 @@ export async function replayDeliveries(
   await readWebhook(parts, webhookId)
   if (deliveryId !== undefined) {
     if (await replayDelivery(parts.db, webhookId, deliveryId)) return 1
-    throw notFound(`delivery ${deliveryId} of webhook ${webhookId}`)
+    throw notFound('delivery', `${deliveryId} of webhook ${webhookId}`)
   }
   let replayed = 0
   // Not everything in one transaction: a caller that gets the maximum asks again.
@@ -150,7 +150,7 @@ export async function replayDeliveries(
 /** Reads a webhook. Throws ADMINISTRATION_REFUSED when there is none. */
 export async function readWebhook({ db }: Pick<DomainParts, 'db'>, webhookId: string): Promise<WebhookRow> {
   const webhook = await findWebhook(db, webhookId)
-  if (webhook === undefined) throw notFound(`webhook ${webhookId}`)
+  if (webhook === undefined) throw notFound('webhook', webhookId)
   return webhook
 }
 

@@ -93,7 +93,7 @@ export const auditedApplication: Audited<{ readonly id: string }> = {
 /** Throws ADMINISTRATION_REFUSED when there is none. */
 export async function readApplicationDetail(db: Db, id: string) {
   const detail = await viewApplication(db, id)
-  if (detail === undefined) throw notFound(`application ${id}`)
+  if (detail === undefined) throw notFound('application', id)
   return detail
 }
 

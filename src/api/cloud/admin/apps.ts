@@ -49,7 +49,7 @@ async function readAppDetail(parts: KeyParts, name: string) {
   const { db, platform } = parts
   const application = await findApplication(db, name)
   const pinned = await readPinnedApplication(parts, name)
-  if (application === undefined || pinned === undefined) throw notFound(`application ${name}`)
+  if (application === undefined || pinned === undefined) throw notFound('application', name)
   const { certificates } = pinned
   const domains = await listPinnedDomains(db, name)
   const now = platform.now()

@@ -158,7 +158,7 @@ export const certificateRemove = auditedEndpoint({
   async handle({ params: { name }, query: { domain, ...query }, parts, afterCommit }) {
     const fingerprint = requireFingerprint(query.fingerprint)
     if (!(await deletePinnedCertificate(parts.db, name, domain, fingerprint)))
-      throw notFound(`such certificate of ${domain} in ${name}`)
+      throw notFound('certificate', `with this fingerprint for ${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },
@@ -177,7 +177,7 @@ export const domainRemove = auditedEndpoint({
   query: Type.Object({ domain: Identifier }),
   response: Ok,
   async handle({ params: { name }, query: { domain }, parts, afterCommit }) {
-    if (!(await deletePinnedDomain(parts.db, name, domain))) throw notFound(`domain ${domain} in ${name}`)
+    if (!(await deletePinnedDomain(parts.db, name, domain))) throw notFound('domain', `${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },

@@ -23,7 +23,7 @@ const auditedClaims: Audited<{ readonly id: string; readonly userId: string }> =
 }
 
 function refuseClaims(userId: string): never {
-  throw notFound(`claims about ${userId}`)
+  throw notFound('claim', `about ${userId}`)
 }
 
 /** GET /admin/applications/{id}/claims/{userId}: reads what phones are told about a user (v3 §13). */

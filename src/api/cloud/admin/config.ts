@@ -41,7 +41,7 @@ function targetOf(kind: 'application' | 'activation') {
 
 /** Throws ADMINISTRATION_REFUSED: there is no such item. */
 function refuseItem(key: string): never {
-  throw notFound(`configuration item ${key}`)
+  throw notFound('configuration item', key)
 }
 
 /** The parameter of the query. */
@@ -127,7 +127,7 @@ async function requireActivation(
   id: string,
 ): Promise<ConfigOwner & { readonly isRemoved: boolean }> {
   const activation = await findActivation(db, id, new Date(platform.now()))
-  if (activation === undefined) throw notFound(`activation ${id}`)
+  if (activation === undefined) throw notFound('activation', id)
   return { applicationId: activation.applicationId, activationId: id, isRemoved: activation.state === 'REMOVED' }
 }
 

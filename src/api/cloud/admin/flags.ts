@@ -19,7 +19,7 @@ export const activationFlags = auditedEndpoint({
   response: FlagsBody,
   async handle({ params: { id }, body: { flags }, parts }) {
     const isStored = await setActivationFlags(parts.db, id, flags, new Date(parts.platform.now()))
-    if (!isStored) throw notFound(`live activation ${id}`)
+    if (!isStored) throw notFound('activation', `${id} that is live`)
     return { flags }
   },
   audited: {

@@ -138,7 +138,7 @@ function credentialsOf({
 /** Throws ADMINISTRATION_REFUSED when there is none. */
 async function requireProvider(parts: Pick<KeyParts, 'db' | 'recordKeys'>, id: string, providerId: string) {
   const provider = await readOidcProvider(parts, id, providerId)
-  if (provider === undefined) throw notFound(`provider ${providerId} of ${id}`)
+  if (provider === undefined) throw notFound('provider', `${providerId} of ${id}`)
   return toAnswer(provider)
 }
 

@@ -86,7 +86,7 @@ export const administrationRegistrationCreate = auditedEndpoint({
   },
   async handle({ params: { id }, body, parts }, rules) {
     const created = await createRegistration(parts, { applicationId: id, userId: body.userId }, rules)
-    if (created === undefined) throw notFound(`application ${id}`)
+    if (created === undefined) throw notFound('application', id)
     return created
   },
   audited: auditedRegistration,
@@ -109,7 +109,7 @@ export const administrationRegistrationCommit = auditedEndpoint({
     const given = { otp: otp ?? null, externalUserId: externalUserId ?? null }
     const owner = { applicationId: id, userId, activationId }
     const outcome = await commitRegistration(parts, owner, given, judgeOtp)
-    if (outcome === 'NO_APPLICATION') throw notFound(`application ${id}`)
+    if (outcome === 'NO_APPLICATION') throw notFound('application', id)
     return { status: 'OK' as const }
   },
   audited: { ...auditedRegistration, committedRefusal: 'OTP_INVALID' },
@@ -209,7 +209,7 @@ export const registrationDetail = cloudEndpoint({
   response: RegistrationDetail,
   async handle({ params: { id, activationId }, query: { limit, before = null }, parts }) {
     const row = await findRegistrationDetail(parts.db, id, activationId, new Date(parts.platform.now()))
-    if (row === undefined) throw notFound(`activation ${activationId} in ${id}`)
+    if (row === undefined) throw notFound('activation', `${activationId} in ${id}`)
     const { page, last } = cutPage(await listActivationHistory(parts.db, activationId, { limit: limit + 1, before }), limit)
     return { ...toDetail(row, page), ...(last && { next: last.sequence }) }
   },

@@ -178,7 +178,7 @@ export const templateRead = cloudEndpoint({
   response: TemplateAnswer,
   async handle({ params: { name }, parts }) {
     const row = await findTemplate(parts.db, name)
-    if (row === undefined) throw notFound(`template ${name}`)
+    if (row === undefined) throw notFound('template', name)
     return toRowAnswer(row)
   },
 })
@@ -197,7 +197,7 @@ export const templateCreate = auditedEndpoint({
     const template = readTemplate(body)
     const { templateName } = template
     const outcome = await writeTemplate(parts.db, parts.platform, template, 'administration', 'absent')
-    if (outcome === 'refused') throw existsAlready(`template ${templateName}`)
+    if (outcome === 'refused') throw existsAlready('template', templateName)
     afterCommit(() => {
       parts.templates.forget()
       parts.events.templateChanged({ templateName, change: 'created', by: caller.username })
@@ -230,7 +230,7 @@ export const templateReplace = auditedEndpoint({
     }
     const template = readTemplate({ ...body, templateName: name })
     const outcome = await writeTemplate(parts.db, parts.platform, template, 'administration', 'present')
-    if (outcome === 'refused') throw notFound(`template ${name}`)
+    if (outcome === 'refused') throw notFound('template', name)
     afterCommit(() => {
       parts.templates.forget()
       if (outcome === 'changed') parts.events.templateChanged({ templateName: name, change: outcome, by: caller.username })
@@ -251,7 +251,7 @@ export const templateRemove = auditedEndpoint({
   params: OfName,
   response: Ok,
   async handle({ params: { name }, caller, parts, afterCommit }) {
-    if (!(await deleteTemplate(parts.db, name))) throw notFound(`template ${name}`)
+    if (!(await deleteTemplate(parts.db, name))) throw notFound('template', name)
     afterCommit(() => {
       parts.templates.forget()
       parts.events.templateChanged({ templateName: name, change: 'deleted', by: caller.username })

@@ -67,7 +67,7 @@ export const textDetail = cloudEndpoint({
   response: Text,
   async handle({ params: { key, language }, parts }) {
     const text = await findVersionText(parts.db, key, language)
-    if (text === undefined) throw notFound(`text ${key} in ${language}`)
+    if (text === undefined) throw notFound('text', `${key} in ${language}`)
     return text
   },
 })
@@ -83,7 +83,7 @@ export const textRemove = auditedEndpoint({
   params: OfText,
   response: Ok,
   async handle({ params: { key, language }, parts, afterCommit }) {
-    if (!(await deleteVersionText(parts.db, key, language))) throw notFound(`text ${key} in ${language}`)
+    if (!(await deleteVersionText(parts.db, key, language))) throw notFound('text', `${key} in ${language}`)
     afterCommit(() => parts.pinning.forget())
     return { status: 'OK' as const }
   },

@@ -157,7 +157,7 @@ export const userRemove = auditedEndpoint({
   async handle({ params: { name }, caller, parts, afterCommit }) {
     if (name === caller.username)
       throw administrationRefused('name', 'must not be that of the caller: nobody removes their own credential')
-    if (!(await deleteCredential(parts.db, name))) throw notFound(`user ${name}`)
+    if (!(await deleteCredential(parts.db, name))) throw notFound('user', name)
     afterCommit(parts.credentials.forget)
     return { status: 'OK' as const }
   },

@@ -125,7 +125,7 @@ export const ruleDetail = cloudEndpoint({
   response: Rule,
   async handle({ params: { name, id }, parts }) {
     const rule = await findVersionRule(parts.db, name, id)
-    if (rule === undefined) throw notFound(`version rule ${id} of ${name}`)
+    if (rule === undefined) throw notFound('version rule', `${id} of ${name}`)
     return toRule(rule)
   },
 })
@@ -141,7 +141,7 @@ export const ruleRemove = auditedEndpoint({
   params: OfRule,
   response: Ok,
   async handle({ params: { name, id }, parts, afterCommit }) {
-    if (!(await deleteVersionRule(parts.db, name, id))) throw notFound(`version rule ${id} of ${name}`)
+    if (!(await deleteVersionRule(parts.db, name, id))) throw notFound('version rule', `${id} of ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },

@@ -40,7 +40,7 @@ export const versionChange = auditedEndpoint({
   body: Type.Object({ isSupported: Type.Boolean() }),
   response: ApplicationDetail,
   async handle({ params: { id, name }, body: { isSupported }, parts }) {
-    if (!(await setVersionSupported(parts.db, id, name, isSupported))) throw notFound(`version ${name} of ${id}`)
+    if (!(await setVersionSupported(parts.db, id, name, isSupported))) throw notFound('version', `${name} of ${id}`)
     return ok(await readApplicationDetail(parts.db, id))
   },
   audited: auditedApplication,

@@ -81,7 +81,7 @@ export const webhookDeliveryRead = cloudEndpoint({
   async handle({ params: { id, deliveryId }, parts }) {
     const webhook = await readWebhook(parts, id)
     const row = await findDelivery(parts.db, id, deliveryId)
-    if (row === undefined) throw notFound(`delivery ${deliveryId} of webhook ${id}`)
+    if (row === undefined) throw notFound('delivery', `${deliveryId} of webhook ${id}`)
     const snapshot = JSON.parse(row.payload) as Snapshot
     return { ...toDelivery(row), body: await composeMessageBody(parts, webhook, { objectId: row.objectId, snapshot }) }
   },

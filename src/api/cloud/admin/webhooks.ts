@@ -110,7 +110,7 @@ function hideQuery(url: string): string {
 /** Throws ADMINISTRATION_REFUSED when there is none. */
 async function readWebhookDetail(parts: KeyParts, id: string) {
   const [row] = await listWebhooks(parts.db, id)
-  if (row === undefined) throw notFound(`webhook ${id}`)
+  if (row === undefined) throw notFound('webhook', id)
   return toWebhook(parts, row)
 }
 
