@@ -145,7 +145,9 @@ const CALLS: Readonly<Record<Kind, readonly Call[]>> = {
 /** `fieldName` of the kinds that have two words, and of no other. */
 const FIELD_NAMES: Partial<Record<Kind, string>> = { 'configuration item': 'configurationItem', 'version rule': 'versionRule' }
 
-const rows = Object.entries(CALLS).flatMap(([kind, calls]) => calls.map((call) => [kind as Kind, ...call] as const))
+const rows = Object.entries(CALLS).flatMap(([kind, calls]) =>
+  calls.map(([call, hint, body]) => [kind as Kind, call, hint, body] as const),
+)
 
 test.each(rows)('of the kind %s: %s is answered: %s', async (kind, call, hint, body) => {
   const [method = '', path = ''] = call.replace('WEBHOOK', webhook).split(' ')
