@@ -160,7 +160,7 @@ export const SETTINGS = {
     name: 'PAWL_ADMIN_ACTS_ON_DEFAULT_APPLICATION',
     kind: boolean,
     default: 'true',
-    description: 'Administrators may also call the registration API, for the default application.',
+    description: 'Administrators may also call the API of back ends, for the default application.',
   },
   credentialFailuresPerMinute: {
     name: 'PAWL_CREDENTIAL_FAILURES_PER_MINUTE',
