@@ -3,7 +3,7 @@ import { algorithmList, boolean, integer, jwksUrl, matching, type Settings, toke
 
 const claim = matching('name of a claim', /^[\x21-\x7E]{1,200}$/, 'the name of a claim')
 
-/** Of access tokens (domain/credential/access-token.ts). */
+/** Settings of access tokens (domain/credential/access-token.ts). */
 export const TOKEN_SETTINGS = {
   jwtJwksUrl: {
     name: 'PAWL_JWT_JWKS_URL',
@@ -59,7 +59,7 @@ export const TOKEN_SETTINGS = {
   },
 } satisfies Settings
 
-/** Of what a bank has verified, opened and sealed for its own endpoints. */
+/** Settings of what a bank has verified, opened and sealed for its own endpoints, and of the API of the reference. */
 export const DOOR_SETTINGS = {
   doorIdempotencySeconds: {
     name: 'PAWL_DOOR_IDEMPOTENCY_SECONDS',

@@ -205,7 +205,7 @@ export const SETTINGS = {
   },
   counterLookAhead: {
     name: 'PAWL_COUNTER_LOOK_AHEAD',
-    // Above 64 published SDKs refuse the status as a whole, which has it.
+    // The status of an activation has this number, and published SDKs refuse the whole status where it is above 64.
     kind: integer(1, 64),
     default: '20',
     unit: 'steps',
@@ -213,7 +213,7 @@ export const SETTINGS = {
   },
   temporaryKeyValiditySeconds: {
     name: 'PAWL_TEMPORARY_KEY_VALIDITY_SECONDS',
-    // Published SDKs take a key for expired ten seconds before its end, and one of them does not use it then.
+    // Published SDKs take a key for expired ten seconds before its end: a key that lived shorter than that would be of no use.
     kind: integer(30, 86_400),
     default: '300',
     unit: 'seconds',

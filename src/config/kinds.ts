@@ -18,7 +18,7 @@ export interface Setting<T = unknown> {
   readonly name: string
   readonly kind: Kind<T>
   readonly default?: string
-  /** In the documentation, where the default itself would be out of date with the next release. */
+  /** How the documentation names the default, where it depends on another setting or on the release. */
   readonly defaultLabel?: string
   readonly unit?:
     | 'seconds'
@@ -53,7 +53,7 @@ export const matching = (label: string, pattern: RegExp, hint: string): Kind<str
   parse: (value) => (pattern.test(value) ? { value } : { problem: `${quote(value)} is not ${hint}` }),
 })
 
-/** Of spaces alone there is none, though a system may have it. */
+/** A text of spaces alone is refused, though a system may have such a path. */
 export const path = matching('path', /^(?!\s*$)[^\0]+$/, 'a path')
 
 export const integer = (min: number, max: number): Kind<number> => ({
@@ -84,7 +84,7 @@ export const publicUrl: Kind<string> = {
   label: 'http(s) URL without trailing slash',
   parse(value) {
     const url = URL.canParse(value) ? new URL(value) : undefined
-    // Of a ? or # at the end a URL shows nothing, and all that is put behind it would be no path.
+    // A parsed URL does not show a ? or # at its end, and no path could be put behind it.
     const isPlain = url?.username === '' && url.password === '' && !/[?#\s]/.test(value)
     if (!isPlain || !/^https?:\/\//.test(value)) return { problem: `${quote(value)} is not an http or https URL` }
     return value.endsWith('/') ? { problem: `${quote(value)} ends in a slash, leave it out` } : { value }
@@ -140,7 +140,7 @@ export const addressList: Kind<readonly string[]> = {
   },
 }
 
-/** Where keys come from that decide who is let in: nobody on the way may change them. */
+/** Where keys come from that decide who is let in, and where pushes and their tokens go: nobody on the way may read or change that. */
 export const jwksUrl: Kind<string> = {
   label: 'https URL',
   parse(value) {
@@ -227,7 +227,7 @@ export const adminPassword: Kind<string> = {
   },
 }
 
-/** A value as problems repeat it: not at length, and of a URL neither user and password nor query, which may be secrets. */
+/** A value as problems repeat it: its first 60 characters, without user, password and query of a URL, which may be secrets. */
 function quote(value: string): string {
   const shown = value
     .replace(/^([a-z][a-z0-9+.-]*:\/{0,2})?[^]*@/i, '$1[secret]@')

@@ -23,7 +23,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   const links = findServiceLinks(env)
   const own = Object.fromEntries(Object.entries(env).filter(([name]) => !links.has(name)))
   const { config, secrets, problems } = readEnvironment(own, readFile)
-  // What the image sets is lost below the variable of the Service. Where there is a default, it is that of the image.
+  // A variable of the Service hides what the image sets under the same name. The default, where there is one, is what the image sets.
   const lost = Object.values(SETTINGS).filter((setting) => links.has(setting.name) && !('default' in setting))
   problems.push(...lost.map(({ name }) => `${name}: ${LOST}`))
   const isGiven = (member: Member): boolean =>
@@ -49,7 +49,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   return { config: Object.freeze(config) as unknown as Config, secrets: hideSecrets(secrets) }
 }
 
-/** What every program gets, and these. */
+/** The variables of `env` that every program gets, and those of these names. */
 const pickVariables = (env: Environment, names: readonly string[]): Record<string, string> =>
   Object.fromEntries([...COMMON_VARIABLES, ...names].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
 const COMMON_VARIABLES = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
@@ -64,7 +64,7 @@ const PROCESSES_WITHOUT_DATABASE = 'PAWL_PROCESSES: more than one needs DATABASE
 type Member = keyof typeof SETTINGS | keyof typeof SECRET_SETTINGS
 const ROWS = { ...SETTINGS, ...SECRET_SETTINGS }
 
-/** Settings that are given together or not at all. `needs`: what they need, and may be given without them. */
+/** Settings that are given together or not at all. `needs`: further settings that they need, and that may be given without them. */
 const TOGETHER: readonly { readonly members: readonly Member[]; readonly needs?: readonly Member[] }[] = [
   { members: ['jwtJwksUrl', 'jwtIssuer', 'jwtAudience'] },
   { members: ['internalTlsCertificate', 'internalTlsKey', 'internalTlsClientCa'], needs: ['internalPort'] },

@@ -58,7 +58,7 @@ export const PUSH_SETTINGS = {
   },
 } satisfies Settings
 
-// Values are secrets, so that problems do not repeat them. A key is PEM, PKCS #8.
+// Values are secrets, so problems do not repeat them. A key is PKCS #8 in PEM.
 const apnsKey: Kind<string> = {
   label: 'PEM of a private key',
   parse: (value) => (isPrivateKey(value) ? { value: value.trim() } : { problem: 'not the text of a .p8 file from Apple' }),
@@ -77,7 +77,7 @@ const serviceAccount: Kind<ServiceAccount> = {
   },
 }
 
-/** Undefined without what is needed of it. Throws JsonFault. */
+/** Undefined when a member that is needed is missing or malformed. Throws JsonFault, as parseForeignObject does. */
 function readAccount(text: string): ServiceAccount | undefined {
   const {
     project_id: projectId,

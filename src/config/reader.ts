@@ -10,7 +10,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * The value of every setting that has one, by its member, and one line without secret values for each fault. An empty value counts as not set.
- * `readFile` gives the text of a file, or throws.
+ * `readFile` gives the text of a file, or throws; a file that cannot be read is a fault.
  */
 export function readEnvironment(env: Environment, readFile: (path: string) => string) {
   const problems = findUnknownNames(env)
@@ -80,7 +80,7 @@ function keep<T>(name: string, parsed: Parsed<T>, problems: string[]): T | undef
   return undefined
 }
 
-/** Members stay readable for code; JSON, util.inspect and text conversion see one word. */
+/** The same members, for code; JSON, util.inspect and text conversion of the whole see `[secret]`. */
 export function hideSecrets(secrets: Record<string, unknown>): Record<string, unknown> {
   const print = { value: () => '[secret]' }
   return Object.freeze(Object.defineProperties(secrets, { toJSON: print, toString: print, [inspect.custom]: print }))

@@ -2,7 +2,7 @@
 import { adminPassword, authorization, databaseUrl, masterKeys, type Settings, tlsMode, type ValuesOf } from './kinds.ts'
 import { PUSH_SECRET_SETTINGS } from './push.ts'
 
-/** node-postgres reads it where the URL has no mode, and ignores what it does not know. */
+/** node-postgres reads this variable where DATABASE_URL has no mode, and ignores a value that it does not know. */
 export const TLS_MODE = { name: 'PGSSLMODE', kind: tlsMode }
 
 /** Every secret that is a setting; each may come from a file instead, by the name NAME_FILE. */

@@ -3,7 +3,7 @@
 import { isIP, isIPv6 } from 'node:net'
 import type { Environment } from './reader.ts'
 
-/** The names that are such variables: they fit the address and the port that their Service has. Whatever else looks like one is none. */
+/** The names of such variables. A variable is one only if its value fits the address and the ports of its Service. */
 export function findServiceLinks(env: Environment): ReadonlySet<string> {
   const names = Object.keys(env).filter((name) => name.startsWith('PAWL_'))
   const services = names.flatMap((name) => findService(env, name) ?? [])
@@ -16,7 +16,7 @@ interface Service {
   readonly host: string
 }
 
-/** Each Service has an address and a first port. */
+/** The Service that a variable NAME_SERVICE_HOST is of; undefined unless it has an address, and a port in NAME_SERVICE_PORT. */
 function findService(env: Environment, name: string): Service | undefined {
   const [, prefix = ''] = /^(PAWL(?:_[A-Z0-9_]+)?)_SERVICE_HOST$/.exec(name) ?? []
   const host = env[name] ?? ''

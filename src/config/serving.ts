@@ -49,7 +49,7 @@ export const SERVING_SETTINGS = {
   },
 } satisfies Settings
 
-/** Of TLS with client certificates on the internal listener (http/internal-tls.ts). */
+/** Settings of TLS with client certificates on the internal listener (http/internal-tls.ts). */
 export const TLS_SETTINGS = {
   internalTlsCertificate: {
     name: 'PAWL_INTERNAL_TLS_CERTIFICATE',

@@ -1,4 +1,4 @@
-// Types the answers of the bank's API that several pages read.
+// Types the answers of the bank's API that several pages read. Times are milliseconds since 1970-01-01 UTC, but for those of certificates.
 
 export interface ListedOperation {
   readonly operationId: string
@@ -63,7 +63,7 @@ export interface PushProvider {
 
 export interface PinnedCertificate {
   readonly fingerprint: string
-  /** Seconds since 1970, as all times of certificates. */
+  /** Seconds since 1970-01-01 UTC, as all times of certificates and domains. */
   readonly expires: number
   readonly isExpired: boolean
   readonly source: 'pem' | 'fetch' | 'fingerprint'

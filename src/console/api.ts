@@ -9,12 +9,12 @@ export type Query = Readonly<Record<string, string | number | undefined>>
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 export interface Api {
-  /** The answer's JSON, as the caller knows it from the description of the API. Throws Refusal. */
+  /** The JSON of the answer, whose type the caller knows from the description of the API. Throws Refusal for every status but 200. */
   readonly get: <T>(path: string, query?: Query) => Promise<T>
   readonly send: <T>(method: Exclude<Method, 'GET'>, path: string, body?: unknown, query?: Query) => Promise<T>
 }
 
-/** An answer of the API that is none of success. */
+/** An answer of the API that is no success. */
 export class Refusal extends Error {
   readonly status: number
   readonly violations: readonly Violation[]
@@ -27,7 +27,7 @@ export class Refusal extends Error {
   }
 }
 
-/** A path whose parameters are encoded. Throws Refusal for a name with which it would be another path. */
+/** A path whose parameters are encoded. Throws Refusal for `.` and `..`, with which it would be another path. */
 export const at = (literals: TemplateStringsArray, ...names: readonly string[]): string =>
   literals.map((literal, i) => (i === 0 ? literal : toSegment(names[i - 1] ?? '') + literal)).join('')
 
@@ -74,7 +74,7 @@ export function createApi(app: FastifyInstance, tickets: Tickets, caller: Caller
   }
 }
 
-/** The value of a call; undefined when the API refuses it, which is no failure of the page. */
+/** The value of a call; undefined when the API refuses it with 4xx. Throws the Refusal for 5xx. */
 export async function unlessRefused<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer
@@ -89,7 +89,7 @@ function toRefusal(status: number, body: string): Refusal {
   return new Refusal(status, responseObject?.message ?? 'The server refused it', responseObject?.violations ?? [])
 }
 
-/** The value of a line of a form that holds JSON. Throws Refusal that names the line. */
+/** The value of a line of a form that holds JSON. For other text throws a Refusal that names the line. */
 export function parseJsonField(name: string, text: string): unknown {
   try {
     return JSON.parse(text)

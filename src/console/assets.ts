@@ -1,4 +1,5 @@
-// Serves what pages load: a stylesheet, htmx, a script of its own, an icon. Addresses carry a hash of the content, so browsers may keep them for ever.
+// Serves what pages load: a stylesheet, htmx, a script of its own, an icon. Addresses carry a hash of the content, so that browsers may keep the
+// files for a year.
 import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { Type } from '@sinclair/typebox'

@@ -59,7 +59,7 @@ function ofWebhook(
   return tasks
 }
 
-/** One that is switched off is so by the settings: nobody waits for its pushes. Those that were given up are old news. */
+/** A provider is switched off by the settings alone, so that is no task. Pushes that were given up cannot be sent again, so they are none either. */
 function ofProvider(
   { provider, isEnabled, failuresInRow, lagSeconds, waiting, lastError }: PushProvider,
   linkTo: (path: string) => string,
@@ -98,7 +98,7 @@ function ofDomain({ name, certificates, live }: PinnedDomain, linkTo: (path: str
 export const pinTone = (end: number, now: number): Tone =>
   end < now + PIN_URGENT_DAYS * DAY_MS ? 'bad' : end < now + PIN_SOON_DAYS * DAY_MS ? 'wait' : 'good'
 
-/** The list, or that there is nothing. */
+/** The list, or a sentence that nothing needs attention. */
 export function renderTasks(tasks: readonly Task[]): Markup {
   if (tasks.length === 0)
     return html`<section class="health is-good" aria-label="Needs attention"><p><strong>Nothing needs attention.</strong> The database takes writes, requests are answered in time, webhooks get through, and no pin ends soon.</p></section>`
@@ -109,6 +109,6 @@ export function renderTasks(tasks: readonly Task[]): Markup {
 
 const DAY_MS = 86_400_000
 const PIN_SOON_DAYS = 30
-/** An app that is not started within that time does not learn of a new pin in time. */
+/** An app learns of a new pin when it is started: one that is not started within this time learns of it too late. */
 const PIN_URGENT_DAYS = 7
 const LAG_MAX_SECONDS = 300

@@ -20,7 +20,10 @@ export interface DeviceEvents {
   readonly next?: number
 }
 
-/** What happened to the phones of a user, newest first; of the last 30 days where `search` says nothing of times. Throws Refusal for an unknown user. */
+/**
+ * What happened to the phones of a user, newest first; that of the last 30 days where `search` names no times. Throws Refusal for a user who never
+ * had a registration in the application.
+ */
 export const readDeviceEvents = (
   { api, application = '', now }: PageCall,
   userId: string | undefined,
@@ -41,7 +44,8 @@ const TONES: readonly (readonly [RegExp, Tone])[] = [
 ]
 
 /**
- * The data of an event: its members where it is an object in JSON; of a code what it was made for, with the rest behind a click; else as it is.
+ * The data of an event. Of an object in JSON these are its members. Of a code it is what the code was made for, with the rest behind a click. Any
+ * other text stands as it is.
  */
 export function eventData(call: PageCall, text: string): Markup {
   const members = readMembers(text)

@@ -71,7 +71,7 @@ export const card = (heading: string, body: Value, aside: Value = nothing): Mark
 export const listCard = (heading: string, body: Value): Markup =>
   html`<section class="card"><h2 class="hidden">${heading}</h2>${body}</section>`
 
-/** Head of a page: where it is, what it is, and what can be done. */
+/** Head of a page: the way back, the title, and what can be done. */
 export const pageHead = (title: Value, { lead, actions, back }: { lead?: Value; actions?: Value; back?: Markup } = {}): Markup =>
   html`<header class="page-head">
     <div>${back && html`<p class="crumb">${back}</p>`}<h1>${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
@@ -90,7 +90,7 @@ export const empty = (title: string, text: Value, action: Value = nothing): Mark
 export const code = (text: string, what = 'it'): Markup =>
   html`<span class="copied"><code class="value">${text}</code><button type="button" class="button is-small copy" data-copy="${text}">Copy<span class="hidden"> ${what}</span></button></span>`
 
-/** A QR code of a text; `label` says what it is for. Throws REQUEST_INVALID for a text that none holds. */
+/** A QR code of a text; `label` says what it is for. Throws REQUEST_INVALID for a text that is too long for any QR code. */
 export function qr(text: string, label: string): Markup {
   if (!fitsQrCode(text)) throw new PawlError('REQUEST_INVALID', { detail: 'a text that is too long for a QR code' })
   return html`<div class="qr" role="img" aria-label="${label}">${trust(drawQrCode(text))}</div>`
@@ -110,7 +110,7 @@ export interface FieldOptions {
   readonly apiName?: string
 }
 
-/** One line of a form, or several with `rows`; what the API said of it stands below it. */
+/** A line of a form, or a field of `rows` lines. What was typed stands in it, and what the API said of it below it. */
 export function field(call: Pick<PageCall, 'form' | 'refusal'>, name: string, label: string, options: FieldOptions = {}): Markup {
   const {
     value = '',
@@ -193,7 +193,7 @@ export const actionForm = (
     ${fields}<div class="buttons${isSticky && ' is-sticky'}"><button class="button is-${tone}">${label}</button>${beside}</div>
   </form>`
 
-/** The same behind a step that asks whether it is meant. */
+/** The same form behind a step that asks whether it is meant. */
 export const guardedForm = (
   call: Pick<PageCall, 'session' | 'here'>,
   action: string,
@@ -213,7 +213,7 @@ export interface Chip {
   readonly isChosen: boolean
 }
 
-/** A filter whose choices are links, each to the list as it would be. */
+/** A filter whose choices are links; each leads to the list as it is with that choice. */
 export const chips = (name: string, choices: readonly Chip[]): Markup =>
   html`<ul class="chips" aria-label="${name}">${choices.map(
     ({ label, href, isChosen }) => html`<li><a href="${href}"${isChosen && html` aria-current="true"`}>${label}</a></li>`,
@@ -234,7 +234,7 @@ export const timeline = (now: number, steps: readonly Step[]): Markup =>
       html`<li${tone !== undefined && html` class="is-${tone}"`}>${title}<br><small>${at !== undefined && html`${exactTime(at)}, ${ago(now, at)}`}${at !== undefined && note !== undefined && note !== false && ' · '}${note}</small></li>`,
   )}</ol>`
 
-/** A form that looks for something; `hidden` goes with it. */
+/** A form that searches a list; the members of `hidden` are sent with it. */
 export const searchForm = (
   { root }: Pick<PageCall, 'root'>,
   path: string,
@@ -248,7 +248,7 @@ export const searchForm = (
     ${fields}<button class="button is-plain">Apply</button>
   </form>`
 
-/** The ends of a page of a list; `newest` is undefined on the first page, `older` on the last one. */
+/** The links below a page of a list; `newest` is undefined on the first page, `older` on the last one. */
 export const pager = (newest: string | undefined, older: string | undefined, olderLabel = 'Older →'): Markup | false =>
   (newest ?? older) !== undefined &&
   html`<p class="pager">${newest !== undefined && html`<a href="${newest}">Newest</a>`}${older !== undefined && html`<a class="pager-older" href="${older}">${olderLabel}</a>`}</p>`
@@ -257,8 +257,8 @@ export const pager = (newest: string | undefined, older: string | undefined, old
 export const backTo = (href: string, label: string): Markup => html`<a href="${href}">← ${label}</a>`
 
 /**
- * A part of a page that asks anew for itself; `everySeconds` undefined: it has come to its end. What stays the same stays in the page, and
- * with it the focus of the keyboard.
+ * A part of a page that fetches itself again every so many seconds; `everySeconds` undefined: it changes no more, and is not fetched. What stays
+ * the same is left in the page, and with it the focus of the keyboard.
  */
 export const live = (id: string, here: string, everySeconds: number | undefined, body: Value): Markup =>
   everySeconds === undefined
@@ -272,8 +272,8 @@ export const live = (id: string, here: string, everySeconds: number | undefined,
 export type Column = string | readonly [label: string, place: 'side' | 'wide' | 'away']
 
 /**
- * A list of records: a table on a desk, cards of two lines on a phone. Each row has as many cells as there are columns. What stands below the
- * first cell's own line is for a desk.
+ * A list of records: a table on a wide screen, cards of two lines on a phone. Each row has as many cells as there are columns. A phone does not
+ * show what stands below the first line of the first cell.
  */
 export function table(caption: string, columns: readonly Column[], rows: readonly (readonly Value[])[]): Markup {
   const shown = columns.map((column) => (typeof column === 'string' ? ([column, undefined] as const) : column))

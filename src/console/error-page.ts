@@ -23,13 +23,13 @@ export const createErrorPage =
     })
   }
 
-/** Renders what the API did not give before there was a page: an application that is not there. */
+/** Renders a refusal of the API that comes before the page is known, such as that of an application that does not exist. */
 export const createRefusalPage =
   (assets: Assets) =>
   (refusal: Refusal, reply: FastifyReply): FastifyReply =>
     send(assets, reply, { status: refusal.status, ...describe(refusal) })
 
-/** What stands in the place of a page that asked for it; the menu stays. */
+/** What stands in place of a page that the API refused to give something; the menu stays. */
 export function refusalView(refusal: Refusal, overview: string): View {
   const { title, text, note } = describe(refusal)
   const back = html`<a class="button is-plain" href="${overview}">To the overview</a>`

@@ -1,11 +1,12 @@
-// Finds what is wrong with the server, in words, and what to do: the thresholds of docs/METRICS.md.
+// Finds what is wrong with the server, in words, and what to do. Most thresholds are those of the alerts (deploy/prometheus/pawl.rules.yml), over the
+// last hour or the last half minute of this process.
 import type { Look } from '../metrics/look.ts'
 import type { Tone } from './elements.ts'
 
 export interface Problem {
   readonly tone: Tone
   readonly name: string
-  /** What is so. */
+  /** What is wrong. */
   readonly text: string
   /** What to do about it. */
   readonly todo: string
@@ -112,7 +113,7 @@ function ofBackground({ sealLagSeconds, brokenChains, background }: Look, now: n
 const READING_OLD_SECONDS = 60
 const LAG_MAX_SECONDS = 300
 const LOOP_DELAY_MAX_SECONDS = 0.25
-/** Half a minute. */
+/** A sample is ten seconds long, and the last one up to ten. */
 const LATE_SAMPLES = 3
 const CODES_MIN = 20
 const CODES_REFUSED_MAX = 0.2

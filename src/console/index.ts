@@ -46,9 +46,9 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   const renderRefusal = createRefusalPage(assets)
   const sessions = new WeakMap<FastifyRequest, Session>()
 
-  /** Before the body is read: nobody without a session has a form parsed. */
+  /** Runs before the body is read, so that no form of a caller without a session is parsed. */
   const requireSession = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    // What a page asks by itself is none, and neither is a look at whether it is there.
+    // A request that a page sends by itself is no use of the session, and neither is HEAD.
     const isUse = request.headers['hx-request'] === undefined && request.method !== 'HEAD'
     const session = await findSession(parts, request, isUse)
     if (session === undefined) return sendToSignIn(request, reply)
@@ -106,7 +106,7 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   }
 }
 
-/** What a page knows of its request. Throws Refusal for an application that there is none of. */
+/** What a page knows of its request. Throws Refusal for an application that does not exist. */
 async function openCall(
   app: FastifyInstance,
   parts: ConsoleParts,
@@ -151,7 +151,7 @@ const readTexts = (values: unknown): Record<string, string> =>
     Object.entries(values as Record<string, unknown>).map(([name, value]) => [name, String([value].flat().at(-1))]),
   )
 
-/** A page that asks for itself is sent as a whole; a person who typed a form finds the page it was on. */
+/** Leads to the sign-in, and from there back to the page. htmx is told to load it as a whole page: it would put it into a part of one. */
 function sendToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const to = `${rootOf(request)}sign-in?${new URLSearchParams({ next: request.url }).toString()}`
   return request.headers['hx-request'] === undefined

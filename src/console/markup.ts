@@ -1,5 +1,5 @@
 // HTML as templates: every value is escaped, and only what was made here counts as markup. There is no way to say "raw" on a page. Texts come
-// from phones, users and the bank: each stands by itself, and what nobody would see in it is shown.
+// from phones, users and the bank: none of them turns around what stands beside it, and characters that nobody would see are shown.
 const MARKUP: unique symbol = Symbol('markup')
 
 /** HTML whose values were escaped when it was made. */
@@ -50,10 +50,10 @@ function findPlace(before: string): Place {
 
 const READ_ATTRIBUTES: ReadonlySet<string> = new Set(['title', 'alt', 'placeholder', 'aria-label', 'data-label'])
 
-/** A text with characters that nobody sees or that turn others around, or with letters that are written from the right. */
+/** True for a text with characters that nobody sees or that turn others around, or with letters that are written from the right. */
 const needsCare = (text: string): boolean => HIDDEN.test(text) || FROM_THE_RIGHT.test(text)
 
-/** It turns nothing around that stands beside it, and shows what is hidden in it as the command line does (`printable` of cli/output.ts). */
+/** A text that turns nothing around beside it, and shows its hidden characters as the command line does (`printable` of cli/output.ts). */
 function renderWithCare(text: string, place: Place): string {
   if (place === 'data') return escapeText(text)
   const parts = text.split(HIDDEN).map(escapeText)

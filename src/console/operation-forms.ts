@@ -13,7 +13,7 @@ export interface ShownOperation {
   readonly statusReason: string | null
 }
 
-/** By id, from the texts that each was made with, which a later change of its template leaves as they are. */
+/** What phones show, by the id of the operation. Its texts are those that it was made with, whatever became of its template since. */
 export async function readShown(
   { parts, application = '' }: Pick<PageCall, 'parts' | 'application'>,
   operationIds: readonly string[],

@@ -24,10 +24,10 @@ export async function operationTimeline(call: PageCall, operation: ListedOperati
   )
 }
 
-/** What phone and bank did with it, of the audit log of its user. */
+/** What phone and bank did with it, by the audit log of its user. */
 async function readEvents(call: PageCall, operation: ListedOperation): Promise<readonly Step[]> {
   const { operationId, userId, timestampCreated: timestampFrom, timestampExpires } = operation
-  // Nothing happens to an operation after its time: what its user did since then does not push its end out of the answer.
+  // Nothing happens to an operation after its time. What its user did later is not asked for, because it would push the rest out of the answer.
   const timestampTo = Math.min(call.now, timestampExpires)
   const found = await unlessRefused(readDeviceEvents(call, userId, { timestampFrom, timestampTo, limit: EVENTS_MAX }))
   return (found?.items ?? [])
@@ -35,7 +35,7 @@ async function readEvents(call: PageCall, operation: ListedOperation): Promise<r
     .map((item) => toStep(call, item))
 }
 
-/** An end of the operation, or a code for it that was refused. */
+/** An event of the operation after its creation, or an offline one-time password for it, right or wrong. */
 const isAbout = (operationId: string, eventType: string, eventData: string): boolean =>
   eventData.includes(operationId) &&
   ((eventType.startsWith('operation_') && eventType !== 'operation_created') || eventType.startsWith('offline_otp_'))
@@ -55,7 +55,7 @@ function toStep(call: PageCall, { activationId, eventType, eventData, timestamp 
 
 const TONES: Readonly<Record<string, Tone>> = { approved: 'good', offline_otp_ok: 'good', canceled: 'off' }
 
-/** The member of an event, which is compact JSON. */
+/** The member `reason` of the data of an event; undefined where there is none. */
 function readReason(eventData: string): string | undefined {
   try {
     const { reason: why } = JSON.parse(eventData) as { reason?: unknown }

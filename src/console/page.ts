@@ -53,7 +53,7 @@ export interface Download {
   readonly text: string
 }
 
-/** Where an action leads: to another page, or to one that is shown this once, because it holds a secret. */
+/** Where an action leads: to another page, to a page that is shown this once, because it holds a secret, or to a file. */
 export type Outcome = { readonly to: string } | View | Download
 
 export interface PageCall {
@@ -67,17 +67,17 @@ export interface PageCall {
   readonly applications: readonly ApplicationSummary[]
   /** The one that pages are about; undefined when there is none at all. */
   readonly application: string | undefined
-  /** Milliseconds. */
+  /** Milliseconds since 1970-01-01 UTC. */
   readonly now: number
   /** What the API refused of the form. */
   readonly refusal: Refusal | undefined
-  /** May change something. */
+  /** The caller is an administrator, and may change something. */
   readonly isAdmin: boolean
-  /** May also do what back ends of the application do: registrations, operations, messages. */
+  /** The caller may also do what back ends of the application do: registrations, operations, messages. */
   readonly isActing: boolean
   /** The address of /console/, as rootOf. */
   readonly root: string
-  /** That of the page, with its query. */
+  /** The address of the page, with its query. */
   readonly here: string
 }
 
@@ -87,12 +87,12 @@ export interface ApplicationSummary {
 }
 
 export interface Form {
-  /** Without spaces around it; empty when it was not sent. */
+  /** The first value of a name, without spaces around it; empty when it was not sent. */
   readonly text: (name: string) => string
   /** The text, or undefined when it is empty. */
   readonly optional: (name: string) => string | undefined
   readonly all: (name: string) => readonly string[]
-  /** What stands in a line, with spaces or commas between it. */
+  /** The words of a value, which have spaces or commas between them. */
   readonly words: (name: string) => readonly string[]
   readonly isChecked: (name: string) => boolean
   readonly entries: readonly (readonly [string, string])[]
@@ -136,7 +136,7 @@ export function readForm(body: string): Form {
 }
 
 /**
- * /console/ as a page that pawl is asked for as `url` names it: relative, because a proxy may have taken a prefix off the path, which pawl need
+ * The address of /console/ as seen from the page at `url`. It is relative, because a proxy may have taken a prefix off the path, which pawl need
  * not know (docs/OPERATIONS.md, "Below a prefix").
  */
 export function rootOf({ url }: Pick<FastifyRequest, 'url'>): string {
@@ -154,7 +154,7 @@ export const done = (call: Pick<PageCall, 'application' | 'root'>, path: string,
   to: link(call, path, { ...query, done: what }),
 })
 
-/** What a page says after an action: a link may choose among these texts, and bring none. */
+/** What a page says after an action. A link names one of these texts, and cannot bring a text of its own. */
 export const DONE = {
   created: 'Created.',
   saved: 'Saved.',
@@ -171,5 +171,5 @@ export const DONE = {
 
 export type Done = keyof typeof DONE
 
-// As many as 256 KiB hold of a template's, line by line.
+// As many members of the form of a template as 256 KiB hold, the longest body.
 const MEMBERS_MAX = 5_000

@@ -2,7 +2,7 @@
 import type { OperationForm } from '../domain/operation/form.ts'
 import { html, type Markup, type Value } from './markup.ts'
 
-/** The form as an app draws it. Pictures of a form stay away: they would be loaded from elsewhere. */
+/** The form as an app draws it. Pictures of a form are left out: they would be loaded from elsewhere. */
 export function phonePreview({ formData, ui = {} }: OperationForm, data: string): Markup {
   const { preApprovalScreen, preApprovalScreens } = ui
   const before = [preApprovalScreen, ...((preApprovalScreens as unknown[] | undefined) ?? [])].filter(isObject)
@@ -52,6 +52,6 @@ const partyName = (party: unknown): string =>
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null
 
-/** A member of a row as a text. Amounts are raw JSON numbers, which say themselves what they are. */
+/** A member of a row as a text: empty where there is none, and JSON for what is no text, such as an amount. */
 export const textOf = (value: unknown): string =>
   value === undefined || value === null ? '' : typeof value === 'string' ? value : JSON.stringify(value)

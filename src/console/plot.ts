@@ -7,7 +7,7 @@ const KINDS = ['good', 'bad', 'rest'] as const
 export type Bar = Readonly<Partial<Record<(typeof KINDS)[number], number>>>
 
 export interface Mark {
-  /** Milliseconds. */
+  /** Milliseconds since 1970-01-01 UTC, as the ends of a plot. */
   readonly time: number
   readonly kind: (typeof KINDS)[number]
 }
@@ -23,7 +23,7 @@ const BARS = 48
 const TICKS = [0, 0.25, 0.5, 0.75, 1]
 const [WIDTH, HEIGHT] = [640, 100]
 
-/** Bars of marks between two times. */
+/** The marks between two times, counted in 48 bars. */
 export function plot(marks: readonly Mark[], { from, to, label }: PlotOptions): Markup {
   const width = (to - from) / BARS
   const bars = Array.from({ length: BARS }, () => ({ good: 0, bad: 0, rest: 0 }))
@@ -42,15 +42,15 @@ export interface SmallPlot {
   readonly name: string
   readonly value: string
   readonly note: string
-  /** Of equal stretches of the time that is shown; empty where nothing is known. */
+  /** One for each of equal stretches of the time that is shown; a bar is empty where nothing is known. */
   readonly bars: readonly Bar[]
-  /** The scale when nothing is higher. */
+  /** The height of the plot where no bar is higher. */
   readonly least: number
   /** What the height of the plot stands for, in words. */
   readonly sayTop: (top: number) => string
 }
 
-/** A figure with the plot of what it was before. */
+/** A figure, and a plot of its values before. */
 export function smallPlot({ name, value, note, bars, least, sayTop }: SmallPlot): Markup {
   const top = Math.max(least, ...bars.map(heightOf))
   return html`<figure class="small-plot"><figcaption><span class="figure-name">${name}</span><span class="small-plot-value">${value}</span></figcaption>

@@ -4,7 +4,10 @@ import type { Look } from '../metrics/look.ts'
 import { html, type Markup } from './markup.ts'
 import { type Bar, smallPlot } from './plot.ts'
 
-/** Plots of the hour before `at` (ms), a bar a minute, empty before the start: requests, codes, webhooks, event loop and memory, and of the connections to a PostgreSQL. */
+/**
+ * Plots of the hour before `at` (milliseconds), a bar a minute, empty before the start: requests, codes, webhooks, event loop, memory, and the
+ * connections where the database is a PostgreSQL.
+ */
 export function processPlots({ history, pool }: Look, at: number): Markup {
   const groups = groupByMinute(history, Math.max(at, history.at(-1)?.at ?? at))
   const last = history.slice(-RATE_SAMPLES)
@@ -47,7 +50,7 @@ const barOfDelay = (ms: number): Bar => (ms > DELAY_FELT_MS ? { bad: ms } : { go
 
 const sayRate = (rate: number): string => (rate >= 10 ? String(Math.round(rate)) : rate.toFixed(1))
 
-/** The samples of each minute of the hour; none before the process started. */
+/** The samples of each minute of the hour before `end`; a minute before the start of the process has none. */
 const groupByMinute = (history: readonly Sample[], end: number): readonly (readonly Sample[])[] =>
   Array.from({ length: MINUTES }, (_, i) => {
     const from = end - (MINUTES - i) * MINUTE_MS
@@ -56,6 +59,6 @@ const groupByMinute = (history: readonly Sample[], end: number): readonly (reado
 
 const MINUTES = 60
 const MINUTE_MS = 60_000
-/** Half a minute, and what has begun. */
+/** Three samples of ten seconds, and the one that has begun. */
 const RATE_SAMPLES = 4
 const DELAY_FELT_MS = 250

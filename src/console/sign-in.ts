@@ -10,8 +10,8 @@ import { type ConsoleParts, formOf, rootOf } from './page.ts'
 import { pages } from './pages/index.ts'
 
 /**
- * The cookie of the console that a browser asks, which sends it to each port of the host: each console has a name of its own. By TLS the
- * prefix keeps other hosts of the domain, and pages without TLS, from setting it.
+ * The name of the cookie. A browser sends a cookie to every port of its host, so each console has a name with its port. By TLS the prefix keeps
+ * other hosts of the domain, and pages without TLS, from setting it.
  */
 const nameOf = ({ protocol, host }: FastifyRequest): string => {
   const [, port] = /:(\d{1,5})$/.exec(host) ?? []
@@ -78,13 +78,13 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
 }
 
 /**
- * It ends with the browser. TLS ends before pawl; where the request came by it, the cookie never leaves it, and has the path that its name demands.
- * Else it has none, which to a browser is that of the form as it knows it: /console, behind what a proxy takes off.
+ * The cookie ends with the browser. Where the request came by TLS, it is sent by TLS alone, and has the path that `__Host-` demands. Elsewhere it
+ * has no path: a browser then takes that of the form, which is /console behind the prefix that a proxy takes off.
  */
 const cookieOf = (request: FastifyRequest, token: string): string =>
   `${nameOf(request)}=${token}; HttpOnly; SameSite=Strict${request.protocol === 'https' ? '; Path=/; Secure' : ''}`
 
-/** Only a page of the console, as a browser resolves the address: one in a link must not lead elsewhere. */
+/** A page of the console, as a browser resolves the address; the first page for any other, because a link must not lead elsewhere. */
 function readNext(next: unknown): string {
   if (typeof next !== 'string' || !URL.canParse(next, HERE)) return '/console/'
   const { origin, pathname, search } = new URL(next, HERE)
@@ -93,12 +93,12 @@ function readNext(next: unknown): string {
 }
 
 const HERE = 'http://pawl.invalid'
-/** Of a parameter, anything but another segment. */
+/** A parameter is one segment of the path, with any text. */
 const PAGES = pages.map(({ path }) => new RegExp(`^/console${path.replaceAll(/:\w+/g, '[^/]+')}$`))
-/** A proxy may resolve what a browser does not. */
+/** An encoded slash: a proxy may decode it where a browser does not. */
 const ENCODED_SLASH = /%(?:2f|5c)/i
 const TOKEN = /^[\w-]{43}$/
-/** More than either form has. */
+/** More than the form of the sign-in or that of the sign-out has. */
 const MEMBERS_MAX = 16
 
 const renderForm = (root: string, next: string, problem: string | undefined, username: string) =>

@@ -1,4 +1,4 @@
-// A template while it is edited: what was typed, as the JSON of the API, sound or not; and changes of its shape.
+// A template while it is edited: what was typed, as the JSON of the API, whether or not the API would take it; and changes of its shape.
 import type { renderTemplate } from '../domain/template/parser.ts'
 import type { AttributeTemplate, LocalizedTexts, ResultTexts } from '../domain/template/template.ts'
 import type { Violation } from '../lib/errors.ts'
@@ -15,7 +15,7 @@ export interface TemplateJson extends Omit<RenderedTemplate, 'signatureType' | '
 
 export interface Draft {
   readonly template: TemplateJson
-  /** What could not even be read: JSON that is none. */
+  /** The lines that could not be read, because they are no JSON. */
   readonly faults: readonly Violation[]
   /** The texts are edited as JSON. */
   readonly isJson: boolean
@@ -25,7 +25,7 @@ export interface Draft {
 export const SCREEN_MEMBERS = ['type', 'heading', 'message', 'items', 'approvalType']
 export const RESULT_TEXTS = ['success', 'failure', 'reject'] as const
 
-/** The draft that a form holds. `templateName`: of a template that is there already. */
+/** The draft that a form holds. `templateName`: the name of a template that exists; a new one has its name in the form. */
 export function readDraft(form: Form, templateName = form.text('templateName')): Draft {
   const faults: Violation[] = []
   const isJson = form.text('mode') === 'json'
@@ -120,7 +120,7 @@ function readJson(form: Form, name: string, faults: Violation[]): unknown {
  */
 export function changeDraft(draft: Draft, [what = '', language = '', place = '0']: readonly string[]): Draft {
   const { template } = draft
-  // Nobody who cannot read the JSON can make lines of it.
+  // A text that is no JSON cannot be shown line by line.
   if (what === 'json' || what === 'form') return { ...draft, isJson: what === 'json' || draft.faults.length > 0 }
   const withTexts = (texts: TemplateJson['texts']): Draft => ({ ...draft, template: { ...template, texts } })
   if (what === 'forget') return withTexts(Object.fromEntries(Object.entries(template.texts).filter(([one]) => one !== language)))

@@ -50,7 +50,7 @@ export interface EditorOptions {
 
 /** The form. Its lines show the draft, and beside each what `call.refusal` says of it. */
 export function templateForm({ call, draft, isNew, check }: EditorOptions): Markup {
-  // The lines show the draft, whose rows may have moved since they were typed.
+  // The lines show the draft and not the form, because rows may have moved since they were typed.
   const lines = { ...call, form: readForm('') }
   const { template } = draft
   const line = (name: string, label: string, options: FieldOptions = {}) => field(lines, name, label, options)
@@ -80,7 +80,7 @@ function jsonTexts(call: PageCall, draft: Draft, check: string): Markup {
 
 function formTexts(call: PageCall, { template }: Draft, check: string): Markup {
   const names = placeholdersOf(template).map(({ name }) => name)
-  // The one that phones fall back to comes first.
+  // English comes first, because phones fall back to it.
   const languages = Object.entries(template.texts).toSorted(
     ([a], [b]) => Number(b === 'en') - Number(a === 'en') || (a < b ? -1 : 1),
   )
@@ -188,7 +188,7 @@ function renderScreens(call: PageCall, at: string, ui: LanguageJson['ui']): Mark
     ${field(isTyped ? call : lines, `${at}.more`, 'Other members', { value: more, rows: 4, hint: 'JSON: preApprovalScreens, postApprovalScreen and what else docs/TEMPLATES.md has.' })}</div></details>`
 }
 
-/** What has lines in the form, and the rest as JSON. A screen with members beyond those lines is part of the rest. */
+/** The members of `ui` that have lines in the form, and the others as JSON. A screen with further members is part of that JSON. */
 function splitUi(ui: LanguageJson['ui']): { readonly screen: Readonly<Record<string, unknown>>; readonly more: string } {
   const { flipButtons, blockApprovalOnCall, preApprovalScreen, ...others } = ui ?? {}
   const isPlain = isJsonObject(preApprovalScreen) && Object.keys(preApprovalScreen).every((name) => SCREEN_MEMBERS.includes(name))

@@ -7,7 +7,7 @@ import { phonePreview } from './phone-preview.ts'
 import type { TemplateJson } from './template-draft.ts'
 import { sayState } from './words.ts'
 
-/** The parameters that a template reads, those of the signed data first: an operation without one of these is refused. */
+/** The parameters that a template reads. Those of the signed data come first, and an operation without one of them is refused. */
 export function placeholdersOf({ dataTemplate, texts }: Pick<TemplateJson, 'dataTemplate' | 'texts'>) {
   const required = new Set(listPlaceholders(dataTemplate))
   const shown = Object.values(texts).flatMap(({ title = '', message = '', attributes = [] }) => [
@@ -18,8 +18,8 @@ export function placeholdersOf({ dataTemplate, texts }: Pick<TemplateJson, 'data
 }
 
 /**
- * What a person calls each parameter: the label of the row that shows it, or the name of its part of the row. None for a parameter that no row
- * shows, or whose label another one has.
+ * What a person calls each parameter: the label of the row that shows it, or the name of its part of the row. A parameter that no row shows, or
+ * whose label another one has, is not in the map.
  */
 export function labelsOf({ texts }: Template, language: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
@@ -35,7 +35,7 @@ export function labelsOf({ texts }: Template, language: string): ReadonlyMap<str
 /** A value that could be one of this parameter. */
 export const sampleOf = (name: string): string => SAMPLES.find(([pattern]) => pattern.test(name))?.[1] ?? name
 
-/** The phone's view in one language; what cannot be made of the parameters is said instead. */
+/** The phone's view in one language; where the parameters make no operation, what is wrong with them. */
 export function templatePreview(template: Template, typed: OperationParameters, language: string): Markup {
   const parameters = Object.fromEntries(
     placeholdersOf(template).map(({ name }) => [name, (Object.hasOwn(typed, name) ? typed[name] : '') || sampleOf(name)]),

@@ -17,8 +17,8 @@ export interface FoundUsers<Answer> {
 }
 
 /**
- * Reads a list as the API takes the search. An index has the beginnings of names and answers at once; where none begins so, what was typed may
- * stand anywhere in them, which is looked for in a stretch of the list at a time.
+ * Reads a list of the users whose names begin as was typed; an index answers that at once. Where no name begins so, or somebody asked for it,
+ * what was typed is looked for anywhere in the names, in a stretch of 50,000 records at a time.
  */
 export async function searchUsers<Answer>(
   { query }: Pick<PageCall, 'query'>,
@@ -34,7 +34,7 @@ export async function searchUsers<Answer>(
   return { answer: await read({ userId, userIdPart: typed }), isAnywhere: typed !== undefined }
 }
 
-/** The ends of a page of such a list. `filter`: all that the list is searched by. */
+/** The links below a page of such a list. `filter`: all that the list is searched by. */
 export function userPager(
   call: PageCall,
   path: string,

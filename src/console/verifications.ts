@@ -18,7 +18,7 @@ export const readVerifications = (
 interface Verdict {
   readonly door: string
   readonly resource: string
-  /** What the bank had written beside it. */
+  /** The bank's own text about the verification. */
   readonly text?: string | undefined
   readonly tone: Tone
   readonly says: string
@@ -51,7 +51,7 @@ export function readVerdict({ eventType, eventData }: Pick<DeviceEvent, 'eventTy
 
 const COLUMNS: readonly Column[] = ['Resource', ['Verdict', 'side'], 'Door', 'Asked by', 'When']
 
-/** The rows as a list; `isExact`: with the time to the second. */
+/** The rows as a list; `isExact`: with the time itself in place of how long ago it was. */
 export const renderVerifications = (call: PageCall, items: readonly DeviceEvent[], isExact = false): Markup =>
   table(
     'Verifications',

@@ -2,8 +2,8 @@
 import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
 
 /**
- * The address that a text is, as RFC 5952 writes it; undefined for every other text. An IPv4 address inside IPv6, as a socket of both families shows it, is that IPv4
- * address. The zone of an IPv6 address is of the machine that wrote it, and is dropped.
+ * The address that a text is, as RFC 5952 writes it; undefined for every other text. An IPv4 address inside IPv6, as a socket of both families
+ * shows it, is that IPv4 address. The zone of an IPv6 address means something on the machine that wrote it alone, and is dropped.
  */
 export function parseAddress(text: string): string | undefined {
   const plain = text.replace(ZONE, '')
@@ -15,7 +15,7 @@ export function parseAddress(text: string): string | undefined {
 const ZONE = /%.*$/
 const INSIDE_IPV6 = /^::ffff:(?=[\d.]+$)/
 
-/** Whether a text is an address or a range. A range of /0 would be everyone, which is never what is meant. */
+/** Whether a text is an address without a zone, or a range of addresses. A range of /0 would be everyone, which is never what is meant. */
 export function isAddressOrRange(text: string): boolean {
   const [address = '', prefix, ...rest] = text.split('/')
   const family = isIP(address)
@@ -60,5 +60,5 @@ export function networkOf(ip: string): string {
   return isIPv4(source) ? source.replace(/\d+$/, '0/24') : source
 }
 
-/** Of 16 bits each. */
+/** The groups of an IPv6 address, and those of its first 64 bits; a group has 16 bits. */
 const [GROUPS, NETWORK_GROUPS] = [8, 4]

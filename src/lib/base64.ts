@@ -1,4 +1,5 @@
-// Standard Base64 with padding on output; on input padding may be missing (v3 §1.2). base64url only inside JWTs.
+// Standard Base64 with padding on output; on input padding may be missing (v3 §1.2). base64url is for JWTs, and for tokens, passwords and file
+// names that pawl makes itself.
 import { asBuffer } from './bytes.ts'
 
 const STANDARD = /^[A-Za-z0-9+/]*={0,2}$/

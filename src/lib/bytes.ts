@@ -1,7 +1,7 @@
 // Byte strings: joining, integers in network order, lists of parts (v3 §2.2, v4 §1.6), and the only comparison of secrets in pawl.
 import { timingSafeEqual } from 'node:crypto'
 
-/** UTF-8 bytes of a text. A TextEncoder takes 0.3 µs for a label, this 0.07. */
+/** UTF-8 bytes of a text; half of a surrogate pair becomes U+FFFD. A TextEncoder takes 0.3 µs for a label, this 0.07. */
 export const utf8 = (text: string): Uint8Array => Buffer.from(text)
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -9,7 +9,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** The text of UTF-8 bytes; throws a TypeError when they are not UTF-8. A byte order mark stays in the text. */
 export const fromUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes)
 
-/** The same; undefined when they are not UTF-8. */
+/** The text of UTF-8 bytes; undefined when they are not UTF-8. */
 export function parseUtf8(bytes: Uint8Array): string | undefined {
   try {
     return fromUtf8(bytes)
@@ -18,7 +18,7 @@ export function parseUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** a ‖ b ‖ ... */
+/** The parts one after the other, in new memory: a ‖ b ‖ ... */
 export const concat = (...parts: readonly Uint8Array[]): Uint8Array => Buffer.concat(parts)
 
 /** The same bytes in the same memory, with the methods of a Buffer. */
@@ -29,7 +29,7 @@ export const toHex = (bytes: Uint8Array): string => asBuffer(bytes).toString('he
 
 /**
  * The same bytes in memory of their own, for what is remembered. Node cuts small buffers from pools of 64 KiB, and one that is kept keeps its
- * whole pool: some ten thousand remembered rows took a gigabyte so (docs/decisions/0014-memory.md).
+ * whole pool: with some 6,000 remembered records a process grew by 900 MB (bench/results/memory.md).
  */
 export function ownBytes(bytes: Uint8Array): Buffer {
   const own = Buffer.allocUnsafeSlow(bytes.length)
@@ -47,14 +47,14 @@ export function ownAllBytes(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, ownAllBytes(member)]))
 }
 
-/** Unsigned big-endian integer, 4 bytes. */
+/** Unsigned big-endian integer, 4 bytes. Throws a RangeError beyond 2^32 - 1. */
 export function u32(value: number): Uint8Array {
   const out = Buffer.allocUnsafe(4)
   out.writeUInt32BE(value)
   return out
 }
 
-/** Unsigned big-endian integer, 8 bytes; exact up to 2^53 - 1. */
+/** Unsigned big-endian integer, 8 bytes; exact up to 2^53 - 1. Throws a RangeError for what is no integer from 0 on. */
 export function u64(value: number): Uint8Array {
   const out = Buffer.allocUnsafe(8)
   out.writeBigUInt64BE(BigInt(value))
@@ -86,7 +86,7 @@ export function concatWithSizes(...parts: readonly (Uint8Array | undefined)[]): 
   return out
 }
 
-/** The parts of what concatWithSizes made, which share memory with it; an absent one is empty. Throws a RangeError for bytes that end early. */
+/** The parts of what concatWithSizes made; they share its memory, and an absent one is empty. Throws a RangeError for bytes that end early. */
 export function splitBySizes(bytes: Buffer): Buffer[] {
   const parts: Buffer[] = []
   for (let at = 0; at < bytes.length; ) {

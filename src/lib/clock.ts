@@ -5,7 +5,7 @@ import type { Platform } from './platform.ts'
 export interface Clock {
   /** Milliseconds since 1970-01-01 UTC as the database has them; the process's own where nothing was heard of another. */
   readonly now: () => number
-  /** Hears the database's time, which `read` answers. */
+  /** Asks for the database's time, in milliseconds, and follows it. Rejects as `read` does; the time then goes on as it was. */
   readonly hear: (read: () => Promise<number>) => Promise<void>
   /** By how many milliseconds the process's own clock is ahead of the database's, as last heard; undefined before. */
   readonly difference: () => number | undefined
@@ -13,7 +13,7 @@ export interface Clock {
   readonly isAgreed: () => boolean
 }
 
-/** For work in the background, none of which begins while the two differ. */
+/** For work in the background, none of which begins while the two clocks differ. */
 export interface Clocked {
   readonly clock: Pick<Clock, 'isAgreed'>
 }
@@ -26,7 +26,7 @@ interface ClockEvents {
 
 /** A clock that runs by what was heard last and the time that has passed since, whatever is done to the process's own. */
 export function createClock({ now, monotonic }: ClockPlatform, events: ClockEvents): Clock {
-  /** What the database's time is ahead of the monotonic one. */
+  /** By how many milliseconds the database's time is ahead of the monotonic one; undefined before it was heard. */
   let offset: number | undefined
   let difference: number | undefined
   let isAgreed = true

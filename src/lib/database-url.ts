@@ -35,13 +35,13 @@ function withoutTarget(text: string): string {
   return url.toString()
 }
 
-/** node-postgres takes these for verify-full, and says so in ten lines on stderr. */
+/** Writes verify-full in place of the modes that node-postgres takes for it: otherwise it says so in ten lines on stderr. */
 const nameVerification = (text: string): string =>
   isLibpq(new URL(text).searchParams) ? text : text.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, '$1verify-full')
 
 /**
  * What is wrong with the options of TLS behind the `?` of such a URL; undefined when nothing is. node-postgres ignores a mode that it does not
- * know, and goes on in the clear.
+ * know, and goes on in the clear. Throws a TypeError for a text that parseDatabaseUrl does not take.
  */
 export function findTlsProblem(text: string): string | undefined {
   const { searchParams } = new URL(parseDatabaseUrl(text)?.urls[0] ?? '')
@@ -61,7 +61,7 @@ export function findTlsProblem(text: string): string | undefined {
 const isLibpq = (options: URLSearchParams): boolean => options.get('uselibpqcompat') === 'true'
 
 export const TLS_MODES: readonly string[] = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
-/** What node-postgres knows, and its values; of others, anything is one. What it ignores without harm is here as well. */
+/** The options that node-postgres knows, or ignores without harm, with their values; an option without values takes any text. */
 const TLS_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   sslmode: TLS_MODES,
   sslrootcert: [],

@@ -12,7 +12,7 @@ type OperationFailure =
   | 'OPERATION_FAILED'
   | 'OPERATION_CANCELED'
   | 'OPERATION_EXPIRED'
-/** What the state of a registration may refuse. */
+/** What the state of a registration, or of what an administrator names, may refuse. */
 type RegistrationFailure =
   | 'REGISTRATION_EXISTS'
   | 'REGISTRATION_NOT_FOUND'
@@ -64,8 +64,9 @@ export type ErrorCode = DeviceCode | MobileTokenCode | UtilityCode | CloudCode
 
 /** One member of a request that is not as the contract says. Goes to the wire where the contract has a place for it. */
 export interface Violation {
+  /** The member, header or parameter, with dots between levels; where something is not there, or there already, its kind. */
   readonly fieldName: string
-  /** As sent, cut at 128 characters; absent for secrets. */
+  /** As sent, cut at 128 characters; never that of a secret. */
   readonly invalidValue?: string
   readonly hint: string
 }

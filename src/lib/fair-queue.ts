@@ -1,11 +1,12 @@
-// Runs slow work, so much of it at once; the rest waits, up to a bound, and its keys take turns: a caller who asks often delays only itself.
+// Runs slow work, a bounded number of pieces at once. A bounded number of others waits, and their keys take turns, so that a caller who asks often
+// delays only itself.
 import { PawlError } from './errors.ts'
 
 export interface FairQueue {
   /**
-   * Runs work when it is the turn of `key`; all work without one has the same. Throws TOO_MANY_REQUESTS when this key has too much work
-   * waiting, UNAVAILABLE when all keys together have and no other key has more than this one. Work that has not begun when `signal` aborts
-   * is dropped: rejects with its reason.
+   * Runs work when it is the turn of `key`; all work without one has one key in common. Throws TOO_MANY_REQUESTS when this key has too much
+   * work waiting. When all keys together have, the key with the most gives up the last of its work to a key that has at least two pieces less;
+   * what gives way, or finds no such key, throws UNAVAILABLE. Work that has not begun when `signal` aborts rejects with its reason.
    */
   readonly run: <T>(work: () => Promise<T>, turn?: Turn) => Promise<T>
 }
@@ -19,7 +20,7 @@ export interface FairQueueLimits {
   /** Pieces of work that run at a time. */
   readonly atOnce: number
   readonly waitingMax: number
-  /** As much as all together by default. */
+  /** By default only `waitingMax` bounds the work of a key. */
   readonly waitingPerKeyMax?: number
 }
 

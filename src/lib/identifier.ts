@@ -19,18 +19,18 @@ export const USERNAME = {
 } as const satisfies Rule
 
 /**
- * The rule for what gets a name that stands in paths. Of `.` and `..` every URL makes the path above, also when they are encoded: nobody could
- * name it any more.
+ * The rule for what gets a name that stands in paths. For `.` and `..` every URL means the path above, also when they are encoded: no call could
+ * name such a thing.
  */
 export const forPaths = ({ pattern, description }: Rule): Rule => ({
   pattern: pattern.replace('^', '^(?!\\.{1,2}$)'),
   description: `${description}, other than . and ..`,
 })
 
-/** Whether a path can name it. */
+/** Whether a path can have the name. */
 export const isForPaths = (name: string): boolean => name !== '.' && name !== '..'
 
-/** The same for text that no schema has checked. */
+/** Whether a text that no schema has checked is an IDENTIFIER. */
 export const isIdentifier = (text: string): boolean => RULE.test(text)
 
 const RULE = new RegExp(IDENTIFIER.pattern)

@@ -1,7 +1,7 @@
-// JSON of other servers: who sends a member twice, or what does not come out as it was written, is not understood.
+// JSON of other servers. An object that has a member twice is refused, and so is a value that would be read other than it was written.
 import { fromUtf8 } from './bytes.ts'
 
-/** What came is not taken. The message says what it is instead, and repeats names of members at the most, never values. */
+/** The bytes are not taken. The message says what they are (`no JSON object`). It may repeat the name of a member, never a value. */
 export class JsonFault extends Error {}
 
 /**
@@ -22,7 +22,7 @@ export function parseForeignObject(bytes: Uint8Array): Record<string, unknown> {
 export const isJsonObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The message of a JSON error would quote the text, which may hold personal data. */
+/** Throws JsonFault in place of the JSON error, whose message would quote the text, which may hold personal data. */
 function parse(bytes: Uint8Array): [value: unknown, text: string] {
   try {
     const text = fromUtf8(bytes).replace(/^\uFEFF/, '')
@@ -32,7 +32,7 @@ function parse(bytes: Uint8Array): [value: unknown, text: string] {
   }
 }
 
-/** The first name that an object in a JSON text has twice: parsers differ in which of the two they take (RFC 8259 §4). */
+/** The first name that an object in a JSON text has twice; parsers differ in which of the two they take (RFC 8259 §4). The text must parse. */
 export function findMemberTwice(json: string): string | undefined {
   const open: Set<string>[] = []
   for (const [token, string] of json.matchAll(JSON_TOKENS)) {
@@ -52,7 +52,7 @@ export function findMemberTwice(json: string): string | undefined {
 /** Of a text that is JSON: braces, names of members with their colon, and other strings, which are skipped whole. */
 const JSON_TOKENS = /[{}]|("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"/g
 
-/** What the reader of a JSON value would not get as it was written, and the names on the way to it. */
+/** Part of a JSON value that a reader would not get as it was written, and the names that lead to it. */
 export interface Uncarried {
   readonly path: readonly string[]
   readonly problem: string
@@ -75,7 +75,7 @@ export function findUncarried(value: unknown): Uncarried | undefined {
   return undefined
 }
 
-/** The same as a text, with the names that lead there; undefined when there is nothing. */
+/** What findUncarried finds, as a text with the names that lead there; undefined when it finds nothing. */
 export function describeUncarried(value: unknown): string | undefined {
   const found = findUncarried(value)
   return found && `${quote(found.path.join('.'))} ${found.problem}`

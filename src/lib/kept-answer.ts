@@ -7,7 +7,10 @@ export interface Kept<T> {
 }
 
 export interface KeptAnswer<T> {
-  /** What is kept if it is younger than `ageMs`, else what the server answers now. Throws what `ask` throws, for `failureMs` the last of it. */
+  /**
+   * What is kept if it is younger than `ageMs`, else what the server answers now. Throws what `ask` throws; for `failureMs` after a failure it
+   * throws that one without asking.
+   */
   readonly read: (ageMs: number) => Promise<Kept<T>>
 }
 

@@ -7,7 +7,7 @@ export type GivenKey = Uint8Array | string
 /** One key or more. The first seals. */
 export type GivenKeys = readonly [GivenKey, ...GivenKey[]]
 
-/** Keys with a comma or the end of a line between them. Undefined when one is neither 32 bytes in standard Base64 nor a wrapped key, or none is there. */
+/** Keys with a comma or the end of a line between them. Undefined where one is neither 32 bytes in standard Base64 nor a wrapped key. */
 export function parseKeyList(text: string): GivenKeys | undefined {
   const keys = text.split(/,|\r?\n/).map((entry) => (WRAPPED.test(entry) ? entry : parseBase64(entry, 32)))
   const [first, ...others] = keys

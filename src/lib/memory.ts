@@ -1,4 +1,5 @@
-// Keeps so many entries in memory, the one least in use forgotten first, each for so long, and counts how often what was asked for was there.
+// Memory with a bound: of too many entries, the one that was not used for longest is forgotten first, and entries may end after a time. How often
+// what was asked for was there is counted.
 import { LRUCache } from 'lru-cache'
 import { asBuffer, ownBytes } from './bytes.ts'
 
@@ -14,16 +15,17 @@ export interface Memory<V> {
 }
 
 export interface TimedMemory<V> extends Memory<V> {
-  /** `span` where an entry's time is not the `ttl` from now on: milliseconds on the clock, the second one excluded. */
+  /** `span`: the time of an entry where that is not the `ttl` from now on. */
   readonly set: (key: string, value: V, span?: Span) => void
 }
 
+/** Milliseconds on the clock of the memory; `to` is excluded. */
 export interface Span {
   readonly from: number
   readonly to: number
 }
 
-/** A memory of up to `max` entries, and of up to `bytes.max` where that is given. An entry of more than all these bytes is not remembered. */
+/** A memory of up to `max` entries, and of up to `bytes.max` bytes where that is given. An entry of more bytes than that is not remembered. */
 export function createMemory<V extends object>(limits: SizeLimits<V>): Memory<V>
 /** The same, of entries that end after `ttl` milliseconds by the clock; a clock that is set back to before an entry ends it, too. */
 export function createMemory<V extends object>(limits: TimeLimits): TimedMemory<V>
@@ -35,7 +37,7 @@ interface SizeLimits<V> {
   readonly max: number
   readonly bytes?: {
     readonly max: number
-    /** What an entry takes, at least 1. */
+    /** The bytes that an entry takes, at least 1. */
     readonly of: (value: V) => number
   }
 }
@@ -47,8 +49,8 @@ interface TimeLimits {
 }
 
 function createUntimed<V extends object>({ max, bytes }: SizeLimits<V>): Memory<V> {
-  // As a size: for a `max` the cache would make room at once for all that may ever come, 20 ms for 100,000 entries. With bytes an entry counts
-  // as many as it has, in units of which `max` are one, and at least its share of them all.
+  // The cache is given sizes alone: for a number of entries it would allocate room for all of them at once, 20 ms for 100,000. Where bytes are
+  // bounded, too, sizes are counted in parts of a byte, `max` to the byte. An entry counts at least `bytes.max` parts, so that `max` entries fit.
   const entries = new LRUCache<string, V>(
     bytes === undefined
       ? { maxSize: max, sizeCalculation: () => 1 }
@@ -88,7 +90,7 @@ function createTimed<V extends object>({ max, ttl, clock }: TimeLimits): TimedMe
 const spanFrom = (from: number, ttl: number): Span => ({ from, to: from + ttl })
 
 export interface ByteMemory {
-  /** A copy. */
+  /** A copy; undefined when there is none. */
   readonly get: (key: string) => Buffer | undefined
   readonly set: (key: string, value: Uint8Array) => void
   readonly size: () => number
@@ -96,14 +98,14 @@ export interface ByteMemory {
 
 interface SlotLimits {
   readonly max: number
-  /** The bytes of a slot. Of values that are longer, a thousand are remembered as objects of the heap. */
+  /** The bytes of a slot. Up to a thousand values that are longer are remembered as objects of the heap. */
   readonly slotBytes: number
 }
 
 /**
- * A memory of up to `max` byte strings, which lie beside the heap, each in a slot of its own: what is written anew with each request is overwritten
- * in place and leaves no garbage (docs/decisions/0014-memory.md). Slots are given again in turns, but for those that were used since the last turn (second chance). Memory is
- * allocated as it is needed, for 512 slots at a time.
+ * A memory of up to `max` byte strings, which lie beside the heap, each in a slot of its own. What is written anew with each request is
+ * overwritten in place and leaves no garbage (docs/decisions/0014-memory.md). When all slots are taken they are given again in turns, but for those
+ * that were used since the last turn (second chance). Memory is allocated as it is needed, for 512 slots at a time.
  */
 export function createByteMemory({ max, slotBytes }: SlotLimits, allocate = (bytes: number) => Buffer.alloc(bytes)): ByteMemory {
   const slots = new Map<string, number>()
@@ -143,7 +145,7 @@ export function createByteMemory({ max, slotBytes }: SlotLimits, allocate = (byt
       const slot = known ?? takeSlot()
       slots.set(key, slot)
       keys[slot] = key
-      // One that comes once goes before one that came back.
+      // A value that was stored only once goes before one that was stored again.
       wasUsed[slot] = known === undefined ? 0 : 1
       const isLong = value.length > slotBytes
       lengths[slot] = isLong ? LONG : value.length

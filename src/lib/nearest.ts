@@ -1,4 +1,4 @@
-// What somebody meant who wrote a name that there is not.
+// Finds the known name that is meant by a name that does not exist.
 
 /** The known name that is nearest, the first of several; undefined when more than `distanceMax` characters differ. */
 export function findNearest(name: string, known: readonly string[], distanceMax: number): string | undefined {

@@ -35,8 +35,8 @@ export async function resolveTarget(host: string, arePrivateAllowed: boolean): P
 }
 
 /**
- * All addresses of a name. A look-up takes one of the two threads by which a process resolves names, that of the database too, and cannot be
- * cancelled, only left behind. So whoever asks for a name that is being looked up shares the answer.
+ * All addresses of a name. A process resolves names in two threads, which the name of the database needs as well, and a look-up cannot be
+ * cancelled. So whoever asks for a name that is being looked up shares the answer.
  */
 function lookUp(name: string): Promise<LookupAddress[]> {
   const running = lookUps.get(name)
@@ -50,7 +50,7 @@ const lookUps = new Map<string, Promise<LookupAddress[]>>()
 
 /** Where a connection leads, and all that it may take. */
 export interface OutboundTarget {
-  /** How errors name it. */
+  /** How the messages of errors name it. */
   readonly name: string
   readonly host: string
   readonly port: number
@@ -59,7 +59,7 @@ export interface OutboundTarget {
   readonly arePrivateAllowed: boolean
   /** For everything from the look-up of the name to the last byte. */
   readonly timeoutMs: number
-  /** For everything that comes, what is no data included. */
+  /** For all bytes that come, those of TLS included. */
   readonly bytesMax: number
   /** Ends it early. */
   readonly signal?: AbortSignal | undefined
@@ -125,7 +125,7 @@ export async function withConnection<T>(target: OutboundTarget, speak: (socket: 
   }
 }
 
-/** What was waited for, and what to look at. */
+/** By what was waited for when the time was over: what did not happen, and what to look at. */
 const OVERDUE: Readonly<Record<'name' | 'connection' | 'handshake' | 'answer', readonly [string, string]>> = {
   name: ['was not resolved', "look at this machine's name servers"],
   connection: ['took no connection', 'it is down, or a firewall drops what is sent there'],
@@ -133,7 +133,7 @@ const OVERDUE: Readonly<Record<'name' | 'connection' | 'handshake' | 'answer', r
   answer: ['did not answer', 'it has too much to do, or waits for somebody itself'],
 }
 
-/** What an answer that is none of success means, and what to look at. `authorization`: the setting of what pawl shows there. */
+/** What a status beyond 2xx means, and what to look at. `authorization`: the setting with the credential that pawl shows there. */
 export function describeStatus(status: number, authorization: string): string {
   const answered = `answered with status ${status}`
   if (status === 401 || status === 403) return `${answered}: look at ${authorization}, and at what it allows`
@@ -141,7 +141,10 @@ export function describeStatus(status: number, authorization: string): string {
   return status === 404 || status === 405 ? `${answered}: look at the path` : `${answered}: its log may say why`
 }
 
-/** What the code of an error means, and what to look at. `authority`: the setting for an authority of one's own. Messages of OpenSSL name threads and source files, so that only codes are repeated. */
+/**
+ * What the code of an error means, and what to look at. `authority`: the setting for an authority of one's own. Only codes are repeated, because
+ * messages of OpenSSL name threads and source files.
+ */
 export function describeConnectionFailure(error: unknown, authority = NODE_AUTHORITY): string {
   const code = codeOf(error)
   const [, says = 'broke the connection'] = MEANINGS.find(([codes]) => codes.test(code)) ?? []
@@ -175,9 +178,9 @@ export interface OutboundRequest {
   readonly method: 'POST' | 'GET'
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array | string
-  /** For everything from the connection to the last byte. */
+  /** For everything from the look-up of the name to the last byte. */
   readonly timeoutMs: number
-  /** What is kept of the answer; the rest is not read. */
+  /** The bytes that are kept of the body of the answer; the rest is not read. */
   readonly answerBytesMax: number
   readonly arePrivateAllowed: boolean
 }
@@ -222,7 +225,7 @@ function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
     ...(isTls && { tls: { ...shownAs(host), ALPNProtocols: ['http/1.1'] } }),
     arePrivateAllowed,
     timeoutMs,
-    // Chunks of few bytes and certificates make a small answer large.
+    // Chunks of few bytes, headers and certificates make a small answer large.
     bytesMax: 2 * outbound.answerBytesMax + OVERHEAD_BYTES_MAX,
   }
   // Not imported: an import of node:http reads every member of it and so loads Node's fetch, 15 MB and a tenth of the time of a start.
@@ -238,13 +241,13 @@ function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
           const chunks: Buffer[] = []
           let length = 0
           const finish = () => {
-            // A refusal may come before all is sent. A success cannot: who has not read the request has not done what it asks for.
+            // A refusal may come before all is sent. A success cannot: a server that has not read the request has not done what it asks for.
             if (status < 300 && !outgoing.writableFinished)
               reject(new OutboundError(`${url.origin} answered before it had the whole request`))
             else resolve({ status, headers: incoming.headers, body: Buffer.concat(chunks).subarray(0, answerBytesMax) })
           }
           incoming.on('data', (chunk: Buffer) => {
-            // What the parser has already read goes on to come after the end of it.
+            // Chunks that the parser has read already still come after the answer is complete.
             if (length >= answerBytesMax) return
             chunks.push(chunk)
             length += chunk.length
@@ -268,14 +271,14 @@ function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
   )
 }
 
-/** What TLS is told of the name that was called: an address is none. */
+/** The name that TLS is told and checks; nothing where an address was called, which is no name (RFC 6066 §3). */
 export const shownAs = (host: string): ConnectionOptions => (isIP(host) === 0 ? { host, servername: host } : { host })
 
 /** Interim answers (1xx) before the answer. */
 const INFORMATIONS_MAX = 8
 const HEADER_BYTES_MAX = 16_384
 const OVERHEAD_BYTES_MAX = 262_144
-/** An answer of 256 KiB in packets as small as they are comes in 500. */
+/** An answer of 256 KiB comes in some 500 reads where each read has one small packet of 536 bytes. */
 const READS_MAX = 2_000
 const LOOK_MS = 50
 

@@ -1,7 +1,7 @@
 // PEM text (RFC 7468): certificates, public keys, certificate requests.
 import { parseBase64 } from './base64.ts'
 
-/** The PEM text of DER bytes, with a line break at its end; a certificate, unless it is said what it is. */
+/** The PEM text of DER bytes, with a line break at its end. `label` says what the bytes are, a certificate by default. */
 export function toPem(der: Uint8Array, label: PemLabel = 'CERTIFICATE'): string {
   const lines = Buffer.from(der)
     .toString('base64')
@@ -21,8 +21,8 @@ export function parsePem(text: string): Uint8Array | undefined {
 }
 
 /**
- * The bytes of a certificate request that is all of a text but for white space around it: what else stood there, somebody else might read.
- * Undefined for any other text, and for Base64 that is not well-formed. The bytes are not checked to be a request.
+ * The bytes of a certificate request in a text that has nothing else but white space around it: another reader of the same text might take
+ * something else that stood there. Undefined for any other text, and for malformed Base64. The bytes are not checked to be a request.
  */
 export function parseCertificateRequestPem(text: string): Uint8Array | undefined {
   const [, body] =

@@ -11,7 +11,10 @@ export interface RoundOptions {
   readonly mayRun?: () => boolean
 }
 
-/** Runs a round every `intervalMs` unless one is running; the returned function stops it and waits. */
+/**
+ * Runs a round every `intervalMs`, the first one after that time, unless one is running. The returned function stops that, and waits for a round
+ * that runs.
+ */
 export function startRounds(
   run: Round,
   intervalMs: number,

@@ -3,10 +3,10 @@ import { asBuffer } from './bytes.ts'
 
 export const KEY_ID_BYTES = 4
 
-/** The first byte. */
+/** The first byte of a value that is sealed for its place alone: table, column and row. */
 export const PLAIN_FORM = 1
-/** Of a value that is bound to columns beside it. */
+/** The first byte of a value that is also bound to columns beside it. */
 export const BOUND_FORM = 2
 
-/** The id of the master key that a value is sealed under, in hex. Behind the byte of the form. */
+/** The id of the master key that a value is sealed under, in hex: the 4 bytes behind that of the form. */
 export const keyIdOf = (sealed: Uint8Array): string => asBuffer(sealed).toString('hex', 1, 1 + KEY_ID_BYTES)

@@ -11,7 +11,7 @@ export interface ChildOptions {
   /** `client`: what waits for another server. */
   readonly kind?: 'client' | 'internal'
   readonly attributes?: Attributes
-  /** How long ago it began, for what is told of when it is over. Milliseconds. */
+  /** How many milliseconds ago it began, where a span is made of work that is over. */
   readonly startedMsAgo?: number
 }
 
@@ -50,11 +50,11 @@ export interface RequestScope {
 /** Runs `work`, and what follows from it, as part of the request; undefined: as part of none. */
 export const runInScope = <T>(scope: RequestScope | undefined, work: () => T): T => current.run(scope as RequestScope, work)
 
-/** What runs within an event of the channel is part of the request that `toScope` returns; undefined: of none. */
+/** What runs within an event of the channel is part of the request that `toScope` returns; undefined: of no request. */
 const bindScope = <Event>(channel: Channel<Event, RequestScope>, toScope: (event: Event) => RequestScope | undefined): void =>
   channel.bindStore(current, (event) => toScope(event) as RequestScope)
 
-/** Undefined for what no request has caused. */
+/** The request on whose behalf the caller runs; undefined where no request has caused it. */
 export const currentScope = (): RequestScope | undefined => current.getStore()
 
 const current = new AsyncLocalStorage<RequestScope>()

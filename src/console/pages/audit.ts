@@ -24,7 +24,7 @@ interface Found<Item> {
 }
 
 const PAGE = 50
-/** As many as the API gives at once. */
+/** The most that the API gives in one answer. */
 const EXPORT_MAX = 1_000
 const SEAL_LAG_SECONDS = 60
 

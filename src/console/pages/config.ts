@@ -33,7 +33,7 @@ const pathOf = ({ application = '', query: { activation } }: PageCall): string =
   activation === undefined || activation === ''
     ? at`/admin/applications/${application}/config`
     : at`/admin/activations/${activation}/config`
-/** An item of an activation has no other scope. */
+/** The scope of an item of an application; one of an activation has none to choose. */
 const scopeOf = ({ form, query: { activation } }: PageCall): Query => (activation ? {} : { scope: form.text('scope') })
 
 export const config: Page = {

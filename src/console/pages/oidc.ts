@@ -26,7 +26,7 @@ const AUTHENTICATIONS: readonly Choice[] = [
 ]
 
 const pathOf = ({ application = '' }: PageCall): string => at`/admin/applications/${application}/oidc-providers`
-/** What is sent back of what is shown. */
+/** The members of an answer that a request to store the provider has. */
 const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: Partial<Provider>) => settings
 
 export const oidc: Page = {
@@ -57,7 +57,7 @@ export const oidc: Page = {
     store: async (call) => {
       const { form, api } = call
       const path = `${pathOf(call)}${at`/${form.text('providerId')}`}`
-      // What the form has no line for stays.
+      // Members that have no line in the form stay as they are.
       const settings = toSettings((await unlessRefused(api.get<Partial<Provider>>(path))) ?? {})
       const clientSecret = form.all('clientSecret')[0] || undefined
       await api.send('PUT', path, {

@@ -9,7 +9,7 @@ import { labelsOf, placeholdersOf, sampleOf, templatePreview } from '../template
 
 const PREFIX = 'parameter.'
 const TITLE = 'New operation'
-/** As many templates as stand beside each other. */
+/** Up to so many templates are links beside each other; more are a list to choose from. */
 const CHIPS_MAX = 12
 
 async function render(call: PageCall): Promise<View> {
@@ -22,7 +22,7 @@ async function render(call: PageCall): Promise<View> {
   })
   if (wanted === undefined || !call.isActing) return { title: TITLE, body: html`${head}${renderNothing(call)}` }
   const template = await readTemplate(call, wanted)
-  // The preview has an address of its own; the form goes to this one.
+  // The preview is a page with an address of its own, but its form creates the operation at this address.
   const target = { ...call, here: link(call, '/operations/new', { template: wanted }) }
   return {
     title: TITLE,
@@ -51,7 +51,7 @@ export const operationNew: Page = {
   },
 }
 
-/** The same page with what was typed; nothing is created. */
+/** The same page with what was typed, and with the preview of that; nothing is created. */
 export const operationPreview: Page = { path: '/operations/preview', section: 'operations', render, actions: { create: render } }
 
 async function readTemplate({ api }: PageCall, name: string): Promise<Template> {
@@ -70,7 +70,7 @@ const readParameters = ({ form }: PageCall): Record<string, string> =>
 const languageOf = ({ form }: PageCall, { texts }: Template): string =>
   form.optional('language') ?? chooseTexts(texts, ['en']).locale
 
-/** The one that the newest operation was made from, else the first. */
+/** The template that the newest operation was made from, else the first one. */
 async function readUsualTemplate({ api, application }: PageCall, names: readonly string[]): Promise<string | undefined> {
   if (application === undefined) return names[0]
   const path = at`/admin/applications/${application}/operations`

@@ -1,4 +1,4 @@
-// The first page: is it healthy, what happens, what waits for somebody.
+// The first page: whether the server is well, what happens, and what waits for somebody.
 import type { AdminEvent, ListedOperation, ListedRegistration, PinnedDomain, PushProvider, Webhook } from '../answers.ts'
 import type { Look } from '../../metrics/look.ts'
 import { at, unlessRefused } from '../api.ts'
@@ -12,7 +12,7 @@ import { processPlots } from '../process-plots.ts'
 import { sayAction } from '../words.ts'
 import { deliveryState } from './webhooks.ts'
 
-/** As many as the search gives at once. */
+/** The most that the API gives in one answer. */
 const OPERATIONS_MAX = 1_000
 const DAY_MS = 86_400_000
 
@@ -103,7 +103,7 @@ function figure(name: string, value: string, note: string, tone?: Tone, href?: s
 
 function renderOperations(call: PageCall, operations: readonly ListedOperation[]): Markup {
   const dayAgo = call.now - DAY_MS
-  // Of a busy application the search does not reach back a day: then the plot begins where its answer does, and says so.
+  // The answer for a busy application does not reach back a day: then the plot begins with its oldest operation, and says so.
   const isCut = operations.length === OPERATIONS_MAX
   const from = isCut ? Math.max(dayAgo, operations.at(-1)?.timestampCreated ?? dayAgo) : dayAgo
   const recent = operations.filter(({ timestampCreated }) => timestampCreated >= from)

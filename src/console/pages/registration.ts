@@ -62,7 +62,7 @@ interface Detail extends ListedRegistration {
 const read = ({ api, application = '', params: { id = '' }, query: { before } }: PageCall): Promise<Detail> =>
   api.get<Detail>(at`/admin/applications/${application}/registrations/${id}`, { before })
 
-/** A page that is out of date does nothing. */
+/** The registration that an action is about. Throws Refusal where it is removed, which the page did not know. */
 async function readLive(call: PageCall): Promise<Detail> {
   const detail = await read(call)
   if (detail.state === 'REMOVED') throw new Refusal(409, 'The registration is removed already', [])
@@ -140,11 +140,11 @@ export const registration: Page = {
   },
 }
 
-/** What else there is of the user. */
+/** Links to everything else of the user. */
 const renderLinks = (call: PageCall, userId: string): Markup =>
   html`<a class="button is-plain" href="${link(call, '/registrations', { userId })}">Phones</a><a class="button is-plain" href="${link(call, '/operations', { userId })}">Operations</a><a class="button is-plain" href="${link(call, '/inbox', { userId })}">Inbox</a>`
 
-/** Only who may bind phones is shown the code. */
+/** The code is shown only to those who may bind phones. */
 async function renderScan(call: PageCall, { userId, activationId, timestampExpires }: Detail): Promise<Markup> {
   const ends = timestampExpires !== undefined && html`<small>ends ${ago(call.now, timestampExpires)}</small>`
   const answer = call.isActing
@@ -252,7 +252,7 @@ function renderHistory(call: PageCall, { history, next, activationId }: Detail, 
   )
 }
 
-/** Of all phones of the user, and what the bank did with them. */
+/** The latest events of all phones of the user. */
 const renderEvents = (call: PageCall, userId: string, items: readonly DeviceEvent[]): Markup =>
   card(
     'Latest events of this user',

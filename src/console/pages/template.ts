@@ -72,7 +72,10 @@ export const templateNew: Page = {
 
 const check = (call: PageCall): Promise<View> => renderEditor(call, call.params['name'])
 
-/** The editor with what was typed, checked and drawn; nothing is stored. As deep as the page it is drawn into: its links are relative. */
+/**
+ * The editor with what was typed, checked and drawn; nothing is stored. Its path is as deep as that of the page that it is drawn into, because
+ * links are relative.
+ */
 export const templateCheck: Page = {
   path: '/check-template/:name',
   section: 'templates',
@@ -80,17 +83,17 @@ export const templateCheck: Page = {
   actions: { save: check },
 }
 
-/** The same for a new one. */
+/** The same for a new template. */
 export const templateNewCheck: Page = { ...templateCheck, path: '/check-template' }
 
-/** Throws Refusal for JSON that is none; everything else is for the API to judge. */
+/** Reads the whole form. Throws Refusal for a line that is no JSON; everything else is judged by the API. */
 function readWhole(form: Form, name: string | undefined): TemplateJson {
   const { template: typed, faults } = readDraft(form, name)
   if (faults.length > 0) throw new Refusal(400, 'Request validation failed', faults)
   return typed
 }
 
-/** `name` undefined: a new one. */
+/** `name` undefined: the editor of a new template. */
 async function renderEditor(call: PageCall, name: string | undefined): Promise<View> {
   const stored = name === undefined ? NEW : await call.api.get<StoredTemplate>(at`/admin/templates/${name}`)
   const title = name ?? 'New template'
@@ -98,7 +101,7 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
   const back = backTo(link(call, '/templates'), 'Templates')
   const lead = html`${SOURCES[stored.source]}. ${stored.source === 'file' && badge('wait', 'The next start writes the file over a change')} Operations that exist keep the texts they were made with.`
   const draft = call.form.isEmpty ? { template: stored, faults: [], isJson: false } : draftOf(call.form, name)
-  // What is asked for in between says nothing of a member that nobody has come to yet.
+  // While only the shape of the form is changed, nothing is said about members that nobody has filled in yet.
   const isChecked = !call.form.isEmpty && call.form.optional('change') === undefined
   const { templateName } = draft.template
   const parsed = parseTemplate({ ...draft.template, templateName: isChecked ? templateName : templateName || 'new' })
@@ -153,7 +156,7 @@ const renderLanguages = (sound: Template): Markup =>
       : html`<details class="more"><summary>In ${language}</summary>${templatePreview(sound, {}, language)}</details>`,
   )}<p class="hint">With samples in place of the parameters.</p></div>`
 
-/** The one that phones fall back to stands first. */
+/** The language that phones fall back to stands first. */
 function languagesOf({ texts }: Template): readonly string[] {
   const first = chooseTexts(texts, []).locale
   return [first, ...Object.keys(texts).filter((language) => language !== first)]

@@ -94,7 +94,7 @@ export const webhook: Page = {
 const renderReplay = (call: PageCall, { dead }: Webhook): Markup | false =>
   call.isAdmin && dead > 0 && actionForm(call, 'replayDead', `Send all ${dead} that were given up`, { tone: 'plain' })
 
-/** What the receiver said just now, or the offer to ask it. */
+/** What the receiver answered to the test message just now, or the offer to send one. */
 const renderTest = (call: PageCall, trial: Trial | undefined): Markup =>
   card(
     'Test',
