@@ -370,7 +370,7 @@ export const SETTINGS = {
     kind: integer(1, 60_000),
     default: '3000',
     unit: 'milliseconds',
-    description: 'How long its answer may take, from the connection to the last byte.',
+    description: 'How long its answer may take, from the look-up of its name to the last byte.',
   },
   activationProviderUrl: {
     name: 'PAWL_ACTIVATION_PROVIDER_URL',
@@ -385,7 +385,7 @@ export const SETTINGS = {
     kind: integer(1, 60_000),
     default: '5000',
     unit: 'milliseconds',
-    description: 'How long its answer may take, from the connection to the last byte.',
+    description: 'How long its answer may take, from the look-up of its name to the last byte.',
   },
   logLevel: {
     name: 'PAWL_LOG_LEVEL',

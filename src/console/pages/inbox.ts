@@ -105,7 +105,7 @@ const renderForm = (call: PageCall, userId: string | undefined): Markup =>
       ${field(call, 'summary', 'Summary', { isRequired: true, hint: 'What the list of messages shows.' })}
       ${select('type', 'Body is', TYPES, call.form.optional('type'))}
       ${field(call, 'body', 'Body', { isRequired: true, rows: 6 })}`,
-  })}<p class="hint">The app shows it when it next asks. No push is sent: the bank’s push sender does that.</p>`
+  })}<p class="hint">The app shows it when it next asks. A push tells the phone of it where pawl sends pushes (docs/PUSH.md).</p>`
 
 interface Detail extends InboxMessage {
   readonly userId: string
