@@ -41,7 +41,7 @@ export const TOKEN_SETTINGS = {
     kind: integer(0, 300),
     default: '30',
     unit: 'seconds',
-    description: 'How far the clock of the authorization server may be from that of pawl, for `exp` and `nbf`.',
+    description: 'How far the clock of the authorization server may be from that of pawl, for `exp`, `nbf` and `iat`.',
   },
   jwtRoleClaim: {
     name: 'PAWL_JWT_ROLE_CLAIM',
