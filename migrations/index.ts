@@ -40,6 +40,7 @@ import * as push from './0037_push.ts'
 import * as oidcProviders from './0038_oidc-providers.ts'
 import * as transfers from './0039_transfers.ts'
 import * as offlineChallenges from './0040_offline-challenges.ts'
+import * as removals from './0041_removals.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -82,4 +83,5 @@ export const migrations: Record<string, Migration> = {
   '0038_oidc-providers': oidcProviders,
   '0039_transfers': transfers,
   '0040_offline-challenges': offlineChallenges,
+  '0041_removals': removals,
 }

@@ -9,7 +9,8 @@ import { createPostgresDatabase, serverUrl } from '../helpers/app.ts'
 const USERS: Record<string, readonly string[]> = {
   activation_block_due: ['endTemporaryBlocks'],
   activation_due: ['removeExpiredActivations', 'removeWaiting'],
-  activation_ended: ['deleteOldActivations'],
+  activation_ended: [],
+  activation_history_removed: ['deleteOldActivations'],
   operation_due: ['expireOperations', 'readVitalSigns'],
   operation_ended: [],
   operation_pending: ['createTokenReads', 'searchOperations'],
@@ -104,6 +105,8 @@ const ROWS = [
      max_failed_attempts, created_at, expires_at)
    select 'a-' || i, 'bank', 'u-' || i, 'ACTIVE', decode(md5(i::text), 'hex'), '', '', 5, now() - i * interval '1 second', now()
    from generate_series(1, 20000) i`,
+  `insert into activation_history (activation_id, to_state, occurred_at)
+   select 'a-' || i, 'CREATED', now() - i * interval '1 second' from generate_series(1, 20000) i`,
   `insert into operation (operation_id, application_id, user_id, template_revision_id, template_name, operation_type, language, parameters,
      data, status, signature_types, max_failure_count, risk_flags, created_at, expires_at)
    select 'o-' || i, 'bank', 'u-' || i % 5000, 't', 'login', 'login', 'en', '{}', 'A1', 'APPROVED', 'possession', 5, '',

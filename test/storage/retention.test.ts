@@ -1,10 +1,12 @@
 // What is over goes after its days, and nothing before or beside it.
-import { sql } from 'kysely'
+import { CompiledQuery, sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { member } from '../../phone/http.ts'
 import { deleteOutdated } from '../../src/domain/housekeeping.ts'
+import { deleteOldActivations } from '../../src/storage/retention.ts'
 import { expectRefused } from '../helpers/expectations.ts'
 import { type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
+import { recordQueries } from '../helpers/recorded-queries.ts'
 import { expectOk } from '../helpers/world.ts'
 
 const DAY = 86_400_000
@@ -16,12 +18,17 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-const run = async (): Promise<void> => {
-  await world.housekeeping()
+const theServer = () => {
   const [context] = world.contexts
   if (context === undefined) throw new TypeError('a world without a server')
-  await deleteOutdated(context, new AbortController().signal)
+  return context
 }
+const run = async (): Promise<void> => {
+  await world.housekeeping()
+  await deleteOutdated(theServer(), new AbortController().signal)
+}
+/** The time so many days ago. */
+const ago = (days: number): Date => new Date(theServer().platform.now() - days * DAY)
 const count = async (table: string, column: string, value: string): Promise<number> => {
   const { rows } = await sql<{ n: number }>`
     select count(*)::int as n from ${sql.table(table)} where ${sql.ref(column)} = ${value}`.execute(world.db)
@@ -73,6 +80,79 @@ test('a removed activation goes after its days with all that belongs to it; its 
   expectRefused(await phone.send(phone.prepareValidation({ body: '{}' })), 'signature')
   expectOk(await world.bank.call('POST', '/registration', { userId }))
 })
+
+test('an activation that another server removed goes by its removal, not by the import', async () => {
+  const { db } = world
+  await insertRemoved('imported', 2, { createdDays: 60, removedDays: 50 })
+  await sql`
+    insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
+    select activation_id, 'REMOVED', 'REMOVED', 'IMPORTED', ${ago(0)} from activation where user_id = 'imported'`.execute(db)
+  await insertRemoved('young', 1, { createdDays: 60, removedDays: 19 })
+  // Without a time of removal the import is what is known.
+  await insertRemoved('bare', 1, { createdDays: 60, removedDays: 0 })
+  // A state that nothing made from here: what is stored as alive is not deleted.
+  await insertRemoved('alive', 1, { createdDays: 60, removedDays: 50 })
+  await sql`update activation set state = 'BLOCKED' where user_id = 'alive'`.execute(db)
+  await run()
+  const left = await Promise.all(['imported', 'young', 'bare', 'alive'].map((userId) => count('activation', 'user_id', userId)))
+  expect(left).toEqual([0, 1, 1, 1])
+})
+
+test('a batch of removed activations reads what it deletes, and none of the many that are old and were removed lately', async () => {
+  const { db } = world
+  const before = ago(20)
+  await insertRemoved('late', 8_000, { createdDays: 400, removedDays: 5 })
+  await insertRemoved('long-ago', 1_200, { createdDays: 300, removedDays: 30 })
+  await sql`analyze`.execute(db)
+  const [query] = await recordQueries((recording) => deleteOldActivations(recording, before, 500))
+  if (query === undefined) throw new TypeError('no statement')
+  const undone = new Error('undone')
+  const plans: unknown[] = []
+  await db
+    .transaction()
+    .execute(async (tx) => {
+      const { rows } = await tx.executeQuery(CompiledQuery.raw(`explain (analyze, format json) ${query.text}`, [...query.values]))
+      plans.push(...rows)
+      throw undone
+    })
+    .catch((error: unknown) => expect(error).toBe(undone))
+  // Five hundred, with two rows of history each, looked at some times.
+  expect(countRead(plans)).toBeGreaterThan(500)
+  expect(countRead(plans)).toBeLessThan(8_000)
+  await run()
+  expect(await count('activation', 'user_id', 'long-ago')).toBe(0)
+  expect(await count('activation', 'user_id', 'late')).toBe(8_000)
+})
+
+/** Activations of one user that were made and REMOVED so many days ago, with the two rows of their history. */
+async function insertRemoved(
+  userId: string,
+  rows: number,
+  { createdDays, removedDays }: { readonly createdDays: number; readonly removedDays: number },
+): Promise<void> {
+  await sql`
+    insert into activation (activation_id, application_id, user_id, state, activation_code_hash, server_public_key, server_private_key,
+      max_failed_attempts, created_at, expires_at)
+    select ${userId}::text || '-' || i, ${world.applicationId}, ${userId}, 'REMOVED', sha256(convert_to(${userId}::text || i, 'UTF8')), '', '', 5,
+      ${ago(createdDays)}, ${ago(createdDays)} from generate_series(1, ${rows}::int) i`.execute(world.db)
+  const insertHistory = (from: string | null, to: string, when: Date) =>
+    sql`
+      insert into activation_history (activation_id, from_state, to_state, occurred_at)
+      select activation_id, ${from}, ${to}, ${when} from activation where user_id = ${userId}`.execute(world.db)
+  await insertHistory(null, 'CREATED', ago(createdDays))
+  await insertHistory('CREATED', 'REMOVED', ago(removedDays))
+}
+
+/** How many rows the scans of a plan have read, also those that they left out. */
+function countRead(part: unknown): number {
+  if (typeof part !== 'object' || part === null) return 0
+  const below = Object.values(part).reduce<number>((sum, value) => sum + countRead(value), 0)
+  if (!('Relation Name' in part) || String(member(part, 'Node Type')) === 'ModifyTable') return below
+  const rows = ['Actual Rows', 'Rows Removed by Filter', 'Rows Removed by Index Recheck'].map((name) =>
+    Number(member(part, name) ?? 0),
+  )
+  return below + rows.reduce((sum, some) => sum + some, 0) * Number(member(part, 'Actual Loops'))
+}
 
 test('inbox messages go after their days', async () => {
   const { userId } = await world.holder('3.3')

@@ -7,7 +7,8 @@ import { startTestServer, type TestServer } from '../helpers/app.ts'
 
 let server: TestServer
 beforeAll(async () => {
-  server = await startTestServer()
+  // In the background it would make the first partition of the audit log.
+  server = await startTestServer({ worksInBackground: false })
 })
 afterAll(() => server.close())
 

@@ -1,4 +1,4 @@
-// The conditions of indexes. Those of few rows: what waits, and activations that are over (docs/decisions/0018-indexes.md). PostgreSQL may use
+// The conditions of indexes. Those of few rows: what waits, and what is over (docs/decisions/0018-indexes.md). PostgreSQL may use
 // such an index for every statement whose conditions imply that of the index. While its statistics know of no such row it takes the index for
 // empty, and reads all that waits to find one row by its id. So each of these indexes has a condition, `case … end`, that nothing implies: a
 // statement that wants the index says it. What stands beside it tells PostgreSQL how many rows there are.
@@ -20,6 +20,9 @@ export const amongWaiting = define('state', `'CREATED', 'PENDING_COMMIT'`)
 
 /** Of an activation: it is BLOCKED or REMOVED, by activation_ended. */
 export const amongEnded = define('state', `'BLOCKED', 'REMOVED'`)
+
+/** Of a row of history: an activation became REMOVED, by activation_history_removed. */
+export const amongRemovals = define('to_state', `'REMOVED'`)
 
 /** Of a message for a webhook: it is WAITING, by webhook_delivery_due or webhook_delivery_object. */
 export const amongUndelivered = define('status', `'WAITING'`)
