@@ -1,8 +1,9 @@
 // The credential that `pawl login` keeps: one file of this account, which no other may read.
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Fault } from './fault.ts'
+import { writeWhole } from './whole-file.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -36,9 +37,7 @@ export function readCredential(env: Environment): StoredCredential | undefined {
 export function storeCredential(env: Environment, credential: StoredCredential): string {
   const path = credentialPath(env)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  writeFileSync(path, `${JSON.stringify(credential)}\n`, { mode: 0o600 })
-  // The mode above is for a file that is new.
-  chmodSync(path, 0o600)
+  writeWhole(path, `${JSON.stringify(credential)}\n`, 0o600)
   return path
 }
 

@@ -1,8 +1,9 @@
 // pawl apply and pawl export: the set-up of a server as a file.
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, type Terminal, text } from '../command.ts'
 import { explainFault, Fault, usageFault } from '../fault.ts'
+import { writeWhole } from '../whole-file.ts'
 
 /** In bytes. Far more than a bank has to say; what is larger is no set-up file. */
 const FILE_MAX = 8 * 1024 * 1024
@@ -54,7 +55,7 @@ export const exportSetup = command({
     for (const note of notes) terminal.note(note)
     if (output === undefined) return { json: setup, text: formatSetup(setup) }
     try {
-      writeFileSync(output, isJson ? `${JSON.stringify(setup, null, 2)}\n` : formatSetup(setup))
+      writeWhole(output, isJson ? `${JSON.stringify(setup, null, 2)}\n` : formatSetup(setup))
     } catch (error) {
       throw new Fault('output', `--output: ${explainFault(error)}`)
     }

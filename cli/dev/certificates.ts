@@ -1,10 +1,11 @@
 // The folder of certificates for development: an authority that phones trust, and the certificate of the server.
 import { X509Certificate } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { isIP, isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import type { Platform } from '../../src/lib/platform.ts'
 import { Fault } from '../fault.ts'
+import { writeWhole } from '../whole-file.ts'
 import { isPrivateAddress, PRIVATE_RANGES } from './addresses.ts'
 import { type CertificateAndKey, createAuthority, createServerCertificate } from './x509.ts'
 
@@ -56,8 +57,8 @@ export function createCertificates(
     validity: { from: now - EARLIER_MS, to: now + AUTHORITY_DAYS * DAY_MS },
   })
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  write(files.authorityKey, authority.key, 0o600)
-  write(files.authority, authority.certificate, 0o644)
+  writeWhole(files.authorityKey, authority.key, 0o600)
+  writeWhole(files.authority, authority.certificate, 0o644)
   writeServer(files, authority, names, platform)
   return files
 }
@@ -112,15 +113,8 @@ function writeServer(files: CertificateFiles, authority: CertificateAndKey, name
   const now = platform.now()
   const validity = { from: now - EARLIER_MS, to: now + SERVER_DAYS * DAY_MS }
   const { certificate, key } = createServerCertificate(platform, authority, { names, validity })
-  write(files.serverKey, key, 0o600)
-  write(files.server, certificate, 0o644)
-}
-
-/** A new file in the place of an older one, whose mode does not stay. */
-function write(path: string, text: string, mode: number): void {
-  rmSync(`${path}.new`, { force: true })
-  writeFileSync(`${path}.new`, text, { mode, flag: 'wx' })
-  renameSync(`${path}.new`, path)
+  writeWhole(files.serverKey, key, 0o600)
+  writeWhole(files.server, certificate, 0o644)
 }
 
 const describe = (error: unknown): string =>

@@ -1,12 +1,13 @@
 // Stores the phones of this account in one file, sealed under a passphrase: scrypt makes the key, AES-256-GCM seals. The file is written before
 // each request leaves, so a counter never goes back. One process at a time may have it open.
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { HandsetRecord } from '../../phone/handset.ts'
 import { fromJson, toJson } from '../../phone/snapshot.ts'
 import { explainFault, Fault } from '../fault.ts'
+import { writeWhole } from '../whole-file.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -143,22 +144,10 @@ function readFile(path: string): SealedFile | PlainFile {
   throw new Fault('refused', `${path} holds no phones`)
 }
 
-/** Writes the file whole or not at all, and to the disk. */
+/** Writes the file whole or not at all, for this account alone. */
 function write(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const temporary = `${path}.new`
-  const file = openSync(temporary, 'w', 0o600)
-  try {
-    // A disk that gets full takes a part in one call.
-    writeFileSync(file, text)
-    fsyncSync(file)
-  } catch (error) {
-    rmSync(temporary)
-    throw error
-  } finally {
-    closeSync(file)
-  }
-  renameSync(temporary, path)
+  writeWhole(path, text, 0o600)
 }
 
 /** A file beside it with the id of this process; one whose process has ended holds nobody up. */

@@ -1,7 +1,10 @@
 // pawl apply and pawl export: a set-up as a file, against servers.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runCli } from '../helpers/cli.ts'
 import { dumpRows, EXAMPLE, type SetupServer, startSetupServer } from '../helpers/setup.ts'
@@ -79,6 +82,20 @@ describe('the example of the documentation', () => {
     expect(await server.pawl(['export', '-o', path, '--json'])).toMatchObject({ code: 0, stderr: '' })
     expect(readFileSync(path, 'utf8')).toMatch(/^\{\n {2}"apiVersion": "pawl\/1"/)
     expect(await server.pawl(['apply', '--file', path])).toMatchObject(UNCHANGED)
+  })
+
+  test('is not exported to a full disk, which keeps the file of before', async () => {
+    const path = join(folder, 'kept', 'pawl.yaml')
+    mkdirSync(join(folder, 'kept'))
+    writeFileSync(path, 'the file of before\n')
+    // The kernel takes nothing for a file, as a disk does that is full.
+    const limited = spawn('sh', ['-c', `ulimit -f 0; exec '${process.execPath}' bin/pawl.mjs export -o '${path}'`], {
+      env: { PATH: process.env['PATH'], PAWL_URL: server.url, PAWL_ADMIN: `${server.admin.user}:${server.admin.password}` },
+    })
+    const [stderr, [code]] = await Promise.all([text(limited.stderr), once(limited, 'exit')])
+    expect({ code, stderr }).toEqual({ code: 6, stderr: expect.stringMatching(/^--output: EFBIG.*\n$/) as unknown })
+    expect(readFileSync(path, 'utf8')).toBe('the file of before\n')
+    expect(readdirSync(join(folder, 'kept'))).toEqual(['pawl.yaml'])
   })
 
   test('has no secret in its export', async () => {

@@ -1,6 +1,6 @@
 // The master keys of an embedded installation: a file in the data directory, with a key a line in Base64, mode 0600. Whoever has the directory
 // has the data. On PostgreSQL the keys come from the settings instead.
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { toBase64 } from '../../lib/base64.ts'
 import { StartError } from '../../lib/errors.ts'
@@ -36,7 +36,8 @@ function readIfPresent(path: string): string | undefined {
 function write(path: string, key: Uint8Array): Uint8Array {
   const temporary = `${path}.new`
   const file = openSync(temporary, 'w', 0o600)
-  writeSync(file, `${toBase64(key)}\n`)
+  // Not writeSync: a disk that gets full takes a part of it, and says so only by a number.
+  writeFileSync(file, `${toBase64(key)}\n`)
   fsyncSync(file)
   closeSync(file)
   renameSync(temporary, path)
