@@ -10,7 +10,7 @@ import { tellNowAndThen } from '../progress.ts'
 import { openRecordKeys, withDatabase } from './database.ts'
 import { requireFit } from './keys.ts'
 
-/** Fences the configured database; `since` is in milliseconds since 1970. */
+/** Fences the configured database; `since` is in milliseconds since 1970. The exit code is 1 when a registration could not be fenced. */
 export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boolean): Promise<Answer> => {
   if (since > systemPlatform.now()) throw usageFault('--since is in the future: it is the moment to which the database went back')
   return withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
@@ -23,12 +23,13 @@ export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boole
     const parts = { db, recordKeys, platform, advanceCounter }
     const fence = { since: new Date(since), steps, blocks: !keepsActive }
     const tell = tellNowAndThen(terminal.note)
-    const { fenced, blocked, removed } = await fenceActivations(parts, fence, (soFar) =>
+    const { fenced, blocked, removed, unopened } = await fenceActivations(parts, fence, (soFar) =>
       tell(() => `${soFar.fenced} registrations so far`),
     )
     const moved = `${fenced} registrations moved on by ${steps} codes, ${blocked} of them blocked\n`
-    const text = `${moved}${removed} registrations removed that waited for a phone\n`
-    return { json: { fenced, blocked, removed, steps }, text }
+    const lines = unopened.map((id) => `registration ${id} is not fenced: its counter opens under none of the keys\n`)
+    const text = `${moved}${removed} registrations removed that waited for a phone\n${lines.join('')}`
+    return { json: { fenced, blocked, removed, steps, unopened }, text, exitCode: unopened.length === 0 ? 0 : 1 }
   })
 }
 

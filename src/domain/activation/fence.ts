@@ -8,6 +8,7 @@ import {
   storeFenced,
   type UnfencedActivation,
 } from '../../storage/activation/fence.ts'
+import { type Place, type RecordKeys, SealedRecordError } from '../secrets/record-keys.ts'
 import { type KeyParts, places } from '../secrets/secrets.ts'
 
 /** The counter value after one, by the version that an activation records (v3 §9.1, v4 §7.2). */
@@ -29,16 +30,19 @@ export interface Fenced {
   readonly blocked: number
   /** Activations that waited for a phone and were removed, with their codes. */
   readonly removed: number
+  /** Ids of activations whose counter data opens under none of the keys, so that it cannot be moved on. They stay as they are. */
+  readonly unopened: readonly string[]
 }
 
 /** Fences every activation that is due, a page at a time, and calls `onPage` with the numbers so far. Servers may run meanwhile. */
 export async function fenceActivations(
   parts: KeyParts & { readonly advanceCounter: AdvanceCounter },
   fence: Fence,
-  onPage: (soFar: Fenced) => void = () => undefined,
+  onPage: (soFar: Omit<Fenced, 'unopened'>) => void = () => undefined,
   pageRows = PAGE_ROWS,
 ): Promise<Fenced> {
   const soFar = { fenced: 0, blocked: 0, removed: 0 }
+  const unopened = new Set<string>()
   await fenceTickets(parts.db)
   for (let removed = pageRows; removed === pageRows; ) {
     removed = await removeWaiting(parts.db, fence.since, new Date(parts.platform.now()), pageRows)
@@ -53,30 +57,44 @@ export async function fenceActivations(
       if (last === undefined) break
       after = last.activationId
       const at = new Date(parts.platform.now())
-      const moved = await storeFenced(
-        parts.db,
-        page.map((row) => moveOn(parts, row, fence, at)),
-      )
-      wasLost ||= moved.length < page.length
+      const due = page.flatMap((row) => {
+        const next = moveOn(parts, row, fence, at)
+        if (next === undefined) unopened.add(row.activationId)
+        return next ?? []
+      })
+      const moved = due.length === 0 ? [] : await storeFenced(parts.db, due)
+      wasLost ||= moved.length < due.length
       soFar.fenced += moved.length
       soFar.blocked += moved.filter(({ state }) => state === 'BLOCKED').length
       onPage(soFar)
     }
   }
-  return soFar
+  return { ...soFar, unopened: [...unopened] }
 }
 
+/** The row with its counter moved on; undefined when its counter data does not open. */
 function moveOn(
   { recordKeys, advanceCounter }: Pick<KeyParts, 'recordKeys'> & { readonly advanceCounter: AdvanceCounter },
   { activationId, rowVersion, protocolVersion, counter, ctrData }: UnfencedActivation,
   { steps, blocks }: Fence,
   at: Date,
-): FencedActivation {
+): FencedActivation | undefined {
   const place = places.ctrData(activationId)
-  let value = recordKeys.open(place, ctrData)
+  let value = tryToOpen(recordKeys, place, ctrData)
+  if (value === undefined) return undefined
   for (let step = 0; step < steps; step += 1) value = advanceCounter(protocolVersion, value)
   const eventData = JSON.stringify({ steps, blocks })
   return { activationId, rowVersion, counter: counter + steps, ctrData: recordKeys.seal(place, value), blocks, eventData, at }
+}
+
+/** undefined for what opens under none of the keys: the fence goes on with the rest. */
+function tryToOpen(recordKeys: RecordKeys, place: Place, sealed: Uint8Array): Uint8Array | undefined {
+  try {
+    return recordKeys.open(place, sealed)
+  } catch (error) {
+    if (error instanceof SealedRecordError) return undefined
+    throw error
+  }
 }
 
 const PAGE_ROWS = 200

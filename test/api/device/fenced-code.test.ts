@@ -51,3 +51,27 @@ test('a code of the time before is good no more, and one that is made after the 
   const items = JSON.stringify(expectOk(await world.bank.call('GET', '/audit/log?userId=alice')).json)
   expect(items).toContain('registration_fenced')
 })
+
+test('counter data that does not open is named, and does not keep the rest from being fenced', async () => {
+  const { db, platform } = server.context
+  const phones = [await world.activePhone('3.3'), await world.activePhone('3.3'), await world.activePhone('3.3')]
+  const ids = phones.map(({ phone }) => phone.state.activationId).toSorted()
+  // The first in the order in which they are fenced.
+  const [broken] = ids
+  await sql`update activation set ctr_data = server_private_key where activation_id = ${broken}`.execute(db)
+  const since = platform.now()
+  const counters = async () =>
+    (
+      await db
+        .selectFrom('activation')
+        .select(['activation_id', 'counter'])
+        .where('activation_id', 'in', ids)
+        .orderBy('activation_id')
+        .execute()
+    ).map(({ counter }) => counter)
+  const before = await counters()
+  expect(await fence(since)).toMatchObject({ unopened: [broken] })
+  expect((await counters()).map((counter, i) => counter - (before[i] ?? 0))).toEqual([0, 19, 19])
+  // Once more: what is done stays done, and it is named again.
+  expect(await fence(since)).toMatchObject({ fenced: 0, unopened: [broken] })
+})
