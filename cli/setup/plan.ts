@@ -24,7 +24,7 @@ export function planSetup(setup: Setup, state: ServerState, now: number, isPrune
   planTemplates(draft, setup, state)
   for (const pair of pairs) planWebhooks(draft, pair)
   for (const pair of pairs) planOidcProviders(draft, pair)
-  planUsers(draft, setup, state)
+  planUsers(draft, setup, state, now)
   return isPruned ? prune(draft) : draft
 }
 
@@ -170,7 +170,7 @@ const USER_CALLS: Readonly<Record<string, readonly [method: string, path: string
   certificates: ['PUT', '/certificates'],
 }
 
-function planUsers(draft: Draft, { users: given, applications = [] }: Setup, state: ServerState): void {
+function planUsers(draft: Draft, { users: given, applications = [] }: Setup, state: ServerState, now: number): void {
   const users = given ?? []
   const nameOf = ({ username }: { readonly username: string }): string => `user ${username}`
   const known = new Set([...applications, ...state.applications].map(({ id }) => id))
@@ -198,6 +198,10 @@ function planUsers(draft: Draft, { users: given, applications = [] }: Setup, sta
       continue
     }
     const expiresAt = user.expiresAt === undefined ? undefined : Date.parse(user.expiresAt)
+    if (expiresAt !== undefined && expiresAt <= now) {
+      draft.notes.push(`${what} has ended: it is left out`)
+      continue
+    }
     draft.steps.push({
       sign: '+',
       what,

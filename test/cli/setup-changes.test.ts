@@ -206,6 +206,13 @@ describe('what cannot be done is said before anything is changed', () => {
     })
     expect(stdout).toMatch(/nothing to change\n$/)
   })
+
+  test('so is a new user who has', async () => {
+    const ended = users('{ username: gone, role: read-only, expiresAt: 2020-01-31T12:00:00Z }')
+    const { code, stdout, stderr } = await server.apply(ended)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: 'user gone has ended: it is left out\n' })
+    expect(stdout).toMatch(/nothing to change\n$/)
+  })
 })
 
 describe('a fault in the middle', () => {

@@ -112,8 +112,8 @@ describe.skipIf(serverUrl() === undefined || !hasPgbouncer)(title, () => {
     const admin = `admin:${ADMIN_PASSWORD}`
     const world = await openWorld({ urls: [url], admin, advance: () => undefined, close: async () => undefined })
     const { phone } = await world.activePhone('3.3')
-    const user = { username: 'over', role: 'integration', application: world.applicationId, expiresAt: Date.now() + SECOND }
-    const reply = await world.bank.call('POST', '/admin/users', user)
+    const user = { username: 'over', role: 'integration', application: world.applicationId, expiresAt: Date.now() + 10 * SECOND }
+    const reply = expectOk(await world.bank.call('POST', '/admin/users', user))
     const over = world.bank.as(`over:${String(member(reply.json, 'password'))}`)
     for (let round = 0; round < 10; round += 1) expectOk(await phone.send(phone.prepareValidation({ body: `pay ${round}` })))
     await vi.waitFor(async () => expect((await over.view('nobody')).status).toBe(401), { timeout: PATIENCE_MS, interval: 200 })

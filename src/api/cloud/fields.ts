@@ -1,7 +1,9 @@
 // Members that several endpoints share, with the limits of cloud §1.3.
 import { Type } from '@sinclair/typebox'
 import { withExample } from '../../http/types.ts'
+import { PawlError } from '../../lib/errors.ts'
 import { forPaths, IDENTIFIER, USERNAME } from '../../lib/identifier.ts'
+import type { Platform } from '../../lib/platform.ts'
 import type { ActivationState } from '../../storage/database/schema.ts'
 
 /** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters, compared as they are. */
@@ -100,6 +102,14 @@ export const GivenTime = Type.Integer({
   description: 'milliseconds since 1970-01-01 UTC',
 })
 export const OptionalTime = Type.Optional(GivenTime)
+
+/** `expiresAt` of a body. Throws REQUEST_INVALID for a time that is over. */
+export function readEnd({ platform }: { readonly platform: Platform }, expiresAt: number | undefined): Date | undefined {
+  if (expiresAt === undefined) return undefined
+  if (expiresAt > platform.now()) return new Date(expiresAt)
+  const violations = [{ fieldName: 'expiresAt', invalidValue: String(expiresAt), hint: 'must be in the future' }]
+  throw new PawlError('REQUEST_INVALID', { detail: 'expiresAt is over', violations })
+}
 
 /** How long a password or secret stays valid beside the new one: at most 30 days. */
 export const KeepPreviousSeconds = Type.Optional(

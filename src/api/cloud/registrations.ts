@@ -1,14 +1,13 @@
 // /v2/registrations: registrations by their ids, of users who may have several phones. Spec: cloud §17.
-import { type Static, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { createFurther } from '../../domain/activation/further.ts'
 import { openQrText, readRegistration } from '../../domain/activation/registration.ts'
 import { named } from '../../http/types.ts'
-import { PawlError } from '../../lib/errors.ts'
 import { listActivationHistory } from '../../storage/activation/history.ts'
 import { type RegistrationDetailRow, searchRegistrationDetails } from '../../storage/activation/search.ts'
 import { applicationOf, refuseWithoutApplication } from './application-of.ts'
-import { type CloudCall, cloudEndpoint } from './endpoint.ts'
-import { Flag, Flags, OfId, OptionalTime, State, Time, UserId } from './fields.ts'
+import { cloudEndpoint } from './endpoint.ts'
+import { Flag, Flags, OfId, OptionalTime, readEnd, State, Time, UserId } from './fields.ts'
 import { findOwn } from './own-registration.ts'
 import { Cursor, cutPage, NextCursor, nextCursorAt, PageLimit, parseCursor } from './paging.ts'
 import {
@@ -94,7 +93,7 @@ export const furtherCreate = cloudEndpoint({
       { applicationId, userId: body.userId },
       {
         commitPhase,
-        expiresAt: readEnd(call),
+        expiresAt: readEnd(parts, body.expiresAt),
         otpHash: otp === null ? null : await parts.activationOtps.hash(otp),
         maxFailedAttempts: body.maxFailedAttempts,
         flags: body.flags ?? [],
@@ -106,14 +105,6 @@ export const furtherCreate = cloudEndpoint({
     return { registrationId: created.activationId, activationQrCodeData: created.activationQrCodeData }
   },
 })
-
-/** Throws REQUEST_INVALID for a time that is over. */
-function readEnd({ body: { expiresAt }, parts }: CloudCall<Static<typeof FurtherRegistration>>): Date | undefined {
-  if (expiresAt === undefined) return undefined
-  if (expiresAt > parts.platform.now()) return new Date(expiresAt)
-  const violations = [{ fieldName: 'expiresAt', invalidValue: String(expiresAt), hint: 'must be in the future' }]
-  throw new PawlError('REQUEST_INVALID', { detail: 'expiresAt is over', violations })
-}
 
 /** GET /v2/registrations (cloud §17.2). */
 export const furtherList = cloudEndpoint({

@@ -191,6 +191,7 @@ describe('users', () => {
     ['no role', { username: 'norole' }],
     ['an unknown role', { username: 'unknownrole', role: 'root' }],
     ['an application that is not text', { username: 'numberapp', role: 'integration', application: 7 }],
+    ['an expiry in the past', { username: 'pastexpiry', role: 'admin', expiresAt: 1_700_000_000_000 }],
     ['an expiry that is not a number', { username: 'textexpiry', role: 'admin', expiresAt: 'soon' }],
     ['an empty password', { username: 'emptypassword', role: 'admin', password: '' }],
     ['a short password', { username: 'shortpassword', role: 'admin', password: 'elevenchars' }],
@@ -235,6 +236,17 @@ describe('users', () => {
     expect([await isAccepted(old), await isAccepted('rotate:a chosen new password')]).toEqual([true, true])
     await world.advance(MINUTE + SECOND)
     expect([await isAccepted(old), await isAccepted('rotate:a chosen new password')]).toEqual([false, true])
+  })
+
+  test('may not have expired from the start', async () => {
+    const expiresAt = await world.newPhone('3.3').serverTime()
+    const user = { username: 'over', role: 'admin', expiresAt }
+    const reply = await world.bank.call('POST', '/admin/users', user)
+    expectError(reply, 400, 'ERROR_REQUEST')
+    expect(member(reply.json, 'responseObject', 'violations')).toEqual([
+      { fieldName: 'expiresAt', invalidValue: String(expiresAt), hint: 'must be in the future' },
+    ])
+    expect(expectOk(await world.bank.call('GET', '/admin/users')).text).not.toContain('"over"')
   })
 
   test('may expire', async () => {

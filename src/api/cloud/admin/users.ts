@@ -10,7 +10,7 @@ import type { Db } from '../../../storage/database/database.ts'
 import type { Right, Role } from '../../../storage/database/schema.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, Username } from '../fields.ts'
+import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, readEnd, Username } from '../fields.ts'
 
 const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only', 'verification'] }))
 
@@ -111,7 +111,7 @@ export const userCreate = auditedEndpoint({
   summary: 'Creates a credential',
   description:
     'The password is shown this once; without `password` one is generated. A credential of the role integration or verification that has no ' +
-    '`application` has no access. Without `expiresAt` it does not end.',
+    '`application` has no access. Without `expiresAt`, which is in the future, it does not end.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   body: Type.Object({
@@ -133,7 +133,7 @@ export const userCreate = auditedEndpoint({
   async handle({ body: { username, role, application, expiresAt, allowedAddresses = [] }, parts }, prepared) {
     requireRanges(allowedAddresses)
     if (application !== undefined) await requireApplication(parts.db, application)
-    const ends = expiresAt === undefined ? null : new Date(expiresAt)
+    const ends = readEnd(parts, expiresAt) ?? null
     const user = { username, role, applicationId: application ?? null, expiresAt: ends, allowedAddresses }
     await parts.credentials.create(parts.db, user, prepared)
     return { username, role, ...(application !== undefined && { application }), password: prepared.password }
