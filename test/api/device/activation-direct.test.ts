@@ -95,6 +95,20 @@ describe.each(PHONE_VERSIONS)('an activation in %s', (version) => {
   })
 })
 
+test.each([
+  ['of a provider that the application does not have', { providerId: 'unknown' }, 'ERR_ACTIVATION'],
+  ['without a provider', {}, 'ERR_VALIDATION'],
+  ['of a provider whose id is blank', { providerId: ' ' }, 'ERR_VALIDATION'],
+] as const)('a login at an OpenID provider is not for this server: %s', async (_, attributes, code) => {
+  const asked = provider.questions.length
+  const userId = world.newUser()
+  provider.answerWith(() => ({ body: { userId, commit: true } }))
+  const login = { method: 'oidc', code: 'c', nonce: 'n', codeVerifier: 'v'.repeat(43), ...attributes }
+  expectError(await sendFrom(world.newPhone('3.3'), direct({ identityAttributes: login })), 400, code)
+  expect(provider.questions).toHaveLength(asked)
+  expect(await registrationOf(world, userId)).toBe('NONE')
+})
+
 test('leaves history and audit rows like an activation by code', async () => {
   provider.answerWith(() => ({ body: { userId: world.newUser() } }))
   const pending = await (async (phone) => phone.exchange(await prepare(phone)))(world.newPhone('3.2'))

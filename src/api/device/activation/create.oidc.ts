@@ -1,8 +1,9 @@
 // activation/create for a user who logged in at an OpenID provider of the bank: the app brings the code (v3 §8.8).
+import { refuseActivation } from '../../../domain/activation/activation.ts'
 import type { LoginProof } from '../../../domain/oidc/logins.ts'
 import { type OidcProvider, readOidcProvider } from '../../../domain/oidc/provider.ts'
 import { PawlError, type Violation } from '../../../lib/errors.ts'
-import { isIdentifier } from '../../../lib/identifier.ts'
+import { IDENTIFIER, isIdentifier } from '../../../lib/identifier.ts'
 import { OutboundError } from '../../../lib/outbound.ts'
 import { sourceOf } from '../../../lib/address.ts'
 import type { DeviceParts } from '../parts.ts'
@@ -14,19 +15,18 @@ export interface Login {
 }
 
 /**
- * What an activation of the method `oidc` brings; undefined for any other, and where the application has no provider of that id. Throws
- * REQUEST_INVALID for what no login can be.
+ * What an activation of the method `oidc` brings; undefined for any other. Throws REQUEST_INVALID for what no login can be, ACTIVATION_FAILED
+ * when the application has no provider of that id.
  */
 export async function readLogin(
-  parts: Pick<DeviceParts, 'db' | 'recordKeys'>,
+  parts: Pick<DeviceParts, 'db' | 'recordKeys' | 'events'>,
   applicationId: string,
   attributes: Readonly<Record<string, string>>,
 ): Promise<Login | undefined> {
-  const { method, providerId, code, nonce, codeVerifier } = attributes
-  if (method !== 'oidc' || providerId === undefined || !isIdentifier(providerId)) return undefined
-  const provider = await readOidcProvider(parts, applicationId, providerId)
-  if (provider === undefined) return undefined
+  const { method, providerId = '', code, nonce, codeVerifier } = attributes
+  if (method !== 'oidc') return undefined
   const violations: Violation[] = []
+  if (!isIdentifier(providerId)) violations.push({ fieldName: 'identityAttributes.providerId', hint: IDENTIFIER.description })
   const demand = (name: string, value: string | undefined, pattern: RegExp, hint: string): string => {
     if (value === undefined || !pattern.test(value)) violations.push({ fieldName: `identityAttributes.${name}`, hint })
     return value ?? ''
@@ -42,6 +42,9 @@ export async function readLogin(
     ),
   }
   if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not a login', violations })
+  const provider = await readOidcProvider(parts, applicationId, providerId)
+  // Nobody else may redeem the code: it is not for the activation provider, who would learn it with its verifier.
+  if (provider === undefined) throw refuseActivation(parts, 'the application has no OpenID provider of that id')
   return { provider, proof }
 }
 
