@@ -1,14 +1,10 @@
 // Logins against servers that do what no good provider does.
-import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { utf8 } from '../../lib/bytes.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { systemPlatform } from '../../lib/platform.ts'
-import { createRecordKeys } from '../secrets/record-keys.ts'
-import { places } from '../secrets/secrets.ts'
 import { createOidcLogins } from './logins.ts'
 import type { OidcProvider, OidcSettings } from './provider.ts'
 
@@ -37,11 +33,8 @@ const json = (response: ServerResponse, value: unknown, status = 200) =>
 
 let elapsed = 0
 const platform = { ...systemPlatform, monotonic: () => performance.now() + elapsed }
-const recordKeys = createRecordKeys([randomBytes(32)], platform)
 const parts = (allows = true): Parameters<typeof createOidcLogins>[0] => ({
-  db: undefined as never,
   platform,
-  recordKeys,
   settings: { webhookAllowHttp: allows, webhookAllowPrivateAddresses: allows },
 })
 
@@ -74,8 +67,7 @@ function newProvider(providerId: string, more: Partial<OidcSettings> = {}, secre
     flags: [],
     ...more,
   }
-  const credentials = recordKeys.seal(places.oidcCredentials('app', providerId, JSON.stringify(settings)), utf8(secret))
-  return { applicationId: 'app', providerId, settings, credentials }
+  return { applicationId: 'app', providerId, settings, credentials: secret }
 }
 const idToken = (clientId: string, sub: string, { kid = 'k1', by = key } = {}) =>
   new SignJWT({ nonce: 'a-nonce' })

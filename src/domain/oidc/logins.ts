@@ -4,11 +4,10 @@ import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { type KeptAnswer, keepAnswer } from '../../lib/kept-answer.ts'
 import { createMemory } from '../../lib/memory.ts'
 import { describeStatus, findTargetProblem, OutboundError, sendOutbound, type TargetRules } from '../../lib/outbound.ts'
-import { systemPlatform } from '../../lib/platform.ts'
-import type { KeyParts } from '../secrets/secrets.ts'
+import { type Platform, systemPlatform } from '../../lib/platform.ts'
 import { fetchKeySet, findKeys, type FoundKeys, KeysMissing } from '../credential/key-set.ts'
 import { IdTokenRefused, readIdToken } from './id-token.ts'
-import { type OidcProvider, openCredentials } from './provider.ts'
+import type { OidcProvider } from './provider.ts'
 import { requestTokens } from './token-request.ts'
 
 /** The values that an app brings from its login in the browser. */
@@ -44,7 +43,7 @@ interface Acquaintance {
 }
 
 /** Remembers discovered endpoints and keys for ten minutes. A change of a provider's settings begins anew, in every process. */
-export function createOidcLogins(parts: KeyParts & { readonly settings: TargetRules }): OidcLogins {
+export function createOidcLogins(parts: { readonly platform: Platform; readonly settings: TargetRules }): OidcLogins {
   const acquaintances = createMemory<Acquaintance>({ max: PROVIDERS_MAX })
 
   const acquaintanceOf = (provider: OidcProvider): Acquaintance => {
@@ -81,7 +80,7 @@ export function createOidcLogins(parts: KeyParts & { readonly settings: TargetRu
     const { idToken, accessToken } = await requestTokens({
       settings,
       tokenEndpoint,
-      credentials: openCredentials(parts, provider),
+      credentials: provider.credentials,
       code,
       codeVerifier,
       timeoutMs,

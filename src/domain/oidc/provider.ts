@@ -57,8 +57,8 @@ export interface OidcSettings {
 /** A provider of one application. */
 export interface OidcProvider extends Omit<OidcProviderRow, 'settings' | 'credentials'> {
   readonly settings: OidcSettings
-  /** sealed, for these settings alone; an empty text where the client has none */
-  readonly credentials: Uint8Array
+  /** The client secret or the private key in PEM, in the clear; empty where the client has none. */
+  readonly credentials: string
 }
 
 /** A provider of an application, if there is one of that id. One that was altered in the database is none. */
@@ -80,17 +80,11 @@ export const readOidcProviders = async (
 
 /** Undefined for a row that is not as an administrator wrote it: whoever makes a provider binds a phone for any user. */
 function toProvider(recordKeys: RecordKeys, { applicationId, providerId, ...row }: OidcProviderRow): OidcProvider | undefined {
-  const credentials = row.credentials ?? NOT_SEALED
   const place = places.oidcCredentials(applicationId, providerId, row.settings)
-  if (unlessAltered(() => recordKeys.open(place, credentials)) === undefined) return undefined
-  return { applicationId, providerId, settings: JSON.parse(row.settings) as OidcSettings, credentials }
+  const opened = unlessAltered(() => recordKeys.open(place, row.credentials ?? NOT_SEALED))
+  if (opened === undefined) return undefined
+  return { applicationId, providerId, settings: JSON.parse(row.settings) as OidcSettings, credentials: fromUtf8(opened) }
 }
-
-/** The client secret or the private key in PEM; empty where the client has none. */
-export const openCredentials = (
-  { recordKeys }: Pick<KeyParts, 'recordKeys'>,
-  { applicationId, providerId, settings, credentials }: OidcProvider,
-): string => fromUtf8(recordKeys.open(places.oidcCredentials(applicationId, providerId, JSON.stringify(settings)), credentials))
 
 /** Whether there is something that the client shows. */
 export const hasCredentials = ({ settings }: Pick<OidcProvider, 'settings'>): boolean => settings.clientAuthentication !== 'none'
@@ -115,7 +109,7 @@ export async function writeOidcProvider(
     violations.push({ fieldName: 'providerId', hint: `would be one more than the ${PROVIDERS_MAX} that an application may have` })
   if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not an OpenID provider', violations })
   const text = JSON.stringify(settings)
-  const shown = isKept ? openCredentials(parts, before) : (credentials ?? '')
+  const shown = isKept ? before.credentials : (credentials ?? '')
   const sealed = recordKeys.seal(places.oidcCredentials(applicationId, providerId, text), utf8(shown))
   await storeOidcProvider(db, { applicationId, providerId, settings: text, credentials: sealed }, new Date(platform.now()))
 }

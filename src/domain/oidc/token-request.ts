@@ -8,8 +8,8 @@ import type { OidcSettings } from './provider.ts'
 interface TokenRequest {
   readonly settings: OidcSettings
   readonly tokenEndpoint: string
-  /** The client secret, or the private key in PEM. */
-  readonly credentials: string | undefined
+  /** The client secret, or the private key in PEM; empty where the client has none. */
+  readonly credentials: string
   readonly code: string
   readonly codeVerifier: string
   readonly timeoutMs: number
@@ -78,7 +78,7 @@ export async function requestTokens(request: TokenRequest): Promise<Tokens> {
 
 type OAuth = typeof oauth4webapi
 
-function authenticationOf(oauth: OAuth, { settings, credentials = '' }: TokenRequest): oauth4webapi.ClientAuth {
+function authenticationOf(oauth: OAuth, { settings, credentials }: TokenRequest): oauth4webapi.ClientAuth {
   const { clientAuthentication, keyId } = settings
   if (clientAuthentication === 'none') return oauth.None()
   if (clientAuthentication === 'client_secret_post') return oauth.ClientSecretPost(credentials)
