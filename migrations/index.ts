@@ -41,6 +41,7 @@ import * as oidcProviders from './0038_oidc-providers.ts'
 import * as transfers from './0039_transfers.ts'
 import * as offlineChallenges from './0040_offline-challenges.ts'
 import * as removals from './0041_removals.ts'
+import * as webhookBasicMac from './0042_webhook-basic-mac.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -84,4 +85,5 @@ export const migrations: Record<string, Migration> = {
   '0039_transfers': transfers,
   '0040_offline-challenges': offlineChallenges,
   '0041_removals': removals,
+  '0042_webhook-basic-mac': webhookBasicMac,
 }

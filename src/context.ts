@@ -220,9 +220,7 @@ async function prepareDatabase(
     starting?.onDelay(DELAYS[kind])
   }
   await (config.migrate === 'start' ? migrateDatabase(database, { onDelay, signal }) : requireMigrated(db))
-  const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
-    events.credentialsSealed({ credentials }),
-  )
+  const installationKeys = await loadInstallationKeys(db, recordKeys, platform, events)
   // The embedded database has one process. What the others are told, they are told in the background.
   const hasOthers = database.kind === 'postgresql' && worksInBackground
   const sharedFailures = hasOthers ? createSharedFailures(db, installationKeys.codeLookup, platform) : undefined

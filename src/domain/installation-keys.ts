@@ -4,10 +4,12 @@ import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../crypto/hash.ts'
 import { StartError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
-import { type Db, inTransaction, type Pool } from '../storage/database/database.ts'
+import type { Events } from '../log/events.ts'
+import { type Db, inTransaction, type Pool, type Tx } from '../storage/database/database.ts'
 import { findWrappedKey, hasWrappedKeys, insertWrappedKey } from '../storage/secrets/wrapped-keys.ts'
 import { sealAllCredentials } from './credential/mac.ts'
 import { type Place, type RecordKeys, SealedRecordError } from './secrets/record-keys.ts'
+import { sealAllBasic } from './webhook/basic.ts'
 
 /** HMAC-SHA-256 keys, 32 bytes each. */
 export interface InstallationKeys {
@@ -21,18 +23,19 @@ export interface InstallationKeys {
   readonly doorSeal: KeyObject
   /** MACs of credentials. */
   readonly credentialMac: KeyObject
+  /** MACs of what receivers of webhooks are called with. */
+  readonly webhookMac: KeyObject
 }
 
 /**
- * Loads the keys, and makes those that are missing. The transaction that makes the key of the MACs also gives a MAC to each existing
- * credential, and calls `onSealed` with their names. From then on a credential without MAC counts as forged. Throws StartError when the keys
- * were wrapped under another master key.
+ * Loads the keys, and makes those that are missing. The transaction that makes a key of MACs also gives a MAC to each existing row, and tells
+ * `events` their names. From then on a row without MAC counts as forged. Throws StartError when the keys were wrapped under another master key.
  */
 export async function loadInstallationKeys(
   db: Pool,
   recordKeys: RecordKeys,
   platform: Platform,
-  onSealed: (credentials: readonly string[]) => void = () => undefined,
+  events: Pick<Events, 'credentialsSealed' | 'webhooksSealed'> = UNTOLD,
 ): Promise<InstallationKeys> {
   const load = async (purpose: string): Promise<KeyObject> => {
     let wrapped = await findWrappedKey(db, purpose)
@@ -43,15 +46,20 @@ export async function loadInstallationKeys(
     if (wrapped === undefined) throw new StartError(`the installation key "${purpose}" could not be stored`)
     return importHmacKey(unwrap(recordKeys, purpose, wrapped))
   }
-  const makeCredentialMac = async (): Promise<void> => {
+  /** The same with a MAC for each row that is there; `tell` is given their names. */
+  const loadMac = async (
+    purpose: string,
+    sealAll: (tx: Tx, key: KeyObject) => Promise<string[]>,
+    tell: (names: readonly string[]) => void,
+  ): Promise<KeyObject> => {
+    if ((await findWrappedKey(db, purpose)) !== undefined) return load(purpose)
     const key = platform.randomBytes(32)
-    const sealed = recordKeys.seal(placeOf(CREDENTIAL_MAC), key)
-    const credentials = await inTransaction(db, async (tx) =>
-      (await insertWrappedKey(tx, CREDENTIAL_MAC, sealed, new Date(platform.now())))
-        ? sealAllCredentials(tx, importHmacKey(key))
-        : [],
+    const wrapped = recordKeys.seal(placeOf(purpose), key)
+    const names = await inTransaction(db, async (tx) =>
+      (await insertWrappedKey(tx, purpose, wrapped, new Date(platform.now()))) ? sealAll(tx, importHmacKey(key)) : [],
     )
-    if (credentials.length > 0) onSealed(credentials)
+    if (names.length > 0) tell(names)
+    return load(purpose)
   }
   const keys = {
     credentialHash: await load(CREDENTIAL_HASH),
@@ -60,9 +68,20 @@ export async function loadInstallationKeys(
     doorSeal: await load('door/seal'),
   }
   // After the others, which tell a wrong master key before anything is written under it.
-  if ((await findWrappedKey(db, CREDENTIAL_MAC)) === undefined) await makeCredentialMac()
-  return { ...keys, credentialMac: await load(CREDENTIAL_MAC) }
+  return {
+    ...keys,
+    credentialMac: await loadMac('credential-mac', sealAllCredentials, (credentials) =>
+      events.credentialsSealed({ credentials }),
+    ),
+    webhookMac: await loadMac(
+      'webhook-mac',
+      (tx, key) => sealAllBasic(tx, recordKeys, key),
+      (webhooks) => events.webhooksSealed({ webhooks }),
+    ),
+  }
 }
+
+const UNTOLD = { credentialsSealed: () => undefined, webhooksSealed: () => undefined }
 
 /**
  * Throws StartError when the database has keys that were wrapped under another master key. It asks only for what a database of any version
@@ -91,6 +110,5 @@ function unwrap(recordKeys: RecordKeys, purpose: string, wrapped: Uint8Array): U
 const placeOf = (purpose: string): Place => ({ table: 'wrapped_key', column: 'wrapped_key', row: purpose })
 
 const CREDENTIAL_HASH = 'credential-hash'
-const CREDENTIAL_MAC = 'credential-mac'
 const wrongKey = ({ origin }: RecordKeys, cause: unknown): StartError =>
   new StartError(`${origin.setting}: the master key is not the one this database was written with; ${origin.todo}`, { cause })

@@ -87,6 +87,9 @@ const eventsOfCallers = (log: Log, failures: Failures) => ({
   /** Once in the life of a database; another time somebody has removed the key of the MACs. */
   credentialsSealed: (fields: { credentials: readonly string[] }) =>
     log.warn(fields, 'credentials got their first MAC as they are: check their roles'),
+  /** The same of credentials for receivers of webhooks; each has the server that they are for. */
+  webhooksSealed: (fields: { webhooks: readonly string[] }) =>
+    log.warn(fields, 'credentials of webhooks got their first MAC as they are: check the servers that they are for'),
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
 })
 

@@ -101,6 +101,7 @@ const insertHook = (db: Db) =>
     attributes: ['status'],
     secret: KEY,
     basicCredentials: null,
+    basicMac: null,
     isEnabled: true,
     createdAt: new Date(),
   })

@@ -176,6 +176,7 @@ const webhook = {
   attributes: [],
   secret: bytes,
   basicCredentials: null,
+  basicMac: null,
   isEnabled: true,
   createdAt: at,
 } as const
@@ -875,9 +876,11 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findWebhook: (db) => webhooks.findWebhook(db, 'w'),
     listWebhooks: (db) => webhooks.listWebhooks(db, null),
     insertWebhook: (db) => webhooks.insertWebhook(db, webhook),
-    updateWebhook: (db) => webhooks.updateWebhook(db, 'w', { ...webhook, basicCredentials: undefined, at }),
+    updateWebhook: (db) => webhooks.updateWebhook(db, 'w', { ...webhook, basic: undefined, at }),
     replaceWebhookSecret: (db) =>
       webhooks.replaceWebhookSecret(db, 'w', { from: bytes, to: bytes, previous: null, previousExpiresAt: null }),
+    lockBasic: (_db, tx) => webhooks.lockBasic(tx),
+    storeBasicMac: (_db, tx) => webhooks.storeBasicMac(tx, 'w', bytes),
     deleteWebhook: (db) => webhooks.deleteWebhook(db, 'w'),
     storeWebhookFailure: (db) =>
       webhooks.storeWebhookFailure(db, 'w', { failed: 1, at, probeAt: at, pausedUntil: null, disabledReason: null }),

@@ -17,7 +17,8 @@ import type { PublicListener } from '../../http/connections.ts'
 
 export interface CloudParts extends ChannelParts, ActivationParts, OperationParts, DeliveryParts {
   readonly db: Pool
-  readonly installationKeys: ActivationParts['installationKeys'] & { readonly doorSeal: KeyObject }
+  readonly installationKeys: ActivationParts['installationKeys'] &
+    DeliveryParts['installationKeys'] & { readonly doorSeal: KeyObject }
   readonly composeSdkConfiguration: ComposeSdkConfiguration
   readonly credentials: Credentials
   /** Absent where no authorization server is configured. */

@@ -84,11 +84,14 @@ interface Kept {
 export class SealedRecordError extends Error {
   /** False if only its master key is missing. */
   readonly isAltered: boolean
+  /** Its place, for people. */
+  readonly record: string
   constructor(place: Place, isAltered: boolean) {
     const why = isAltered ? 'altered, or moved' : 'sealed under a master key that is not given'
     super(`cannot open the sealed record ${describe(place)}: ${why}`)
     this.name = 'SealedRecordError'
     this.isAltered = isAltered
+    this.record = describe(place)
   }
 }
 

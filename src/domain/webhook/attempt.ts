@@ -10,7 +10,8 @@ import { chooseTexts, fillText, type OperationParameters } from '../template/tem
 import { composeBody, type OperationTexts, signMessage, type Snapshot, TEXT_ATTRIBUTES } from './message.ts'
 import type { Patience } from './patience.ts'
 import { parseRetryAfter } from './schedule.ts'
-import { openBasic, type DeliveryParts } from './webhook.ts'
+import { openBasicFor } from './basic.ts'
+import type { DeliveryParts } from './webhook.ts'
 
 interface Message {
   readonly deliveryId: string
@@ -83,7 +84,7 @@ async function composeMessage(
   const { deliveryId } = message
   const body = await composeMessageBody(parts, webhook, message)
   const timestamp = Math.floor(parts.platform.now() / 1000)
-  const basic = openBasic(parts, webhook)
+  const basic = openBasicFor(parts, webhook)
   return {
     body,
     headers: {

@@ -1,5 +1,5 @@
 // Webhooks as administrators configure them: address, attributes, secret (cloud §9).
-import { equalConstantTime, fromUtf8, utf8 } from '../../lib/bytes.ts'
+import { equalConstantTime } from '../../lib/bytes.ts'
 import { administrationRefused, notFound, PawlError, type Violation } from '../../lib/errors.ts'
 import { findTargetProblem, type TargetRules } from '../../lib/outbound.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
@@ -15,21 +15,16 @@ import {
   type WebhookRow,
 } from '../../storage/webhook/webhooks.ts'
 import { type DomainParts, type KeyParts, places } from '../secrets/secrets.ts'
+import { type BasicCredentials, type BasicParts, sealBasic } from './basic.ts'
 import { attributesOf, formatSecret } from './message.ts'
 import type { PushSenders } from '../push/senders.ts'
 import type { ReadTemplateTexts } from '../template/reader.ts'
 
 /** The parts of the process for webhooks and their messages. */
-export interface DeliveryParts extends DomainParts {
+export interface DeliveryParts extends DomainParts, BasicParts {
   readonly templateTexts: ReadTemplateTexts
   readonly pushSenders: PushSenders
   readonly settings: TargetRules & { readonly webhookRetryBaseSeconds: number }
-}
-
-export interface BasicCredentials {
-  /** Without a colon. */
-  readonly username: string
-  readonly password: string
 }
 
 /** What of a webhook may change. */
@@ -43,7 +38,7 @@ interface WebhookTarget extends Pick<WebhookRow, 'name' | 'url' | 'attributes' |
  * there is no such application.
  */
 export async function createWebhook(
-  parts: KeyParts & { readonly settings: TargetRules },
+  parts: KeyParts & BasicParts & { readonly settings: TargetRules },
   {
     applicationId,
     kind,
@@ -62,7 +57,7 @@ export async function createWebhook(
     url: target.url,
     attributes: target.attributes,
     secret: parts.recordKeys.seal(places.webhookSecret(webhookId), secret),
-    basicCredentials: sealBasic(parts, webhookId, target.basic ?? null),
+    ...sealBasic(parts, { webhookId, url: target.url }, target.basic ?? null),
     isEnabled: target.isEnabled,
     createdAt: new Date(parts.platform.now()),
   })
@@ -85,7 +80,7 @@ export async function changeWebhook(parts: DeliveryParts, webhookId: string, tar
     name: target.name,
     url: target.url,
     attributes: target.attributes,
-    basicCredentials: target.basic === undefined ? undefined : sealBasic(parts, webhookId, target.basic),
+    basic: target.basic === undefined ? undefined : sealBasic(parts, { webhookId, url: target.url }, target.basic),
     isEnabled: target.isEnabled,
     at: new Date(parts.platform.now()),
   })
@@ -153,20 +148,6 @@ export async function readWebhook({ db }: Pick<DomainParts, 'db'>, webhookId: st
   if (webhook === undefined) throw notFound('webhook', webhookId)
   return webhook
 }
-
-/** `username:password` of HTTP Basic, or undefined. */
-export const openBasic = (
-  { recordKeys }: Pick<DomainParts, 'recordKeys'>,
-  { webhookId, basicCredentials }: Pick<WebhookRow, 'webhookId' | 'basicCredentials'>,
-): string | undefined =>
-  basicCredentials === null ? undefined : fromUtf8(recordKeys.open(places.webhookBasicCredentials(webhookId), basicCredentials))
-
-const sealBasic = (
-  { recordKeys }: Pick<DomainParts, 'recordKeys'>,
-  webhookId: string,
-  basic: BasicCredentials | null,
-): Uint8Array | null =>
-  basic && recordKeys.seal(places.webhookBasicCredentials(webhookId), utf8(`${basic.username}:${basic.password}`))
 
 /** Throws REQUEST_INVALID for a URL or attributes that a webhook of this kind cannot have. */
 export function checkWebhook(

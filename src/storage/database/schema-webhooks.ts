@@ -18,6 +18,7 @@ export interface WebhookTable {
   previous_secret: OptionalBytes
   previous_secret_expires_at: OptionalTime
   basic_credentials: OptionalBytes
+  basic_mac: OptionalBytes
   is_enabled: Generated<boolean>
   disabled_reason: OptionalText
   /** int8: text in both databases. */

@@ -1,7 +1,7 @@
 // The table webhook: receivers of an application's changes, and how each of them is doing (cloud §9).
 import { sql } from 'kysely'
 import { toList } from '../database/columns.ts'
-import type { Db } from '../database/database.ts'
+import type { Db, Tx } from '../database/database.ts'
 import { amongUndelivered } from '../database/index-conditions.ts'
 import type { WebhookKind } from '../database/schema.ts'
 
@@ -19,6 +19,8 @@ export interface WebhookRow {
   readonly previousSecretExpiresAt: Date | null
   /** sealed; username:password */
   readonly basicCredentials: Uint8Array | null
+  /** Over the credentials and the server that they are for; null without them. */
+  readonly basicMac: Uint8Array | null
   readonly isEnabled: boolean
   readonly disabledReason: string | null
   readonly failuresInRow: number
@@ -85,25 +87,31 @@ export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> 
       attributes: webhook.attributes.join(','),
       secret: webhook.secret,
       basic_credentials: webhook.basicCredentials,
+      basic_mac: webhook.basicMac,
       is_enabled: webhook.isEnabled,
       created_at: webhook.createdAt,
     })
     .execute()
 }
 
+/** Credentials as they are stored; both are null for none. */
+export type StoredBasic = Pick<WebhookRow, 'basicCredentials' | 'basicMac'>
+
 interface WebhookChange extends Pick<WebhookRow, 'name' | 'url' | 'attributes' | 'isEnabled'> {
-  /** sealed; undefined keeps what is stored */
-  readonly basicCredentials: Uint8Array | null | undefined
+  /** Undefined keeps what is stored. */
+  readonly basic: StoredBasic | undefined
   readonly at: Date
 }
 
 /** Changes a webhook, forgets how it has failed, and makes all that waits for it due. False when it does not exist. */
 export async function updateWebhook(db: Db, webhookId: string, change: WebhookChange): Promise<boolean> {
-  const keepsBasic = change.basicCredentials === undefined
+  const { basic } = change
+  const keepsBasic = basic === undefined
   const { rows } = await sql<{ changed: number }>`
     with changed as (
       update webhook set name = ${change.name}, url = ${change.url}, attributes = ${change.attributes.join(',')},
-        basic_credentials = case when ${keepsBasic} then basic_credentials else ${change.basicCredentials ?? null}::bytea end,
+        basic_credentials = case when ${keepsBasic} then basic_credentials else ${basic?.basicCredentials ?? null}::bytea end,
+        basic_mac = case when ${keepsBasic} then basic_mac else ${basic?.basicMac ?? null}::bytea end,
         is_enabled = ${change.isEnabled}, disabled_reason = null, failures_in_row = 0, failing_since = null, probe_at = null,
         paused_until = null
       where webhook_id = ${webhookId} returning webhook_id
@@ -115,6 +123,24 @@ export async function updateWebhook(db: Db, webhookId: string, change: WebhookCh
     )
     select count(*)::int as changed from changed`.execute(db)
   return rows[0]?.changed === 1
+}
+
+/** Webhooks with credentials, which nobody changes until the transaction ends. */
+export const lockBasic = async (tx: Tx): Promise<readonly LockedBasic[]> =>
+  tx
+    .selectFrom('webhook')
+    .select(['webhook_id as webhookId', 'url', 'basic_credentials as basicCredentials'])
+    .where('basic_credentials', 'is not', null)
+    .where(IS_NO_PROVIDER)
+    .orderBy('webhook_id')
+    .forUpdate()
+    .execute()
+
+type LockedBasic = Pick<WebhookRow, 'webhookId' | 'url' | 'basicCredentials'>
+
+/** Stores the MAC over the credentials of a webhook that is locked. */
+export async function storeBasicMac(tx: Tx, webhookId: string, basicMac: Uint8Array): Promise<void> {
+  await tx.updateTable('webhook').set({ basic_mac: basicMac }).where('webhook_id', '=', webhookId).execute()
 }
 
 interface SecretChange {
@@ -235,6 +261,7 @@ const webhookColumns = [
   'previous_secret as previousSecret',
   'previous_secret_expires_at as previousSecretExpiresAt',
   'basic_credentials as basicCredentials',
+  'basic_mac as basicMac',
   'is_enabled as isEnabled',
   'disabled_reason as disabledReason',
   'failures_in_row as failuresInRow',

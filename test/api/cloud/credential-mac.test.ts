@@ -87,7 +87,10 @@ test('rows that are older than the MACs get theirs together with the key, and ne
   const { db, recordKeys, platform } = server.context
   const load = async () => {
     const sealed: string[] = []
-    const { credentialMac } = await loadInstallationKeys(db, recordKeys, platform, (names) => sealed.push(...names))
+    const { credentialMac } = await loadInstallationKeys(db, recordKeys, platform, {
+      credentialsSealed: ({ credentials }) => sealed.push(...credentials),
+      webhooksSealed: () => undefined,
+    })
     const victim = await findCredential(db, 'victim')
     return { sealed, isAuthentic: victim && isCredentialAuthentic(credentialMac, victim) }
   }

@@ -1,0 +1,122 @@
+// A writer of the database who gives a webhook another address is not sent the name and the password of the bank's receiver: they are for the
+// server that an administrator gave them for (docs/SECURITY-MODEL.md).
+import { sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { loadInstallationKeys } from '../../../src/domain/installation-keys.ts'
+import { tryWebhook } from '../../../src/domain/webhook/trial.ts'
+import { startTestServer, type TestServer } from '../../helpers/app.ts'
+import { type Bank, createBank } from '../../helpers/bank.ts'
+import { expectError } from '../../helpers/expectations.ts'
+import { type Receiver, startReceiver } from '../../helpers/receiver.ts'
+import { expectOk } from '../../helpers/world.ts'
+
+const BASIC = { username: 'pawl', password: 'password of the receiver' }
+
+let server: TestServer
+let bank: Bank
+let receiver: Receiver
+let thief: Receiver
+beforeAll(async () => {
+  const env = { PAWL_WEBHOOK_ALLOW_HTTP: 'true', PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }
+  server = await startTestServer({ env, worksInBackground: false })
+  bank = createBank(server.url, `${server.admin.user}:${server.admin.password}`)
+  expectOk(await bank.createApplication('one'))
+  receiver = await startReceiver()
+  thief = await startReceiver()
+})
+afterAll(async () => {
+  await receiver.goDown()
+  await thief.goDown()
+  await server.close()
+})
+beforeEach(() => {
+  receiver.take()
+  thief.take()
+})
+
+const createHook = async (more: Readonly<Record<string, unknown>> = {}): Promise<string> => {
+  const body = { application: 'one', name: 'hook', kind: 'OPERATION', url: receiver.url, basic: BASIC, ...more }
+  return (expectOk(await bank.call('POST', '/admin/webhooks', body)).json as { id: string }).id
+}
+const change = (id: string, more: Readonly<Record<string, unknown>>) =>
+  bank.call('PUT', `/admin/webhooks/${id}`, { name: 'hook', url: receiver.url, ...more })
+const tryHook = async (id: string): Promise<unknown> => expectOk(await bank.call('POST', `/admin/webhooks/${id}/test`, {})).json
+const redirect = (id: string, url: string) =>
+  sql`update webhook set url = ${url} where webhook_id = ${id}`.execute(server.context.db)
+const REFUSED = { isDelivered: false, error: 'the message could not be made, see the log' }
+const sentTo = (one: Receiver) => one.take().map(({ headers }) => headers['authorization'])
+const SENT = `Basic ${Buffer.from(`${BASIC.username}:${BASIC.password}`).toString('base64')}`
+
+test('whose address was altered: nobody is sent anything until the credentials are given again', async () => {
+  const id = await createHook()
+  expect(await tryHook(id)).toMatchObject({ isDelivered: true })
+  expect(sentTo(receiver)).toEqual([SENT])
+  await redirect(id, thief.url)
+  expect(await tryHook(id)).toMatchObject(REFUSED)
+  expect(sentTo(thief)).toEqual([])
+  expect(server.log()).toContain('a sealed record was altered in the database')
+  // An administrator who takes the altered address for right does not make it right, and one who mends it is asked.
+  expectOk(await change(id, { url: thief.url }))
+  expect(await tryHook(id)).toMatchObject(REFUSED)
+  expectError(await change(id, {}), 400, 'ERROR_REQUEST')
+  expectOk(await change(id, { basic: BASIC }))
+  expect(await tryHook(id)).toMatchObject({ isDelivered: true })
+  expect([sentTo(receiver), sentTo(thief)]).toEqual([[SENT], []])
+})
+
+test('with the MAC of another row, or of another address of the same row', async () => {
+  const own = await createHook({ url: thief.url, basic: { ...BASIC, password: 'chosen by the thief' } })
+  const id = await createHook()
+  await sql`update webhook set url = o.url, basic_mac = o.basic_mac from webhook o
+    where webhook.webhook_id = ${id} and o.webhook_id = ${own}`.execute(server.context.db)
+  expect(await tryHook(id)).toMatchObject(REFUSED)
+  const moved = await createHook({ url: thief.url })
+  const before = await sql<{ mac: Buffer }>`select basic_mac as mac from webhook where webhook_id = ${moved}`.execute(
+    server.context.db,
+  )
+  expectOk(await change(moved, { basic: { ...BASIC, password: 'for the receiver alone' } }))
+  await sql`update webhook set url = ${thief.url}, basic_mac = ${before.rows[0]?.mac} where webhook_id = ${moved}`.execute(
+    server.context.db,
+  )
+  expect(await tryHook(moved)).toMatchObject(REFUSED)
+  expect(sentTo(thief)).toEqual([])
+})
+
+test('the credentials stay for another path of the same server, and a webhook without them goes where it is sent', async () => {
+  const id = await createHook()
+  expectOk(await change(id, { url: `${receiver.url}/other` }))
+  expect(await tryHook(id)).toMatchObject({ isDelivered: true })
+  expect(sentTo(receiver)).toEqual([SENT])
+  expectOk(await change(id, { basic: null, url: thief.url }))
+  expect(await tryHook(id)).toMatchObject({ isDelivered: true })
+  expect(sentTo(thief)).toEqual([undefined])
+})
+
+test('rows that are older than the MACs get theirs together with the key, and never again', async () => {
+  const { db, recordKeys, platform } = server.context
+  const load = async () => {
+    const sealed: string[] = []
+    const { webhookMac } = await loadInstallationKeys(db, recordKeys, platform, {
+      credentialsSealed: () => undefined,
+      webhooksSealed: ({ webhooks }) => sealed.push(...webhooks),
+    })
+    return { sealed, webhookMac }
+  }
+  await sql`delete from webhook`.execute(db)
+  const id = await createHook()
+  const broken = await createHook()
+  await createHook({ basic: undefined })
+  await sql`update webhook set basic_credentials = ${Buffer.alloc(60)} where webhook_id = ${broken}`.execute(db)
+  await sql`update webhook set basic_mac = null`.execute(db)
+  expect((await load()).sealed).toEqual([])
+  expect(await tryHook(id)).toMatchObject(REFUSED)
+  await sql`delete from wrapped_key where purpose = 'webhook-mac'`.execute(db)
+  const { sealed, webhookMac } = await load()
+  expect(sealed).toEqual([`${id} (${new URL(receiver.url).origin})`])
+  const { installationKeys, ...context } = server.context
+  expect(await tryWebhook({ ...context, installationKeys: { ...installationKeys, webhookMac } }, id)).toMatchObject({
+    isDelivered: true,
+  })
+  expect(sentTo(receiver)).toEqual([SENT])
+  expect((await load()).sealed).toEqual([])
+})
