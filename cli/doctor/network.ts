@@ -1,5 +1,6 @@
 // Examines the server from inside, at its listeners, and from outside, at the address that phones use.
 import { fetchKeySet } from '../../src/domain/credential/key-set.ts'
+import { OF_OPERATOR } from '../../src/lib/outbound.ts'
 import { ask, hasClientCertificate } from '../ask.ts'
 import { bankUrl, phonesUrl } from '../environment.ts'
 import { explainFault } from '../fault.ts'
@@ -58,7 +59,7 @@ async function examineInside(url: string, env: Instruments['env']): Promise<Find
 async function examineTokenKeys(url: string): Promise<Finding> {
   const todo = 'check PAWL_JWT_JWKS_URL, and that this machine may reach it: until then access tokens are answered 503'
   try {
-    const { keys } = await fetchKeySet({ name: 'PAWL_JWT_JWKS_URL', url, arePrivateAllowed: true })
+    const { keys } = await fetchKeySet({ name: 'PAWL_JWT_JWKS_URL', url, rules: OF_OPERATOR })
     return keys.length > 0
       ? ok('token keys', `${new URL(url).origin} gives ${keys.length} keys for access tokens`)
       : fault('token keys', `${new URL(url).origin} gives a key set without keys`, todo)

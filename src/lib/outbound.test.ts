@@ -12,7 +12,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createCertificate } from '../../test/helpers/certificates.ts'
 import { findQuietPort } from '../../test/helpers/ports.ts'
-import { isPublicAddress, OutboundError, resolveTarget, sendOutbound } from './outbound.ts'
+import { isPublicAddress, OF_OPERATOR, OutboundError, resolveTarget, sendOutbound } from './outbound.ts'
 
 const server = createServer((request, response) => {
   if (request.url === '/silent') return
@@ -38,7 +38,7 @@ const request = (path: string, timeoutMs = 60_000) => ({
   body: '{}',
   timeoutMs,
   answerBytesMax: 4096,
-  arePrivateAllowed: true,
+  rules: OF_OPERATOR,
 })
 
 test.each([
@@ -102,7 +102,8 @@ test('a name that leads to an inner address is refused unless that is allowed', 
   await expect(resolveTarget('localhost', false)).rejects.toThrow(OutboundError)
   await expect(resolveTarget('[::1]', false)).rejects.toThrow('not a public address')
   await expect(resolveTarget('127.0.0.1', true)).resolves.toBe('127.0.0.1')
-  await expect(sendOutbound({ ...request('/'), arePrivateAllowed: false })).rejects.toThrow('not a public address')
+  const rules = { ...OF_OPERATOR, webhookAllowPrivateAddresses: false }
+  await expect(sendOutbound({ ...request('/'), rules })).rejects.toThrow('not a public address')
 })
 
 test('the answer is cut at its limit', async () => {

@@ -182,7 +182,7 @@ export interface OutboundRequest {
   readonly timeoutMs: number
   /** The bytes that are kept of the body of the answer; the rest is not read. */
   readonly answerBytesMax: number
-  readonly arePrivateAllowed: boolean
+  readonly rules: TargetRules
 }
 
 export interface OutboundAnswer {
@@ -193,8 +193,8 @@ export interface OutboundAnswer {
 }
 
 /**
- * Sends one request to a checked address, as part of the trace of what causes it. Redirects are answers like any other. Throws OutboundError
- * when there is no answer.
+ * Sends one request to an address that is checked by the rules of this moment, as part of the trace of what causes it. Redirects are answers like
+ * any other. Throws OutboundError for an address that is not allowed, and when there is no answer.
  */
 export async function sendOutbound(outbound: OutboundRequest): Promise<OutboundAnswer> {
   const { method, url } = outbound
@@ -213,17 +213,19 @@ export async function sendOutbound(outbound: OutboundRequest): Promise<OutboundA
   }
 }
 
-function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
-  const { method, headers, timeoutMs, arePrivateAllowed } = outbound
+async function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
+  const { method, headers, timeoutMs, rules } = outbound
   const url = new URL(outbound.url)
   const isTls = url.protocol === 'https:'
+  // Stored addresses are older than the rules may be.
+  if (!isTls && !rules.webhookAllowHttp) throw new OutboundError('http is not allowed')
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const target: OutboundTarget = {
     name: url.origin,
     host,
     port: Number(url.port || (isTls ? 443 : 80)),
     ...(isTls && { tls: { ...shownAs(host), ALPNProtocols: ['http/1.1'] } }),
-    arePrivateAllowed,
+    arePrivateAllowed: rules.webhookAllowPrivateAddresses,
     timeoutMs,
     // Chunks of few bytes, headers and certificates make a small answer large.
     bytesMax: 2 * outbound.answerBytesMax + OVERHEAD_BYTES_MAX,
@@ -319,6 +321,9 @@ export interface TargetRules {
   readonly webhookAllowHttp: boolean
   readonly webhookAllowPrivateAddresses: boolean
 }
+
+/** For an address that the operator names: the bank's servers stand beside this one. */
+export const OF_OPERATOR: TargetRules = { webhookAllowHttp: true, webhookAllowPrivateAddresses: true }
 
 /**
  * What is wrong with an address that an administrator gives pawl to send something to; undefined when nothing is. Names are looked up when

@@ -1,7 +1,7 @@
 // Continuous delivery of the audit logs to a store outside (SIEM), lines of JSON over HTTP or syslog: at least once, each chain in its order, by one
 // process at a time.
 import type { Clocked } from '../../lib/clock.ts'
-import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import { describeStatus, OF_OPERATOR, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import { startRounds } from '../../lib/rounds.ts'
 import { findChains } from '../../storage/audit/chain.ts'
 import { endDeliveryLease, findDelivered, leaseDelivery, noteDelivered } from '../../storage/audit/delivery.ts'
@@ -89,7 +89,7 @@ export function createAuditSink(url: string, authorization: string | undefined):
 /** An answer of 2xx has taken the lines. */
 function createHttpSink(url: string, authorization: string | undefined): SendLines {
   const headers = { 'content-type': 'application/x-ndjson', ...(authorization !== undefined && { authorization }) }
-  const limits = { timeoutMs: TIMEOUT_MS, answerBytesMax: 1_024, arePrivateAllowed: true }
+  const limits = { timeoutMs: TIMEOUT_MS, answerBytesMax: 1_024, rules: OF_OPERATOR }
   return async (lines) => {
     const body = lines.map((line) => `${line}\n`).join('')
     const { status } = await sendOutbound({ url, method: 'POST', headers, body, ...limits })

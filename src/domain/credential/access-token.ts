@@ -9,6 +9,7 @@ import { findMemberTwice } from '../../lib/json.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import type { Caller } from './credential.ts'
 import { fetchKeySet, findKeys, KeysMissing } from './key-set.ts'
+import { OF_OPERATOR } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
 
@@ -47,7 +48,7 @@ export function createAccessTokens({
     jwtClockToleranceSeconds: clockTolerance,
   } = settings
   if (issuer === undefined || audience === undefined || jwtJwksUrl === undefined) return undefined
-  const ask = { name: 'PAWL_JWT_JWKS_URL', url: jwtJwksUrl, arePrivateAllowed: true }
+  const ask = { name: 'PAWL_JWT_JWKS_URL', url: jwtJwksUrl, rules: OF_OPERATOR }
   const { find: keys } = findKeys(() => fetchKeySet(ask), ask, platform.monotonic)
   return async (token, source) => {
     try {

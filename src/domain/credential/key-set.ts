@@ -4,7 +4,7 @@ import * as errors from 'jose/errors'
 import { createLocalJWKSet } from 'jose/jwks/local'
 import { isJsonObject, JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { keepAnswer } from '../../lib/kept-answer.ts'
-import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import { describeStatus, OutboundError, sendOutbound, type TargetRules } from '../../lib/outbound.ts'
 
 interface KeySet {
   readonly keys: readonly object[]
@@ -14,7 +14,7 @@ interface KeySet {
 interface KeySetAddress {
   readonly name: string
   readonly url: string
-  readonly arePrivateAllowed: boolean
+  readonly rules: TargetRules
 }
 
 /** Finds keys, as jose calls it. */
@@ -52,7 +52,7 @@ export function findKeys(ask: () => Promise<KeySet>, { name }: Pick<KeySetAddres
 }
 
 /** Fetches a key set. Throws OutboundError when there is none at the address. */
-export async function fetchKeySet({ name, url, arePrivateAllowed }: KeySetAddress): Promise<KeySet> {
+export async function fetchKeySet({ name, url, rules }: KeySetAddress): Promise<KeySet> {
   const { origin } = new URL(url)
   const { status, body } = await sendOutbound({
     url,
@@ -61,7 +61,7 @@ export async function fetchKeySet({ name, url, arePrivateAllowed }: KeySetAddres
     body: '',
     timeoutMs: TIMEOUT_MS,
     answerBytesMax: BYTES_MAX + 1,
-    arePrivateAllowed,
+    rules,
   })
   if (status !== 200) throw new OutboundError(`${origin} ${describeStatus(status, name)}`)
   if (body.length > BYTES_MAX) throw new OutboundError(`${origin} answered with more than ${BYTES_MAX} bytes`)

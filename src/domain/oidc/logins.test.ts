@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { OutboundError } from '../../lib/outbound.ts'
+import { OutboundError, type TargetRules } from '../../lib/outbound.ts'
 import { systemPlatform } from '../../lib/platform.ts'
 import { createOidcLogins } from './logins.ts'
 import type { OidcProvider, OidcSettings } from './provider.ts'
@@ -33,9 +33,9 @@ const json = (response: ServerResponse, value: unknown, status = 200) =>
 
 let elapsed = 0
 const platform = { ...systemPlatform, monotonic: () => performance.now() + elapsed }
-const parts = (allows = true): Parameters<typeof createOidcLogins>[0] => ({
+const parts = (rules: Partial<TargetRules> = {}): Parameters<typeof createOidcLogins>[0] => ({
   platform,
-  settings: { webhookAllowHttp: allows, webhookAllowPrivateAddresses: allows },
+  settings: { webhookAllowHttp: true, webhookAllowPrivateAddresses: true, ...rules },
 })
 
 beforeAll(async () => {
@@ -216,8 +216,20 @@ describe('a provider names no user that', () => {
 
   test('lies at a private address, unless the operator allows it', async () => {
     behave()
-    const refused = createOidcLogins(parts(false)).redeem(newProvider('good'), PROOF)
+    const refused = createOidcLogins(parts({ webhookAllowPrivateAddresses: false })).redeem(newProvider('good'), PROOF)
     await expect(refused).rejects.toThrow('not a public address')
+  })
+
+  test.each([
+    ['in its discovery', {}],
+    ['where all of it is configured', { authorizationEndpoint: '/auth', tokenEndpoint: '/token', jwksUri: '/jwks' }],
+  ])('is called without TLS, unless the operator allows it still: %s', async (_, paths) => {
+    behave()
+    for (const path of Object.keys(asked) as (keyof typeof asked)[]) asked[path].length = 0
+    const endpoints = Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, `${issuer}${path}`]))
+    const refused = createOidcLogins(parts({ webhookAllowHttp: false })).redeem(newProvider('good', endpoints), PROOF)
+    await expect(refused).rejects.toThrow('http is not allowed')
+    expect(Object.values(asked)).toEqual([[], [], []])
   })
 
   test('hangs: it is waited for five seconds, and no other provider with it', async () => {

@@ -60,8 +60,7 @@ export function createOidcLogins(parts: { readonly platform: Platform; readonly 
 
   const keysOf = (acquaintance: Acquaintance, jwksUri: string): FoundKeys => {
     if (acquaintance.keys?.jwksUri === jwksUri) return acquaintance.keys.found
-    const arePrivateAllowed = parts.settings.webhookAllowPrivateAddresses
-    const address = { name: 'jwksUri', url: jwksUri, arePrivateAllowed }
+    const address = { name: 'jwksUri', url: jwksUri, rules: parts.settings }
     const found = findKeys(() => fetchKeySet(address), address, parts.platform.monotonic)
     acquaintance.keys = { jwksUri, found }
     return found
@@ -84,7 +83,7 @@ export function createOidcLogins(parts: { readonly platform: Platform; readonly 
       code,
       codeVerifier,
       timeoutMs,
-      arePrivateAllowed: parts.settings.webhookAllowPrivateAddresses,
+      rules: parts.settings,
       clockDifferenceMs: now - systemPlatform.now(),
     })
     return readIdToken(idToken, { settings, keys: keys.find, nonce, accessToken, now: parts.platform.now() })
@@ -154,7 +153,7 @@ async function discover(
     body: '',
     timeoutMs: LOGIN_MS,
     answerBytesMax: ANSWER_BYTES_MAX + 1,
-    arePrivateAllowed: settings.webhookAllowPrivateAddresses,
+    rules: settings,
   })
   if (status !== 200) throw new OutboundError(`its discovery ${describeStatus(status, 'issuer')}`)
   if (body.length > ANSWER_BYTES_MAX) throw new OutboundError(`its discovery answered with more than ${ANSWER_BYTES_MAX} bytes`)

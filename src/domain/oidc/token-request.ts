@@ -2,7 +2,7 @@
 // one client can be sent for another.
 import type * as oauth4webapi from 'oauth4webapi'
 import { readSigningKey } from '../../crypto/signing-key.ts'
-import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import { describeStatus, OutboundError, sendOutbound, type TargetRules } from '../../lib/outbound.ts'
 import type { OidcSettings } from './provider.ts'
 
 interface TokenRequest {
@@ -13,7 +13,7 @@ interface TokenRequest {
   readonly code: string
   readonly codeVerifier: string
   readonly timeoutMs: number
-  readonly arePrivateAllowed: boolean
+  readonly rules: TargetRules
   /** By how many milliseconds the database's clock is ahead of the system's. */
   readonly clockDifferenceMs: number
 }
@@ -91,7 +91,7 @@ function authenticationOf(oauth: OAuth, { settings, credentials }: TokenRequest)
 async function send(
   url: string,
   { headers, body }: oauth4webapi.CustomFetchOptions<'POST', URLSearchParams>,
-  { timeoutMs, arePrivateAllowed }: TokenRequest,
+  { timeoutMs, rules }: TokenRequest,
 ): Promise<Response> {
   const answer = await sendOutbound({
     url,
@@ -100,7 +100,7 @@ async function send(
     body: body.toString(),
     timeoutMs,
     answerBytesMax: ANSWER_BYTES_MAX + 1,
-    arePrivateAllowed,
+    rules,
   })
   if (answer.body.length > ANSWER_BYTES_MAX) throw new OutboundError(`it answered with more than ${ANSWER_BYTES_MAX} bytes`)
   // RFC 6749 §5.2 has an error in the body of these.

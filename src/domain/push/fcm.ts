@@ -3,7 +3,7 @@ import { importPKCS8 } from 'jose/key/import'
 import { SignJWT } from 'jose/jwt/sign'
 import { StartError } from '../../lib/errors.ts'
 import { JsonFault, isJsonObject, parseForeignObject } from '../../lib/json.ts'
-import { OutboundError, type OutboundAnswer, sendOutbound } from '../../lib/outbound.ts'
+import { OF_OPERATOR, OutboundError, type OutboundAnswer, sendOutbound } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { PushMessage } from './message.ts'
 import { PUSH_TIMEOUT_MS, type PushAddress, type PushFailure, type PushOutcome, type PushSender } from './sender.ts'
@@ -62,8 +62,7 @@ const post = (url: string, { authorization, body }: { authorization?: string; bo
     body,
     timeoutMs: PUSH_TIMEOUT_MS,
     answerBytesMax: ANSWER_BYTES_MAX,
-    // The operator says where it is.
-    arePrivateAllowed: true,
+    rules: OF_OPERATOR,
   })
 
 function judge({ status, headers, body }: OutboundAnswer): PushOutcome {

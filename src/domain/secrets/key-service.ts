@@ -3,7 +3,7 @@
 import { parseBase64 } from '../../lib/base64.ts'
 import { StartError } from '../../lib/errors.ts'
 import { isJsonObject, JsonFault, parseForeignObject } from '../../lib/json.ts'
-import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import { describeStatus, OF_OPERATOR, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 
 /** The interface of a key service. Another service needs another implementation, and another form of wrapped key in lib/key-list.ts. */
 export interface KeyService {
@@ -32,8 +32,7 @@ export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService
       body: JSON.stringify(question),
       timeoutMs: TIMEOUT_MS,
       answerBytesMax: ANSWER_BYTES_MAX,
-      // The address is a setting of the operator, so an inner address is allowed.
-      arePrivateAllowed: true,
+      rules: OF_OPERATOR,
     }).catch((error: unknown) => {
       throw error instanceof OutboundError ? new StartError(`PAWL_VAULT_KEY_URL: ${error.message}`, { cause: error }) : error
     })

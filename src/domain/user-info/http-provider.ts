@@ -1,7 +1,7 @@
 // Sends questions to the bank's own servers, at addresses that the operator configures: JSON out, a JSON object back.
 import { createFairQueue } from '../../lib/fair-queue.ts'
 import { JsonFault, parseForeignObject } from '../../lib/json.ts'
-import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import { describeStatus, OF_OPERATOR, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 
 interface HttpProviderSettings {
   /** What errors name: PAWL_USER_INFO, for example, of PAWL_USER_INFO_URL. */
@@ -43,8 +43,7 @@ async function ask(
     body: JSON.stringify(question),
     timeoutMs,
     answerBytesMax: ANSWER_BYTES_MAX + 1,
-    // The operator names the address, and the bank's servers stand beside this one.
-    arePrivateAllowed: true,
+    rules: OF_OPERATOR,
   }).catch((error: unknown) => {
     throw error instanceof OutboundError ? refuse(error.message, error) : error
   })

@@ -42,7 +42,6 @@ export async function attempt(
   wait: Patience['wait'] = (answer) => answer,
 ): Promise<Failure | { readonly received: number }> {
   const { platform, settings } = parts
-  if (webhook.url.startsWith('http:') && !settings.webhookAllowHttp) return { reason: 'http is not allowed' }
   try {
     const composed = await composeMessage(parts, webhook, message)
     const answer = sendOutbound({
@@ -51,7 +50,7 @@ export async function attempt(
       ...composed,
       timeoutMs: TIMEOUT_MS,
       answerBytesMax: ANSWER_BYTES_MAX,
-      arePrivateAllowed: settings.webhookAllowPrivateAddresses,
+      rules: settings,
     })
     const { status, headers } = await wait(answer)
     if (status >= 200 && status < 300) return { received: status }
