@@ -92,6 +92,19 @@ test('the credentials stay for another path of the same server, and a webhook wi
   expect(sentTo(thief)).toEqual([undefined])
 })
 
+test('whose credentials were altered: it is listed with all others, and mended by giving them again', async () => {
+  const id = await createHook()
+  await sql`update webhook set basic_credentials = ${Buffer.alloc(60)} where webhook_id = ${id}`.execute(server.context.db)
+  expect(await tryHook(id)).toMatchObject(REFUSED)
+  expect(expectOk(await bank.call('GET', `/admin/webhooks/${id}`)).json).not.toHaveProperty('basicUsername')
+  expectOk(await bank.call('GET', '/admin/webhooks'))
+  expectOk(await change(id, { basic: BASIC }))
+  expect(await tryHook(id)).toMatchObject({ isDelivered: true })
+  expect(sentTo(receiver)).toEqual([SENT])
+  await sql`update webhook set basic_credentials = ${Buffer.alloc(60)} where webhook_id = ${id}`.execute(server.context.db)
+  expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`))
+})
+
 test('rows that are older than the MACs get theirs together with the key, and never again', async () => {
   const { db, recordKeys, platform } = server.context
   const load = async () => {

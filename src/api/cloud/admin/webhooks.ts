@@ -10,7 +10,7 @@ import {
   removeWebhook,
   rotateWebhookSecret,
 } from '../../../domain/webhook/webhook.ts'
-import type { KeyParts } from '../../../domain/secrets/secrets.ts'
+import { type KeyParts, unlessAltered } from '../../../domain/secrets/secrets.ts'
 import { named, Ok } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import type { WebhookKind } from '../../../storage/database/schema.ts'
@@ -84,7 +84,7 @@ async function viewWebhook(parts: KeyParts, id: string) {
   const row = await findWebhook(parts.db, id)
   if (row === undefined) return undefined
   const { webhookId, applicationId, name, kind, url, attributes, isEnabled, previousSecretExpiresAt } = row
-  const basicUsername = openBasic(parts, row)?.split(':')[0]
+  const basicUsername = usernameOf(parts, row)
   return {
     id: webhookId,
     application: applicationId,
@@ -97,6 +97,10 @@ async function viewWebhook(parts: KeyParts, id: string) {
     previousSecretExpiresAt,
   }
 }
+
+/** The user name of HTTP Basic; undefined as well where it was altered, which whoever gives it again mends. */
+const usernameOf = (parts: KeyParts, row: WebhookRow): string | undefined =>
+  unlessAltered(() => openBasic(parts, row))?.split(':')[0]
 
 /** A caller who may only read is not shown a secret of the receiver either. */
 const showTo = <W extends { url: string }>({ role }: Caller, webhook: W): W =>
@@ -116,7 +120,7 @@ async function readWebhookDetail(parts: KeyParts, id: string) {
 
 function toWebhook(parts: KeyParts, row: WebhookRow & WebhookFigures) {
   const now = parts.platform.now()
-  const basicUsername = openBasic(parts, row)?.split(':')[0]
+  const basicUsername = usernameOf(parts, row)
   const previousSecretExpiresAt = row.previousSecretExpiresAt?.getTime() ?? 0
   return {
     id: row.webhookId,
