@@ -1,7 +1,7 @@
 // Examines settings, files and free space, before anything is opened.
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { readTemplateFile } from '../../src/domain/template/file.ts'
+import { readTemplateFile } from '../../src/domain/template/installation.ts'
 import { explainFault, Fault } from '../fault.ts'
 import { readSettings, type Settings } from '../local/database.ts'
 import { type Finding, fault, type Instruments, ok, warning } from './finding.ts'

@@ -1,6 +1,5 @@
 // Templates of operations on the configured database.
-import { readTemplateFile } from '../../src/domain/template/file.ts'
-import { writeTemplate } from '../../src/domain/template/installation.ts'
+import { readTemplateFile, writeTemplate } from '../../src/domain/template/installation.ts'
 import { renderTemplate } from '../../src/domain/template/parser.ts'
 import { toTemplate } from '../../src/domain/template/template.ts'
 import { StartError } from '../../src/lib/errors.ts'

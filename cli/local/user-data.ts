@@ -1,6 +1,5 @@
 // pawl user export and pawl user erase, on the database itself.
-import { AlteredLogError, eraseUser } from '../../src/domain/user-data/erasure.ts'
-import { exportUser } from '../../src/domain/user-data/export.ts'
+import { AlteredLogError, eraseUser, exportUser } from '../../src/domain/user-data/user-data.ts'
 import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import type { Platform } from '../../src/lib/platform.ts'

@@ -3,12 +3,10 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { LineSink } from '../log/line-sink.ts'
 import type { Log } from '../log/log.ts'
-import { createCollection } from './collection.ts'
-import { endWithWorker } from './handed-over.ts'
 import { createHeartbeat } from './heartbeat.ts'
-import type { WorkerMessage } from './worker.ts'
+import type { PrimaryMessage, WorkerMessage } from './worker.ts'
 
-export interface PrimaryOptions {
+interface PrimaryOptions {
   readonly processes: number
   /** Variable in the environment of a worker that has its number, from 1. */
   readonly nameOfNumber: string
@@ -21,7 +19,7 @@ export interface PrimaryOptions {
   readonly output: Pick<LineSink, 'write'>
 }
 
-export interface Workers {
+interface Workers {
   readonly stop: (signal: NodeJS.Signals) => void
   /** True when the last worker has ended as it was told; false when the first one could not start, which it has said itself. */
   readonly ended: Promise<boolean>
@@ -131,3 +129,100 @@ function passLinesOn({ process: { stdout } }: Worker, output: Pick<LineSink, 'wr
 const WAIT_MS = 1_000
 const WAIT_MAX_MS = 30_000
 const LONG_LIFE_MS = 60_000
+
+interface Collection {
+  /** From now on this worker is asked. */
+  readonly add: (worker: Worker) => void
+  readonly remove: (worker: Worker) => void
+  readonly take: (worker: Worker, message: Exclude<WorkerMessage, { kind: 'ready' | 'alive' }>) => void
+}
+
+interface Round {
+  readonly waitingFor: Set<Worker>
+  readonly texts: string[]
+  readonly finish: () => void
+}
+
+/** Collects a text of every worker for one of them that asks, which waits a second at most for the others. */
+function createCollection(): Collection {
+  const workers = new Set<Worker>()
+  const rounds = new Map<number, Round>()
+  let last = 0
+
+  const begin = (asker: Worker, id: number): void => {
+    last += 1
+    const number = last
+    const texts: string[] = []
+    const finish = (): void => {
+      clearTimeout(timer)
+      rounds.delete(number)
+      send(asker, { kind: 'collected', id, texts })
+    }
+    const timer = setTimeout(finish, PATIENCE_MS)
+    rounds.set(number, { waitingFor: new Set(workers), texts, finish })
+    for (const worker of workers) send(worker, { kind: 'tell', round: number })
+  }
+  const settle = (round: Round, worker: Worker): void => {
+    if (round.waitingFor.delete(worker) && round.waitingFor.size === 0) round.finish()
+  }
+  return {
+    add: (worker) => void workers.add(worker),
+    remove: (worker) => {
+      workers.delete(worker)
+      for (const round of rounds.values()) settle(round, worker)
+    },
+    take: (worker, message) => {
+      if (message.kind === 'collect') return begin(worker, message.id)
+      const round = rounds.get(message.round)
+      if (round === undefined) return
+      round.texts.push(message.text)
+      settle(round, worker)
+    },
+  }
+}
+
+const send = (worker: Worker, message: PrimaryMessage): void => {
+  if (worker.isConnected()) worker.send(message, undefined, () => undefined)
+}
+
+const PATIENCE_MS = 1_000
+
+/** What node:cluster writes to a worker and reads of it, as far as it is about a connection. */
+interface OwnMessage {
+  readonly cmd?: string
+  readonly act?: string
+  readonly seq?: number
+  /** The `seq` of what is answered. */
+  readonly ack?: number
+}
+
+interface Handle {
+  readonly close?: () => void
+}
+
+/**
+ * Ends connections that the worker was handed and had not taken when it ended: node:cluster would keep them for ever, and nobody would answer or
+ * end them. To be called before it has any.
+ */
+function endWithWorker(worker: Worker): void {
+  const untaken = new Map<number, Handle>()
+  // The types know of no handle that is not a socket.
+  const channel = worker.process as unknown as { send: (message: OwnMessage, handle?: Handle, ...rest: unknown[]) => boolean }
+  const send = channel.send.bind(worker.process)
+  channel.send = (message, handle, ...rest) => {
+    if (message.cmd === OWN && message.act === 'newconn' && message.seq !== undefined && handle) untaken.set(message.seq, handle)
+    return send(message, handle, ...rest)
+  }
+  worker.process.on('internalMessage', ({ cmd, ack }: OwnMessage) => {
+    if (cmd === OWN && ack !== undefined) untaken.delete(ack)
+  })
+  const end = (): void => {
+    for (const handle of untaken.values()) handle.close?.()
+    untaken.clear()
+  }
+  worker.process.once('exit', () => setTimeout(end, READ_MS))
+}
+
+const OWN = 'NODE_CLUSTER'
+/** How long it takes at most to read what a worker said before it ended: what it took, and what it gave back. */
+const READ_MS = 500

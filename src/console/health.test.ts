@@ -1,7 +1,7 @@
 // Tests the warnings of the overview, from values as the metrics have them.
 import { describe, expect, test } from 'vitest'
 import type { Sample } from '../metrics/history.ts'
-import type { Look } from '../metrics/look.ts'
+import type { Look } from '../metrics/metrics.ts'
 import { findProblems } from './health.ts'
 
 const NOW = 1_800_000_000_000

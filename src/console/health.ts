@@ -1,6 +1,6 @@
 // Finds what is wrong with the server, in words, and what to do. Most thresholds are those of the alerts (deploy/prometheus/pawl.rules.yml), over the
 // last hour or the last half minute of this process.
-import type { Look } from '../metrics/look.ts'
+import type { Look } from '../metrics/metrics.ts'
 import type { Tone } from './elements.ts'
 
 export interface Problem {

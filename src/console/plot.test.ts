@@ -1,8 +1,7 @@
 // Tests that plots stand on the whole of the time they name, from zero to the highest bar.
 import { expect, test } from 'vitest'
 import { toText } from './markup.ts'
-import { plot, smallPlot } from './plot.ts'
-import { processPlots } from './process-plots.ts'
+import { plot, processPlots, smallPlot } from './plot.ts'
 
 const HOUR = 3_600_000
 const barsOf = (svg: string) =>

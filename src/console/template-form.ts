@@ -6,7 +6,7 @@ import { actionForm, checks, type Choice, field, type FieldOptions, select } fro
 import { html, type Markup } from './markup.ts'
 import { type PageCall, readForm } from './page.ts'
 import { type Draft, type LanguageJson, RESULT_TEXTS, SCREEN_MEMBERS } from './template-draft.ts'
-import { placeholdersOf } from './template-preview.ts'
+import { placeholdersOf } from './phone-preview.ts'
 
 const SIGNATURES: readonly Choice[] = [
   ['possession', 'the phone alone'],

@@ -1,7 +1,6 @@
 // Composes the OpenAPI 3.1 document from a list of operations. Its schemas are those that validate requests, so the two cannot differ.
 import type { TSchema } from '@sinclair/typebox'
-import { examplesOf } from './example.ts'
-import { createSchemas, type Json, type Schemas } from './openapi-schemas.ts'
+import { createSchemas, examplesOf, type Json, type Schemas } from './openapi-schemas.ts'
 import type { Answer, Operation, SecurityScheme } from './operation.ts'
 
 export interface DocumentInfo {

@@ -1,6 +1,6 @@
 // Redaction of log fields: every secret, wherever it stands, and nothing else.
 import { expect, test } from 'vitest'
-import { redact } from './redact.ts'
+import { redact } from './log.ts'
 
 test('members of a secret name are censored at any depth, also in arrays', () => {
   const fields = {

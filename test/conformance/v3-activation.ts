@@ -1,6 +1,6 @@
 // Vectors of activation codes, fingerprints and the status blob (v3 §4, §9).
 import { expect } from 'vitest'
-import { crc16 } from '../../src/crypto/crc16.ts'
+import { crc16 } from '../../src/crypto/hash.ts'
 import { publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
 import { concat, equalPublic } from '../../src/lib/bytes.ts'
 import {

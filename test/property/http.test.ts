@@ -1,7 +1,7 @@
 // Bodies and header spellings: arbitrary input never throws anything but a refusal, and what is valid comes through unchanged.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readProtocolHeaders } from '../../src/channel/headers.ts'
+import { readProtocolHeaders } from '../../src/channel/stages/receive.ts'
 import { parseJson, refuseUnstorable } from '../../src/http/raw-body.ts'
 import { PawlError } from '../../src/lib/errors.ts'
 

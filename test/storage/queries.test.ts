@@ -33,7 +33,6 @@ import * as auditRows from '../../src/storage/audit/rows.ts'
 import * as auditTakeover from '../../src/storage/audit/takeover.ts'
 import * as auditDelivery from '../../src/storage/audit/delivery.ts'
 import * as auditErasure from '../../src/storage/audit/erasure.ts'
-import * as auditUserKeys from '../../src/storage/audit/user-keys.ts'
 import * as closedNames from '../../src/storage/user/closed-names.ts'
 import * as configItems from '../../src/storage/application/config-items.ts'
 import * as oidcProviders from '../../src/storage/application/oidc-providers.ts'
@@ -47,7 +46,6 @@ import * as inboxMessages from '../../src/storage/user/inbox-messages.ts'
 import * as operations from '../../src/storage/operation/operations.ts'
 import * as operationTransitions from '../../src/storage/operation/transitions.ts'
 import * as pushRegistrations from '../../src/storage/token/push-registrations.ts'
-import * as pushTargets from '../../src/storage/token/push-targets.ts'
 import * as pushProviders from '../../src/storage/webhook/push-providers.ts'
 import * as retention from '../../src/storage/retention.ts'
 import * as recordBinding from '../../src/storage/secrets/record-binding.ts'
@@ -64,7 +62,6 @@ import * as webhooks from '../../src/storage/webhook/webhooks.ts'
 import * as vitalSigns from '../../src/storage/vital-signs.ts'
 import * as userData from '../../src/storage/user/data.ts'
 import * as userErasure from '../../src/storage/user/erasure.ts'
-import * as userClaims from '../../src/storage/user/claims.ts'
 import * as pinning from '../../src/storage/pinning/pinning.ts'
 import * as versionRules from '../../src/storage/pinning/version-rules.ts'
 import * as wrappedKeys from '../../src/storage/secrets/wrapped-keys.ts'
@@ -598,10 +595,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findDelivered: (db) => auditDelivery.findDelivered(db),
     noteDelivered: (db) => auditDelivery.noteDelivered(db, 'l', 1, place),
   },
-  'audit/user-keys': {
-    provideUserKeys: (_db, tx) => auditUserKeys.provideUserKeys(tx, new Map([['u', bytes]])),
-    deleteUserKey: (_db, tx) => auditUserKeys.deleteUserKey(tx, 'u'),
-  },
   'audit/erasure': {
     findTold: (_db, tx) => auditErasure.findTold(tx, 'devices', person, 500),
     'findTold of administrators': (_db, tx) => auditErasure.findTold(tx, 'administrators', person, 500),
@@ -610,6 +603,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     'replaceFields of administrators': (_db, tx) =>
       auditErasure.replaceFields(tx, 'administrators', [{ chainId: 0, position: 1, fields: placed.row.fields }]),
     replacePending: (_db, tx) => auditErasure.replacePending(tx, person, 'erased-1'),
+    provideUserKeys: (_db, tx) => auditErasure.provideUserKeys(tx, new Map([['u', bytes]])),
+    deleteUserKey: (_db, tx) => auditErasure.deleteUserKey(tx, 'u'),
   },
   'user/erasure': {
     deleteUserRows: (_db, tx) => userErasure.deleteUserRows(tx, 'u', 'erased-1').catch(() => undefined),
@@ -629,6 +624,9 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   'user/data': {
     readUserRows: (db) => userData.readUserRows(db, 'u'),
     findAllUserClaims: (db) => userData.findAllUserClaims(db, 'u'),
+    findUserClaims: (db) => userData.findUserClaims(db, 'a', 'u'),
+    storeUserClaims: (db) => userData.storeUserClaims(db, { applicationId: 'a', userId: 'u', claims: bytes, at }),
+    deleteUserClaims: (db) => userData.deleteUserClaims(db, 'a', 'u'),
   },
   'audit/partitions': {
     findPartitions: (db) => auditPartitions.findPartitions(db),
@@ -738,10 +736,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         at,
       ),
     listPushRegistrations: (db) => pushRegistrations.listPushRegistrations(db, 'a', 'u'),
-  },
-  'token/push-targets': {
-    findPushTarget: (db) => pushTargets.findPushTarget(db, { activationId: 'x', platform: 'apns', objectId: 'o', at }),
-    forgetPushToken: (db) => pushTargets.forgetPushToken(db, 'x', bytes),
+    findPushTarget: (db) => pushRegistrations.findPushTarget(db, { activationId: 'x', platform: 'apns', objectId: 'o', at }),
+    forgetPushToken: (db) => pushRegistrations.forgetPushToken(db, 'x', bytes),
   },
   'pinning/pinning': {
     findPinningKeyPair: (db) => pinning.findPinningKeyPair(db, 'a'),
@@ -888,11 +884,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     bringBackWebhooks: (db) =>
       webhooks.bringBackWebhooks(db, { at, probeLatest: at, pauseLatest: at, failingLatest: at, failingSince: at }),
   },
-  'user/claims': {
-    findUserClaims: (db) => userClaims.findUserClaims(db, 'a', 'u'),
-    storeUserClaims: (db) => userClaims.storeUserClaims(db, { applicationId: 'a', userId: 'u', claims: bytes, at }),
-    deleteUserClaims: (db) => userClaims.deleteUserClaims(db, 'a', 'u'),
-  },
   'pinning/version-rules': {
     listVersionRules: (db) => versionRules.listVersionRules(db, 'a'),
     findVersionRule: (db) => versionRules.findVersionRule(db, 'a', 1),
@@ -941,7 +932,6 @@ const NO_QUERIES = [
   'activation/seen-state',
   'application/version',
   'request/lookup',
-  'request/packed-activation',
   'request/parties',
   'request/recent-phones',
 ]

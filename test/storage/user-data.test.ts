@@ -1,8 +1,7 @@
 // What is stored on a user: all of it is given out, and after an erasure nothing of it is found in any table, while the audit log still verifies.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { AlteredLogError, eraseUser } from '../../src/domain/user-data/erasure.ts'
-import { exportUser } from '../../src/domain/user-data/export.ts'
+import { AlteredLogError, eraseUser, exportUser } from '../../src/domain/user-data/user-data.ts'
 import { authenticateChain, CHAIN_BEGINNING, sealRow } from '../../src/domain/audit/mac.ts'
 import { verifyAudit } from '../../src/domain/audit/verification.ts'
 import type { Context } from '../../src/context.ts'

@@ -1,9 +1,13 @@
 // In whose name a caller of the cloud API acts: the application of its credential (cloud §2).
-import type { Caller } from '../../domain/credential/credential.ts'
 import type { Owner } from '../../domain/activation/registration.ts'
+import type { Caller } from '../../domain/credential/credential.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import type { Platform } from '../../lib/platform.ts'
 import type { OwnerNames } from '../../storage/activation/find.ts'
+import { findRegistrationDetail, type RegistrationDetailRow } from '../../storage/activation/search.ts'
 import { findDefaultApplicationId, listApplications } from '../../storage/application/applications.ts'
+import type { Db } from '../../storage/database/database.ts'
+import type { ActivationState } from '../../storage/database/schema.ts'
 import type { CloudParts } from './parts.ts'
 
 /** The registration owner in the application of the credential. Throws as applicationOf. */
@@ -63,4 +67,34 @@ export const findApplicationOf = async ({ parts, caller }: { parts: CloudParts; 
 async function applicationOfAdmin(parts: CloudParts, { applicationId }: Caller): Promise<string | null | undefined> {
   if (!parts.settings.adminActsOnDefaultApplication) return undefined
   return applicationId ?? findDefaultApplicationId(parts.db)
+}
+
+/** What a registration is looked for with. */
+interface OwnCall {
+  readonly parts: { readonly db: Db; readonly platform: Platform }
+  /** Of the credential. */
+  readonly applicationId: string
+}
+
+/** One registration as it is now. Throws REGISTRATION_NOT_FOUND for one of another application, or of none. */
+export async function findOwn(
+  { parts, applicationId }: OwnCall,
+  activationId: string,
+  db: Db = parts.db,
+): Promise<RegistrationDetailRow> {
+  const row = await findRegistrationDetail(db, applicationId, activationId, new Date(parts.platform.now()))
+  if (row === undefined) throw new PawlError('REGISTRATION_NOT_FOUND')
+  return row
+}
+
+/** The same, unless it is removed. Throws REGISTRATION_CHANGE_REFUSED then. */
+export async function findOwnLive(call: OwnCall, activationId: string): Promise<RegistrationDetailRow> {
+  const row = await findOwn(call, activationId)
+  if (row.state === 'REMOVED') refuseState(row.state)
+  return row
+}
+
+/** Throws REGISTRATION_CHANGE_REFUSED. */
+export function refuseState(state: ActivationState): never {
+  throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `not in ${state}` })
 }

@@ -3,8 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { auditRefused, readAuditLog } from '../../domain/audit/audit.ts'
 import { findApplicationOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { Identifier, Time } from './fields.ts'
-import { PageLimit } from './paging.ts'
+import { Identifier, PageLimit, Time } from './fields.ts'
 
 const AnyTime = Type.Unknown({ description: 'milliseconds since 1970-01-01 UTC', examples: ['1767225600000'] })
 

@@ -12,8 +12,7 @@ import {
 } from '../../storage/user/inbox-messages.ts'
 import { applicationOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { OfId, Time, UserId } from './fields.ts'
-import { PageLimit } from './paging.ts'
+import { OfId, PageLimit, Time, UserId } from './fields.ts'
 
 const Line = (max: number) => Type.String({ pattern: `^[^\\u0000]{1,${max}}$`, description: `must be 1 to ${max} characters` })
 

@@ -1,17 +1,19 @@
 // The cloud API: registrations, operations and administration, called by the bank's back ends with HTTP Basic or access tokens.
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Caller } from '../../domain/credential/credential.ts'
 import { TICKET_HEADER } from '../../domain/credential/tickets.ts'
 import { requireCredentials } from '../../http/basic-credentials.ts'
+import { CALLERS_BYTES_MAX } from '../../http/body-bounds.ts'
 import { refuseCrossSiteWrite } from '../../http/cross-site.ts'
 import { type ErrorRenderer, renderErrorsWith } from '../../http/errors.ts'
 import { fingerprintOf } from '../../http/internal-tls.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
+import { refuseMalformedQuery, useStrictValidation } from '../../http/validation.ts'
+import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'
-import { useStrictValidation } from '../../http/validation.ts'
-import { mountCloudEndpoint } from './mount.ts'
+import type { AnyCloudEndpoint } from './endpoint.ts'
 import { cloudEndpoints } from './endpoints.ts'
 import { renderCloudError } from './error-renderer.ts'
-import type { AnyCloudEndpoint } from './endpoint.ts'
 import type { CloudParts } from './parts.ts'
 
 /** `more`: endpoints of other APIs with the same callers. */
@@ -43,3 +45,63 @@ export const apiOfCallers =
   }
 
 const CHECK = 'check credentials'
+
+/** Mounts one endpoint: credentials, role, structure, then the handler (cloud §1.2); `callerOf` gives the caller whose credentials were found right. */
+function mountCloudEndpoint(
+  app: FastifyInstance,
+  parts: CloudParts,
+  endpoint: AnyCloudEndpoint,
+  callerOf: (request: FastifyRequest) => Caller,
+): void {
+  const { body, query: querystring, params, headers, response, invalidAs, bodyBytesMax = CALLERS_BYTES_MAX } = endpoint
+  app.route({
+    method: endpoint.method,
+    url: endpoint.path,
+    bodyLimit: bodyBytesMax,
+    schema: {
+      ...(body && { body }),
+      ...(querystring && { querystring }),
+      ...(params && { params }),
+      ...(headers && { headers }),
+      response: { 200: response },
+    },
+    attachValidation: true,
+    // Runs after the credentials were checked and before the body is read.
+    onRequest: async (request) => {
+      const caller = callerOf(request)
+      if (!mayCall(endpoint, caller)) throw refuseRole(endpoint, caller)
+    },
+    handler: async (request) => {
+      refuseMalformedQuery(request.raw.url ?? '')
+      if (request.validationError) throw refuseStructure(request.validationError, invalidAs)
+      const call = {
+        body: request.body ?? {},
+        query: request.query,
+        params: request.params,
+        headers: request.headers,
+        caller: callerOf(request),
+        origin: `${request.protocol}://${request.host}`,
+        source: request.ip,
+        parts,
+      }
+      return await inStage('handle', () => endpoint.serve(call))
+    },
+  })
+}
+
+/** A caller who reads for one application may not read the administration, which is about all applications. */
+const mayCall = ({ roles, path }: AnyCloudEndpoint, { role, applicationId }: Caller): boolean =>
+  roles.includes(role) && !(role === 'read-only' && applicationId !== null && path.startsWith('/admin/'))
+
+/** Says which roles may call. */
+function refuseRole({ roles }: AnyCloudEndpoint, { role }: Caller): PawlError {
+  const isBound = roles.includes(role)
+  const hint = isBound ? 'must belong to no application' : `must be ${roles.join(' or ')}, this is ${role}`
+  const violations = [{ fieldName: isBound ? 'credential' : 'role', hint }]
+  return new PawlError('ROLE_FORBIDDEN', { detail: hint, violations })
+}
+
+function refuseStructure(error: Error, invalidAs: ErrorCode | undefined): Error {
+  if (!(error instanceof PawlError) || invalidAs === undefined) return error
+  return new PawlError(invalidAs, { detail: error.message, violations: error.violations, cause: error })
+}

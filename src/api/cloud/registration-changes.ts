@@ -8,10 +8,9 @@ import { renameActivation } from '../../storage/activation/change.ts'
 import { setCommitOtp } from '../../storage/activation/commit.ts'
 import { setActivationFlags } from '../../storage/activation/flags.ts'
 import { inTransaction } from '../../storage/database/database.ts'
-import { applicationOf } from './application-of.ts'
+import { applicationOf, findOwn, findOwnLive, refuseState } from './application-of.ts'
 import { type CloudCall, cloudEndpoint } from './endpoint.ts'
 import { Flags, Identifier, OfId, OptionalText } from './fields.ts'
-import { findOwn, findOwnLive, refuseState } from './own-registration.ts'
 
 const WRITERS = ['admin', 'integration'] as const
 const DONE = { status: 'OK' as const }

@@ -5,11 +5,24 @@ import { openQrText, readRegistration } from '../../domain/activation/registrati
 import { named } from '../../http/types.ts'
 import { listActivationHistory } from '../../storage/activation/history.ts'
 import { type RegistrationDetailRow, searchRegistrationDetails } from '../../storage/activation/search.ts'
-import { applicationOf, refuseWithoutApplication } from './application-of.ts'
+import { applicationOf, findOwn, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { Flag, Flags, OfId, OptionalTime, readEnd, State, Time, UserId } from './fields.ts'
-import { findOwn } from './own-registration.ts'
-import { Cursor, cutPage, NextCursor, nextCursorAt, PageLimit, parseCursor } from './paging.ts'
+import {
+  Cursor,
+  cutPage,
+  Flag,
+  Flags,
+  NextCursor,
+  nextCursorAt,
+  OfId,
+  OptionalTime,
+  PageLimit,
+  parseCursor,
+  readEnd,
+  State,
+  Time,
+  UserId,
+} from './fields.ts'
 import {
   BeforeEntry,
   detailMembers,

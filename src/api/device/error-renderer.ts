@@ -1,6 +1,6 @@
 // Writes the errors of the device API (v3 §16, v4 §12). Device clients read status and code only.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { readProtocolHeaders } from '../../channel/headers.ts'
+import { readProtocolHeaders } from '../../channel/stages/receive.ts'
 import { sendErrorResponse } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { DeviceCode, PawlError } from '../../lib/errors.ts'

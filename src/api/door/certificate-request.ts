@@ -5,7 +5,7 @@ import { parseCertificateRequestPem } from '../../lib/pem.ts'
 import { type ReadCertificateRequest, readCertificateRequest } from '../../protocol/device-key.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
 import { Identifier } from '../cloud/fields.ts'
-import { Algorithm, DOOR_ROLES, SignatureVerdict } from './fields.ts'
+import { Algorithm, DOOR_ROLES, SignatureVerdict } from './members.ts'
 import { judgeSignatures, type SentSignatures } from './judge-signatures.ts'
 
 const PEM_LENGTH_MAX = 65_536

@@ -7,7 +7,7 @@ import { findDeviceKeys } from '../../storage/activation/device-keys.ts'
 import { applicationOf } from '../cloud/application-of.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
 import { OfId } from '../cloud/fields.ts'
-import { Algorithm, SignatureVerdict } from './fields.ts'
+import { Algorithm, SignatureVerdict } from './members.ts'
 
 export const deviceKeys = cloudEndpoint({
   method: 'GET',

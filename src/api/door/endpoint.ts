@@ -3,7 +3,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { applicationOf } from '../cloud/application-of.ts'
 import { type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'
-import { DOOR_ROLES } from './fields.ts'
+import { DOOR_ROLES } from './members.ts'
 import { type Asker, KEY_HEADER, RepeatedRequest } from './repeat.ts'
 import type { CloudParts } from '../cloud/parts.ts'
 

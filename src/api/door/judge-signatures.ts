@@ -7,7 +7,7 @@ import type { Db } from '../../storage/database/database.ts'
 import type { ActivationState } from '../../storage/database/schema.ts'
 import { applicationOf } from '../cloud/application-of.ts'
 import type { CloudCall } from '../cloud/endpoint.ts'
-import type { SignatureRefusal } from './fields.ts'
+import type { SignatureRefusal } from './members.ts'
 
 /** A signature as it came. */
 export interface SentSignature {

@@ -23,9 +23,9 @@ import {
   readSent,
   refuse,
   refuseLongText,
+  requireRight,
   ResourceId,
 } from './members.ts'
-import { requireRight } from './fields.ts'
 import { createRepeats, KEY_HEADER, RepeatedRequest, type Repeats } from './repeat.ts'
 
 const CodeOfEnvelope = Type.Object(

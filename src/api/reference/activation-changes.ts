@@ -9,7 +9,7 @@ import { setCommitOtp } from '../../storage/activation/commit.ts'
 import type { RegistrationDetailRow } from '../../storage/activation/search.ts'
 import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
 import { Identifier, State } from '../cloud/fields.ts'
-import { findOwn, refuseState } from '../cloud/own-registration.ts'
+import { findOwn, refuseState } from '../cloud/application-of.ts'
 import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
 import { ActivationId, CHANGE_ERRORS, Optional } from './members.ts'
 

@@ -3,7 +3,7 @@ import { type TObject, Type } from '@sinclair/typebox'
 import { findAllowedAlgorithms, readMasterPublicKeys } from '../../domain/application/master-keys.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { findApplication, findVersionOwners, listApplicationVersions } from '../../storage/application/applications.ts'
-import { DOOR_ROLES } from '../door/fields.ts'
+import { DOOR_ROLES } from '../door/members.ts'
 import { type Dialect, foreignApplication, referenceEndpoint, requireOwn } from './endpoint.ts'
 import { Given, Iso, Names } from './members.ts'
 

@@ -2,7 +2,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../http/types.ts'
 import { readDeviceSignature, type SignatureToVerify } from '../door/device-signature.ts'
-import { DOOR_ROLES } from '../door/fields.ts'
+import { DOOR_ROLES } from '../door/members.ts'
 import { judgeSignatures } from '../door/judge-signatures.ts'
 import { type Dialect, referenceEndpoint } from './endpoint.ts'
 import { ActivationId } from './members.ts'

@@ -4,7 +4,7 @@ import type { Answered, Authenticated, Endpoint, Parsed, SignedCall } from '../e
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer } from '../stages/answer.ts'
 import { useOf } from '../stages/attempt.ts'
-import { checkFactors, readAuthorization } from '../stages/authorization.ts'
+import { checkFactors, readAuthorization } from '../stages/receive.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEnvelope } from '../stages/envelope.ts'
 import type { EnvelopePolicy } from '../stages/envelope-keys.ts'

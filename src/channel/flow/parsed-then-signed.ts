@@ -13,11 +13,10 @@ import type { LockedOperation } from '../../storage/operation/operations.ts'
 import type { Declaration, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { type CodePolicy, coveredBodies } from '../stages/attempt.ts'
-import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { authenticateWithin } from '../stages/code.ts'
 import type { CodeVerdict } from '../stages/decision.ts'
 import { parseBody, parseDecision } from '../stages/parse.ts'
-import type { Client } from '../stages/receive.ts'
+import { checkFactors, type Client, readAuthorization } from '../stages/receive.ts'
 import { composeEndpoint, describeCode } from './compose.ts'
 
 interface Decided {

@@ -1,9 +1,8 @@
 // The flow of a request that is neither signed nor encrypted (v3 §5.4, order "-").
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Answered, Endpoint, Parsed } from '../endpoint.ts'
-import type { Dialect } from '../headers.ts'
 import { parseBody } from '../stages/parse.ts'
-import type { Client } from '../stages/receive.ts'
+import type { Client, Dialect } from '../stages/receive.ts'
 import { composeEndpoint, jsonOr } from './compose.ts'
 
 interface PlainCall<Request> {

@@ -7,7 +7,7 @@ import type { Tx } from '../../storage/database/database.ts'
 import type { Authenticated, Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { coveredBodies } from '../stages/attempt.ts'
-import { checkFactors, readAuthorization } from '../stages/authorization.ts'
+import { checkFactors, readAuthorization } from '../stages/receive.ts'
 import { authenticateWithin } from '../stages/code.ts'
 import { composeEndpoint, describeCode } from './compose.ts'
 

@@ -6,7 +6,7 @@ import type { Answered, Authenticated, Encrypted, Endpoint, Parsed, SignedCall }
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, useUp } from '../stages/answer.ts'
 import { coveredBodies } from '../stages/attempt.ts'
-import { checkFactors, readAuthorization } from '../stages/authorization.ts'
+import { checkFactors, readAuthorization } from '../stages/receive.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEncryption, readSignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelopeOf } from '../stages/find-proofs.ts'

@@ -5,10 +5,9 @@ import type { Factors } from '../../protocol/protocol.ts'
 import type { Answered, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { coveredBodies } from '../stages/attempt.ts'
-import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { authenticate } from '../stages/code.ts'
 import { parseBody } from '../stages/parse.ts'
-import type { Client } from '../stages/receive.ts'
+import { checkFactors, type Client, readAuthorization } from '../stages/receive.ts'
 import { composeEndpoint, describeCode, jsonOr } from './compose.ts'
 
 /** The call of a handler. `request` is undefined when no schema is declared. */

@@ -8,7 +8,7 @@ import type { Answered, Encrypted, Endpoint, Parsed, SignedCall } from '../endpo
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer } from '../stages/answer.ts'
 import { coveredBodies, useOf } from '../stages/attempt.ts'
-import { checkFactors, readAuthorization } from '../stages/authorization.ts'
+import { checkFactors, readAuthorization } from '../stages/receive.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'

@@ -2,8 +2,7 @@
 import { parseJson } from '../../http/raw-body.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { EncryptionHeader, Envelope, EnvelopeContext, Protocol, Scope } from '../../protocol/protocol.ts'
-import { readAnyAuthorization } from './authorization.ts'
-import type { Received } from './receive.ts'
+import { readAnyAuthorization, type Received } from './receive.ts'
 
 /** Scope and label of an endpoint's envelopes. */
 export interface EnvelopePlace {

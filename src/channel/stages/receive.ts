@@ -1,7 +1,8 @@
-// The first stage: it finds the spelling of the headers, and the generation of the protocol that reads them.
+// The first stage: it finds the spelling of the headers, and the generation of the protocol that reads them. It also reads the authorization header,
+// and the factors that it announces.
+import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import type { Protocol } from '../../protocol/protocol.ts'
-import { type Dialect, type ProtocolHeaders, readProtocolHeaders } from '../headers.ts'
+import type { AuthorizationHeader, Factors, Protocol } from '../../protocol/protocol.ts'
 
 /** A request as it came over HTTP. */
 export interface DeviceRequest {
@@ -81,3 +82,62 @@ function refuseContentType({ contentType, body }: DeviceRequest): void {
 }
 
 const JSON_CONTENT_TYPE = /^application\/json\s*(;|$)/i
+
+/** The parsed authorization header. Throws `malformed` for one that cannot be parsed, and refuses a request without one. */
+export function readAuthorization(received: Received, malformed: ErrorCode, missing = malformed): AuthorizationHeader {
+  const header = readAnyAuthorization(received, malformed)
+  if (header === undefined) throw new PawlError(missing, { detail: 'no authorization header' })
+  return header
+}
+
+/** The parsed authorization header of a request without a code, to whose values its envelope may be bound; undefined without a header. */
+export function readAnyAuthorization({ protocol, headers }: Received, malformed: ErrorCode): AuthorizationHeader | undefined {
+  const { authorization, schemes } = headers
+  if (authorization === undefined) return undefined
+  const header = protocol.parseAuthorizationHeader(authorization, schemes)
+  if (header === undefined) throw new PawlError(malformed, { detail: 'malformed authorization header' })
+  return header
+}
+
+/** Refuses factors that the endpoint does not take, before anything is computed. Counter and failures stay (v3 §10.5). */
+export function checkFactors({ factors }: AuthorizationHeader, allowed: readonly Factors[], code: ErrorCode): void {
+  if (!allowed.includes(factors)) throw new PawlError(code, { detail: `factors ${factors} are not allowed here` })
+}
+
+/** The spelling of headers: `svc` is that of the API contract, `powerauth` that of the published SDKs, also when no header was sent. */
+export type Dialect = 'svc' | 'powerauth'
+
+interface ProtocolHeaders {
+  readonly dialect: Dialect
+  /** The scheme words that the dialect accepts at the start of a value. */
+  readonly schemes: readonly string[]
+  readonly authorization: string | undefined
+  readonly token: string | undefined
+  readonly encryption: string | undefined
+  /** Whether one header came in both spellings with different values, or two headers in different spellings. */
+  readonly isMalformed: boolean
+}
+
+/** Reads the headers; values are not parsed yet. */
+export function readProtocolHeaders(headers: IncomingHttpHeaders): ProtocolHeaders {
+  const spellings = new Set<Dialect>()
+  let conflicts = false
+  const read = (name: string): string | undefined => {
+    const svc = headers[`x-svc-${name}`]
+    const powerAuth = headers[`x-powerauth-${name}`]
+    if (svc !== undefined && powerAuth !== undefined) {
+      conflicts ||= svc !== powerAuth
+      return String(powerAuth)
+    }
+    const value = svc ?? powerAuth
+    if (value === undefined) return undefined
+    spellings.add(svc === undefined ? 'powerauth' : 'svc')
+    return String(value)
+  }
+  const [authorization, token, encryption] = [read('authorization'), read('token'), read('encryption')]
+  const isMalformed = conflicts || spellings.size > 1
+  const dialect: Dialect = !isMalformed && spellings.has('svc') ? 'svc' : 'powerauth'
+  return { dialect, schemes: SCHEMES[dialect], authorization, token, encryption, isMalformed }
+}
+
+const SCHEMES: Record<Dialect, readonly string[]> = { svc: ['Svc', 'PowerAuth'], powerauth: ['PowerAuth'] }

@@ -5,7 +5,7 @@ import { at } from '../api.ts'
 import { actionForm, backTo, card, chips, empty, field, pageHead, select } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, type View } from '../page.ts'
-import { labelsOf, placeholdersOf, sampleOf, templatePreview } from '../template-preview.ts'
+import { labelsOf, placeholdersOf, sampleOf, templatePreview } from '../phone-preview.ts'
 
 const PREFIX = 'parameter.'
 const TITLE = 'New operation'

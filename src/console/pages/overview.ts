@@ -1,14 +1,13 @@
 // The first page: whether the server is well, what happens, and what waits for somebody.
 import type { AdminEvent, ListedOperation, ListedRegistration, PinnedDomain, PushProvider, Webhook } from '../answers.ts'
-import type { Look } from '../../metrics/look.ts'
+import type { Look } from '../../metrics/metrics.ts'
 import { at, unlessRefused } from '../api.ts'
 import { ago, card, empty, live, pageHead, sayDistance, type Tone } from '../elements.ts'
 import { findTasks, pinTone, renderTasks } from '../attention.ts'
 import { findProblems } from '../health.ts'
 import { html, type Markup } from '../markup.ts'
 import { link, type Page, type PageCall } from '../page.ts'
-import { type Mark, plot } from '../plot.ts'
-import { processPlots } from '../process-plots.ts'
+import { type Mark, plot, processPlots } from '../plot.ts'
 import { sayAction } from '../words.ts'
 import { deliveryState } from './webhooks.ts'
 

@@ -27,9 +27,16 @@ import {
 } from '../elements.ts'
 import { sayState } from '../words.ts'
 import { readDeliverySteps } from '../deliveries.ts'
-import { type DeviceEvent, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
+import {
+  type DeviceEvent,
+  eventBadge,
+  eventData as renderData,
+  readDeviceEvents,
+  readVerifications,
+  renderVerifications,
+  verificationsCard,
+} from '../device-events.ts'
 import { html, type Markup, nothing } from '../markup.ts'
-import { readVerifications, renderVerifications, verificationsCard } from '../verifications.ts'
 import { type Done, done, link, type Page, type PageCall } from '../page.ts'
 
 interface Detail extends ListedRegistration {

@@ -8,7 +8,7 @@ import { html, type Markup } from '../markup.ts'
 import { done, type Form, link, type Page, type PageCall, type View } from '../page.ts'
 import { changeDraft, type Draft, readDraft, type TemplateJson } from '../template-draft.ts'
 import { templateForm } from '../template-form.ts'
-import { templatePreview } from '../template-preview.ts'
+import { templatePreview } from '../phone-preview.ts'
 
 interface StoredTemplate extends TemplateJson {
   readonly source: keyof typeof SOURCES

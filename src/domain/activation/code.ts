@@ -1,6 +1,6 @@
 // Activation codes, their signature and the text of their QR code (v3 §4.1, §4.2).
 import type { KeyObject } from 'node:crypto'
-import { crc16 } from '../../crypto/crc16.ts'
+import { crc16 } from '../../crypto/hash.ts'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { inThread } from '../../crypto/threads.ts'
 import { toBase64 } from '../../lib/base64.ts'

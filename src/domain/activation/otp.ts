@@ -3,7 +3,7 @@
 //   stored = salt (16) ‖ HMAC-SHA-256(credential key, "activation-otp" ‖ salt ‖ scrypt(OTP, salt))
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
-import { hashPassword } from '../../crypto/password-hash.ts'
+import { hashPassword } from '../../crypto/kdf.ts'
 import { concat, equalConstantTime, equalPublic, utf8 } from '../../lib/bytes.ts'
 import type { Events } from '../../log/events.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'

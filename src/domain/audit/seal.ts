@@ -16,7 +16,7 @@ import {
 import { addPartition, findPartitions } from '../../storage/audit/partitions.ts'
 import { findUnsealed, type PlacedRow, placeRows, type UnsealedRow } from '../../storage/audit/rows.ts'
 import { takeOverEvents } from '../../storage/audit/takeover.ts'
-import { provideUserKeys } from '../../storage/audit/user-keys.ts'
+import { provideUserKeys } from '../../storage/audit/erasure.ts'
 import { type Database, inTransaction, type Tx } from '../../storage/database/database.ts'
 import type { AuditParts } from './audit.ts'
 import { authenticateChain, CHAIN_BEGINNING, isExtensible, sealRow } from './mac.ts'

@@ -2,19 +2,20 @@
 import type { KeyObject } from 'node:crypto'
 import { toBase64Url } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
-import type { Events } from '../../log/events.ts'
+import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { isWeakPassword } from '../../lib/weak-password.ts'
-import { type CredentialWithPasswords, findCredential } from '../../storage/credential/credentials.ts'
+import type { Events } from '../../log/events.ts'
+import { type CredentialWithPasswords, findCredential, listCertificateHolders } from '../../storage/credential/credentials.ts'
 import type { Pool } from '../../storage/database/database.ts'
 import type { Right, Role } from '../../storage/database/schema.ts'
 import type { SharedFailures } from '../limits/shared-failures.ts'
+import type { DomainParts } from '../secrets/secrets.ts'
 import { createCredentialChanges, type CredentialChanges, type PreparedPassword } from './changes.ts'
-import { type CertificateLogin, createCertificateLogin } from './client-certificate.ts'
 import { createLoginGate, type Login } from './login-gate.ts'
 import { isCredentialAuthentic } from './mac.ts'
-import { createPasswords } from './password.ts'
-import { createPasswordLogin, type VerifiedCaller } from './password-login.ts'
+import { createPasswordLogin, type FindAuthentic, isAdmitted, REMEMBERED_MS, type VerifiedCaller } from './password-login.ts'
+import { createPasswords, hasEnded } from './password.ts'
 
 export interface CredentialParts {
   readonly db: Pool
@@ -105,3 +106,55 @@ const passwordTooWeak = (): PawlError =>
     detail: 'an easily guessed password',
     violations: [{ fieldName: 'password', hint: 'must not be easily guessed' }],
   })
+
+/** Whom a certificate stands for. */
+type CertificateHolder = Omit<VerifiedCaller, 'passwordId'>
+
+export interface CertificateLogin {
+  /**
+   * Finds the caller of a certificate. `fingerprint` is its SHA-256, 64 hexadecimal digits. Throws CREDENTIALS_INVALID when no credential has
+   * it, or may not be used from this address.
+   */
+  readonly verify: (fingerprint: string, source: string) => Promise<CertificateHolder>
+  readonly forget: () => void
+}
+
+export function createCertificateLogin({
+  db,
+  platform,
+  events,
+  findAuthentic,
+}: Omit<DomainParts, 'recordKeys'> & { readonly findAuthentic: FindAuthentic }): CertificateLogin {
+  const known = createMemory<CertificateHolder>({ max: KNOWN_MAX, ttl: REMEMBERED_MS, clock: () => platform.now() })
+  let generation = 0
+
+  const find = async (fingerprint: string): Promise<CertificateHolder | undefined> => {
+    const generationRead = generation
+    const now = platform.now()
+    const [username, ...others] = await listCertificateHolders(db, fingerprint)
+    // Of two nobody is meant.
+    const credential = username === undefined || others.length > 0 ? undefined : await findAuthentic(username)
+    if (credential === undefined || credential.isDisabled || !credential.certificates.includes(fingerprint)) return undefined
+    if (hasEnded(credential.expiresAt, now)) return undefined
+    const end = credential.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
+    // A credential that was read before the memory was cleared may be out of date.
+    if (generationRead === generation) known.set(fingerprint, credential, { from: now, to: Math.min(now + REMEMBERED_MS, end) })
+    return credential
+  }
+
+  return {
+    verify: async (fingerprint, source) => {
+      const holder = known.get(fingerprint) ?? (await find(fingerprint))
+      if (holder !== undefined && isAdmitted(holder, { source })) return holder
+      const reason = holder === undefined ? `client certificate ${fingerprint} of no credential` : 'not from this address'
+      events.callerRefused({ username: holder?.username, source, reason })
+      throw new PawlError('CREDENTIALS_INVALID')
+    },
+    forget: () => {
+      generation += 1
+      known.clear()
+    },
+  }
+}
+
+const KNOWN_MAX = 1_000

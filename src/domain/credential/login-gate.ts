@@ -4,15 +4,14 @@
 // that is used from elsewhere. While a pair waits, even the right password is refused: otherwise the wait would not stop guessing. Callers
 // whose user name and source had a right password within the last hour have a lane of their own, and the wait of their source does not
 // touch them.
-import type { Events } from '../../log/events.ts'
+import { sourceOf } from '../../lib/address.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'
 import { createMemory } from '../../lib/memory.ts'
-import { sourceOf } from '../../lib/address.ts'
+import type { Events } from '../../log/events.ts'
 import type { SharedFailures } from '../limits/shared-failures.ts'
 import { createWindow, type Taken } from '../limits/window.ts'
 import type { Lane } from './password.ts'
-import { createSharedChecks } from './shared-checks.ts'
 
 /** One login by user name and password. */
 export interface Login {
@@ -124,3 +123,47 @@ function keysOf({ username, source: address }: Login): { readonly pair: string; 
 const KNOWN = {}
 const KNOWN_MS = 3_600_000
 const KNOWN_MAX = 10_000
+
+/**
+ * Joins the running check of `key`, or starts one. `onGone` calls back when the caller disconnects, and returns a function that unsubscribes.
+ * The signal of a check aborts when no caller is left.
+ */
+type JoinCheck = <T>(
+  key: string,
+  onGone: (callback: () => void) => () => void,
+  start: (signal: AbortSignal) => Promise<T>,
+) => Promise<T>
+
+function createSharedChecks(): JoinCheck {
+  const checks = new Map<string, Check>()
+
+  const begin = (key: string, start: (signal: AbortSignal) => Promise<unknown>): Check => {
+    const dropped = new AbortController()
+    const result = start(dropped.signal).finally(() => checks.delete(key))
+    const check = { result, dropped, askers: 0 }
+    checks.set(key, check)
+    return check
+  }
+
+  return async <T>(key: string, onGone: (callback: () => void) => () => void, start: (signal: AbortSignal) => Promise<T>) => {
+    const check = checks.get(key) ?? begin(key, start)
+    check.askers += 1
+    const stopListening = onGone(() => {
+      check.askers -= 1
+      if (check.askers === 0) check.dropped.abort(new PawlError('TOO_MANY_REQUESTS', { detail: 'the caller has gone' }))
+    })
+    try {
+      // The same key is the same check, with the same result.
+      return (await check.result) as T
+    } finally {
+      stopListening()
+    }
+  }
+}
+
+interface Check {
+  readonly result: Promise<unknown>
+  readonly dropped: AbortController
+  /** How many connected callers wait for the result. */
+  askers: number
+}

@@ -5,7 +5,7 @@
 // whether the user is unknown, disabled or expired or the password wrong: time does not tell which.
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
-import { hashPassword } from '../../crypto/password-hash.ts'
+import { hashPassword } from '../../crypto/kdf.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { CredentialWithPasswords, PasswordRow } from '../../storage/credential/credentials.ts'
 

@@ -2,7 +2,7 @@
 // (mobile-token §7.1).
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { OutboundError } from '../../lib/outbound.ts'
-import { findPushTarget, forgetPushToken, type PushTarget } from '../../storage/token/push-targets.ts'
+import { findPushTarget, forgetPushToken, type PushTarget } from '../../storage/token/push-registrations.ts'
 import type { PushProvider } from '../../storage/webhook/push-providers.ts'
 import { type DomainParts, places, unlessAltered } from '../secrets/secrets.ts'
 import { composeData, type PushPayload } from './message.ts'

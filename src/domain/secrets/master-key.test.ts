@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { randomBytes } from 'node:crypto'
 import { afterAll, expect, test } from 'vitest'
 import { systemPlatform as platform } from '../../lib/platform.ts'
-import { runKeyCommand } from './key-command.ts'
-import { loadMasterKeys } from './master-key.ts'
+import { loadMasterKeys, runKeyCommand } from './master-key.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'pawl-keys-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))

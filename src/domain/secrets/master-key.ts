@@ -1,9 +1,11 @@
 // The master keys: from the settings, from a command, or for the embedded database from a file beside it, made at the first start.
+import { execFile } from 'node:child_process'
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { toBase64 } from '../../lib/base64.ts'
 import { StartError } from '../../lib/errors.ts'
 import { type GivenKey, type GivenKeys, parseKeyList } from '../../lib/key-list.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { keyPathIn, readOrCreateKeyFile } from './key-file.ts'
-import { runKeyCommand } from './key-command.ts'
 import { createVaultTransit, type KeyService } from './key-service.ts'
 import { type KeyOrigin, type MasterKeys, OF_SETTING } from './record-keys.ts'
 
@@ -82,4 +84,81 @@ async function unwrap(service: KeyService | undefined, key: GivenKey): Promise<U
   if (service === undefined)
     throw new StartError('PAWL_MASTER_KEY: a wrapped key, and PAWL_VAULT_KEY_URL does not say who unwraps it')
   return service.unwrap(key)
+}
+
+/**
+ * Runs the program, and returns what it prints on stdout. It runs without a shell, and only with the given environment, because that of the
+ * server has secrets. Throws StartError when it fails or takes too long; neither its output nor its arguments are repeated, because both may
+ * contain secrets.
+ */
+export function runKeyCommand(command: string, env: Readonly<Record<string, string>>, timeoutMs = TIMEOUT_MS): Promise<string> {
+  const [program = '', ...args] = command.trim().split(/\s+/)
+  return new Promise((resolve, reject) => {
+    const limits = {
+      env: { ...env },
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL',
+      maxBuffer: OUTPUT_BYTES_MAX,
+      encoding: 'utf8',
+    } as const
+    const child = execFile(program, args, limits, (error, stdout) => {
+      if (error === null) resolve(stdout)
+      else reject(new StartError(`PAWL_MASTER_KEY_COMMAND: ${program} ${explain(error, timeoutMs)}`))
+    })
+    child.stdin?.end()
+  })
+}
+
+function explain(error: Error & { killed?: boolean; code?: unknown; signal?: unknown }, timeoutMs: number): string {
+  if (error.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER')
+    return `printed more than ${OUTPUT_BYTES_MAX} bytes; it is to print the key alone`
+  if (error.killed === true) return `did not end within ${timeoutMs / 1000} seconds; run it by hand to see what it waits for`
+  if (typeof error.code === 'number') return `ended with exit status ${error.code}; run it by hand to see why`
+  return typeof error.code === 'string'
+    ? `cannot be run (${error.code}); look at its path and at who may execute it`
+    : `was ended by a signal (${String(error.signal)}); look at the log of the system`
+}
+
+const TIMEOUT_MS = 10_000
+const OUTPUT_BYTES_MAX = 65_536
+
+/** Reads the keys, or writes the one that `create` makes (32 bytes). Throws StartError when the file contains no keys. */
+async function readOrCreateKeyFile(dataDir: string, create: () => Promise<Uint8Array>): Promise<GivenKeys> {
+  const path = keyPathIn(dataDir)
+  const text = readIfPresent(path)
+  if (text === undefined) return [write(path, await create())]
+  const keys = parseKeyList(text.trim())
+  if (keys === undefined)
+    throw new StartError(`PAWL_DATA_DIR: ${path} is not a master key (32 bytes in Base64); put it back from the backup`)
+  return keys
+}
+
+/** The key file of a data directory. */
+const keyPathIn = (dataDir: string): string => join(dataDir, 'master.key')
+
+function readIfPresent(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw new StartError(
+      `PAWL_DATA_DIR: ${path} cannot be read (${error instanceof Error && 'code' in error ? String(error.code) : String(error)}); look at who owns it`,
+      { cause: error },
+    )
+  }
+}
+
+/** Writes the key to the disk before the first record is sealed under it. A crash leaves either no file or a whole one. */
+function write(path: string, key: Uint8Array): Uint8Array {
+  const temporary = `${path}.new`
+  const file = openSync(temporary, 'w', 0o600)
+  // Not writeSync: a disk that gets full takes a part of it, and says so only by a number.
+  writeFileSync(file, `${toBase64(key)}\n`)
+  fsyncSync(file)
+  closeSync(file)
+  renameSync(temporary, path)
+  const directory = openSync(dirname(path), 'r')
+  fsyncSync(directory)
+  closeSync(directory)
+  return key
 }

@@ -1,7 +1,7 @@
 // Challenges without connection over free data of a bank (cloud §16): what a phone reads from a QR code, and what its user types.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
-import { eraseUser } from '../../../src/domain/user-data/erasure.ts'
+import { eraseUser } from '../../../src/domain/user-data/user-data.ts'
 import { type HttpReply, sendJson } from '../../../phone/http.ts'
 import { type OfflineCovered, splitOfflineText } from '../../../phone/offline-text.ts'
 import { b64, isEcdsa, random } from '../../../phone/v3/crypto.ts'

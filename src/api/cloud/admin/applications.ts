@@ -5,9 +5,9 @@ import {
   readMobileConfiguration,
   readSdkConfiguration,
   requireTransfers,
+  switchMultiDevice,
 } from '../../../domain/application/application.ts'
 import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
-import { switchMultiDevice } from '../../../domain/application/multi-device.ts'
 import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
 import { formatListenerUrl } from '../../../http/connections.ts'
 import { AnyMembers, named, ObjectResponse, ok, withExample } from '../../../http/types.ts'

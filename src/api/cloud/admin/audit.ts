@@ -4,8 +4,7 @@ import { requireApplication } from '../../../domain/application/application.ts'
 import { readAuditLog } from '../../../domain/audit/audit.ts'
 import { listAdminEvents } from '../../../storage/credential/admin-events.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfId, OptionalTime, Time, UserId } from '../fields.ts'
-import { cutPage, PageLimit } from '../paging.ts'
+import { cutPage, Identifier, OfId, OptionalTime, PageLimit, Time, UserId } from '../fields.ts'
 
 /** GET /admin/audit: what administrators changed (cloud §7, §10). */
 export const adminAudit = cloudEndpoint({

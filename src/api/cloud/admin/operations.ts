@@ -7,9 +7,22 @@ import type { Db } from '../../../storage/database/database.ts'
 import { type OperationSearch, searchOperations, searchOperationsWith } from '../../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../../storage/database/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { OfId, OperationId, OptionalTime, Time, UserId, UserIdPart, UserIdPrefix } from '../fields.ts'
+import {
+  Cursor,
+  cutPage,
+  NextCursor,
+  nextCursorAt,
+  OfId,
+  OperationId,
+  OptionalTime,
+  PageLimit,
+  parseCursor,
+  Time,
+  UserId,
+  UserIdPart,
+  UserIdPrefix,
+} from '../fields.ts'
 import { OPERATION_MEMBERS } from '../operations.ts'
-import { Cursor, cutPage, NextCursor, nextCursorAt, PageLimit, parseCursor } from '../paging.ts'
 
 const STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED']
 

@@ -28,8 +28,23 @@ import {
   toCommitRules,
   toHistoryEntry,
 } from '../registration-members.ts'
-import { Identifier, OfId, OfSeveral, OptionalText, State, Time, UserId, UserIdPart, UserIdPrefix } from '../fields.ts'
-import { Cursor, cutPage, NextCursor, nextCursorAt, PageLimit, parseCursor } from '../paging.ts'
+import {
+  Cursor,
+  cutPage,
+  Identifier,
+  NextCursor,
+  nextCursorAt,
+  OfId,
+  OfSeveral,
+  OptionalText,
+  PageLimit,
+  parseCursor,
+  State,
+  Time,
+  UserId,
+  UserIdPart,
+  UserIdPrefix,
+} from '../fields.ts'
 
 /** A registration in a list. */
 const ListedRegistration = named(

@@ -10,8 +10,7 @@ import { type DeliveryRow, findDelivery, listDeliveries } from '../../../storage
 import { listWebhooks } from '../../../storage/webhook/webhooks.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfId, Time } from '../fields.ts'
-import { cutPage, NextCursor, PageLimit } from '../paging.ts'
+import { cutPage, Identifier, NextCursor, OfId, PageLimit, Time } from '../fields.ts'
 
 const DeliveryStatusName = Type.Unsafe<DeliveryStatus>(Type.String({ enum: ['WAITING', 'DELIVERED', 'DEAD'] }))
 

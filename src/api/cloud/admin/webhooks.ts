@@ -1,8 +1,8 @@
 // /admin/webhooks: receivers of the changes of an application (cloud §9, §10).
 import { Type } from '@sinclair/typebox'
 import type { Caller } from '../../../domain/credential/credential.ts'
+import { tryWebhook } from '../../../domain/webhook/attempt.ts'
 import { openBasic } from '../../../domain/webhook/basic.ts'
-import { tryWebhook } from '../../../domain/webhook/trial.ts'
 import {
   changeWebhook,
   createWebhook,

@@ -1,17 +1,19 @@
-// Erases a user of the bank (docs/decisions/0019-erasure.md): deletes the rows of the user, and puts a pseudonym into the audit logs without
-// breaking the chains of seals.
+// What pawl stores on one user of the bank. An export lists it. An erasure (docs/decisions/0019-erasure.md) deletes the rows of the user, and puts a
+// pseudonym into the audit logs without breaking the chains of seals.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { ADMINISTRATION, AUDIT_LOGS, type AuditLogName, type ChainRow, findChains, lockLog } from '../../storage/audit/chain.ts'
-import { findTold, type Person, replaceFields, replacePending, type ToldRow } from '../../storage/audit/erasure.ts'
+import { deleteUserKey, findTold, type Person, replaceFields, replacePending, type ToldRow } from '../../storage/audit/erasure.ts'
 import type { RowFields } from '../../storage/audit/rows.ts'
 import { takeOverEvents } from '../../storage/audit/takeover.ts'
-import { deleteUserKey } from '../../storage/audit/user-keys.ts'
-import { awaitCommits, closeName, type Closing, holdName, limitWaits, openName } from '../../storage/user/closed-names.ts'
+import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { inTransaction, isDeadlock, isLockTimeout, type Tx } from '../../storage/database/database.ts'
+import { awaitCommits, closeName, type Closing, holdName, limitWaits, openName } from '../../storage/user/closed-names.ts'
+import { findAllUserClaims, readUserRows, type UserRow, type UserRows } from '../../storage/user/data.ts'
 import { deleteUserRows, type ErasedRows, findActedFor, lockUser } from '../../storage/user/erasure.ts'
-import { certifyErasure, isChainAuthentic, isSealed, parseData, withData } from '../audit/mac.ts'
 import type { AuditParts } from '../audit/audit.ts'
+import { certifyErasure, isChainAuthentic, isSealed, parseData, withData } from '../audit/mac.ts'
+import type { KeyParts } from '../secrets/secrets.ts'
+import { openClaims } from '../user-info/user-info.ts'
 
 interface Erasure extends ErasedRows {
   /** `erased-` and random: what stands in the audit logs from now on. Nothing leads from it to the user. */
@@ -149,3 +151,21 @@ const SALT_BYTES = 32
 const BATCH_ROWS = 500
 const LOCK_TRIES = 100
 const LOCK_WAIT_MS = 100
+
+interface UserExport extends UserRows {
+  readonly userId: string
+  readonly exportedAt: Date
+  /** What phones are told about the user. */
+  readonly claims: readonly UserRow[]
+}
+
+/** The rows of a user in all applications, none of them secret; lists are empty where there is nothing. */
+export async function exportUser({ db, platform, recordKeys }: KeyParts, userId: string): Promise<UserExport> {
+  const stored = await findAllUserClaims(db, userId)
+  const claims = stored.map((row) => ({
+    application_id: row.applicationId,
+    updated_at: row.updatedAt,
+    claims: openClaims({ recordKeys }, row.applicationId, userId, row.claims),
+  }))
+  return { userId, exportedAt: new Date(platform.now()), ...(await readUserRows(db, userId)), claims }
+}

@@ -1,6 +1,6 @@
 // Tests how rows of the audit log about doors are read (cloud §7, §12.5).
 import { expect, test } from 'vitest'
-import { readVerdict } from './verifications.ts'
+import { readVerdict } from './device-events.ts'
 
 test.each([
   ['signature_ok', 'POST\n/transfer\n12\nabc', { door: 'Code', resource: 'POST /transfer', tone: 'good', says: 'Right' }],
