@@ -1,21 +1,10 @@
 // The languages a caller wants: Accept-Language (RFC 9110 §12.5.4), most wanted first.
-import { createMemory } from '../lib/memory.ts'
 
 /**
  * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first; an underscore, as some systems write it, is a
  * hyphen. Refused ones (q=0), `*` and what is not a tag are left out. The texts of an operation decide which of them is served (domain/template/template.ts, chooseTexts). Never throws.
  */
 export function parseAcceptLanguage(header = ''): readonly string[] {
-  let tags = known.get(header)
-  if (tags === undefined) {
-    tags = parse(header)
-    // Phones of one language send the same header, so few texts are remembered. Only somebody who makes headers up fills the memory.
-    if (header.length <= KNOWN_LENGTH_MAX) known.set(header, tags)
-  }
-  return tags
-}
-
-function parse(header: string): readonly string[] {
   const ranges = header.split(',', RANGES_MAX).flatMap((range) => {
     const [, tag, quality = '1'] = RANGE.exec(range) ?? []
     const canonical = tag === undefined ? undefined : toCanonicalTag(tag)
@@ -37,8 +26,5 @@ function toCanonicalTag(tag: string): string | undefined {
   }
 }
 
-const KNOWN_MAX = 500
-const KNOWN_LENGTH_MAX = 200
-const known = createMemory<readonly string[]>({ max: KNOWN_MAX })
 const RANGES_MAX = 32
 const RANGE = /^\s*([A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,8})\s*(?:;\s*[qQ]\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/
