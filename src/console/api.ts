@@ -1,7 +1,7 @@
 // The console calls the bank's API inside the process: validation, roles, limits and the audit log are those of any other caller.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../domain/credential/credential.ts'
-import { TICKET_HEADER, type Tickets } from '../domain/credential/tickets.ts'
+import { TICKET_HEADER, type Tickets } from '../domain/credential/session.ts'
 import type { Violation } from '../lib/errors.ts'
 import { isForPaths } from '../lib/identifier.ts'
 

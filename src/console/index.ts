@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isFormTokenOf, type Session } from '../domain/credential/session.ts'
 import { CALLERS_BYTES_MAX } from '../http/body-bounds.ts'
-import { refuseForeignPage } from '../http/cross-site.ts'
+import { refuseForeignPage } from '../http/basic-credentials.ts'
 import { renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
 import { PawlError } from '../lib/errors.ts'
 import { type Api, createApi, Refusal } from './api.ts'

@@ -1,7 +1,6 @@
 // Declares pages of the console: the address of a page, its content, and its actions.
 import type { FastifyRequest } from 'fastify'
-import type { Session, SessionParts } from '../domain/credential/session.ts'
-import type { Tickets } from '../domain/credential/tickets.ts'
+import type { Session, SessionParts, Tickets } from '../domain/credential/session.ts'
 import type { OperationParts } from '../domain/operation/operation.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { fromUtf8 } from '../lib/bytes.ts'

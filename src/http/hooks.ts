@@ -90,8 +90,9 @@ export function serializeWhenSent(app: FastifyInstance): void {
 }
 
 /**
- * Rewrites X-Forwarded-For to plain addresses: some balancers add ports, put IPv6 addresses in brackets, or write `unknown`. It does so before the caller's address is used. A member that is no address ends the list, because anybody
- * may have written the members before it: the nearest address behind it counts, or that of the connection.
+ * Rewrites X-Forwarded-For to plain addresses: some balancers add ports, put IPv6 addresses in brackets, or write `unknown`. It does so before
+ * the caller's address is used. A member that is no address ends the list, because anybody may have written the members before it: the nearest
+ * address behind it counts, or that of the connection.
  */
 export function readForwarded(
   app: FastifyInstance,

@@ -1,5 +1,5 @@
 // Schemas that several APIs use.
-import { type TSchema, Type } from '@sinclair/typebox'
+import { type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 
 /** `{ "requestObject": ... }` (v3 §5.1). */
 export const ObjectRequest = <S extends TSchema>(schema: S) => Type.Object({ requestObject: schema })
@@ -20,6 +20,10 @@ export const NotBlank = (max: number) =>
 
 /** Any text up to `max` UTF-16 code units. */
 export const Text = (max: number) => Type.String({ pattern: `^[^]{0,${max}}$`, description: `must be at most ${max} characters` })
+
+/** One of these texts. */
+export const OneOf = <const T extends string>(values: readonly T[], options: StringOptions = {}) =>
+  Type.Unsafe<T>(Type.String({ enum: [...values], ...options }))
 
 /** A schema with an example for the OpenAPI document. */
 export const withExample = <S extends TSchema>(schema: S, example: unknown): S => ({ ...schema, examples: [example] })

@@ -22,7 +22,6 @@ import * as activationUpgrade from '../../src/storage/request/upgrade.ts'
 import * as activationSearch from '../../src/storage/activation/search.ts'
 import * as activationCommit from '../../src/storage/activation/commit.ts'
 import * as activationExchangeBasis from '../../src/storage/activation/exchange-basis.ts'
-import * as activationStatus from '../../src/storage/activation/status.ts'
 import * as activationHistory from '../../src/storage/activation/history.ts'
 import * as applications from '../../src/storage/application/applications.ts'
 import * as adminEvents from '../../src/storage/credential/admin-events.ts'
@@ -31,9 +30,7 @@ import * as auditChain from '../../src/storage/audit/chain.ts'
 import * as auditPartitions from '../../src/storage/audit/partitions.ts'
 import * as auditRows from '../../src/storage/audit/rows.ts'
 import * as auditTakeover from '../../src/storage/audit/takeover.ts'
-import * as auditDelivery from '../../src/storage/audit/delivery.ts'
 import * as auditErasure from '../../src/storage/audit/erasure.ts'
-import * as closedNames from '../../src/storage/user/closed-names.ts'
 import * as configItems from '../../src/storage/application/config-items.ts'
 import * as oidcProviders from '../../src/storage/application/oidc-providers.ts'
 import * as consoleSessions from '../../src/storage/credential/console-sessions.ts'
@@ -241,13 +238,6 @@ const operation = {
 const owner = { applicationId: 'a', userId: 'u' }
 
 const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown>>> = {
-  'activation/status': {
-    'createStatusReader for one and for several': async (db) => {
-      const read = activationStatus.createStatusReader(db)
-      await read({ activationId: 'x', at }).catch(ignoreNoRow)
-      await Promise.all(['x', 'y'].map((activationId) => read({ activationId, at })))
-    },
-  },
   'activation/exchange-basis': {
     'createExchangeBasisReader for one and for several': async (db) => {
       const read = activationExchangeBasis.createExchangeBasisReader(db)
@@ -291,6 +281,11 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   'activation/find': {
     findActivation: (db) => activationFind.findActivation(db, 'x', at),
     findRegistrations: (db) => activationFind.findRegistrations(db, 'a', 'u', at),
+    'createStatusReader for one and for several': async (db) => {
+      const read = activationFind.createStatusReader(db)
+      await read({ activationId: 'x', at }).catch(ignoreNoRow)
+      await Promise.all(['x', 'y'].map((activationId) => read({ activationId, at })))
+    },
   },
   'activation/device-slot': {
     lockMultiDevice: (_db, tx) => activationDeviceSlot.lockMultiDevice(tx, 'a').catch(ignoreNoRow),
@@ -574,6 +569,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     'findLastPosition of administrators': (db) => auditChain.findLastPosition(db, { name: 'administration', chainId: 1 }),
     insertChain: (_db, tx) => auditChain.insertChain(tx, chain).catch(() => undefined),
     updateChain: (_db, tx) => auditChain.updateChain(tx, 1, chain),
+    leaseDelivery: (db) => auditChain.leaseDelivery(db, lease),
+    endDeliveryLease: (db) => auditChain.endDeliveryLease(db, 'l'),
+    findDelivered: (db) => auditChain.findDelivered(db),
+    noteDelivered: (db) => auditChain.noteDelivered(db, 'l', 1, place),
   },
   'audit/rows': {
     findUnsealed: (db) => auditRows.findUnsealed(db, 'devices', 500, ['application:a']),
@@ -588,12 +587,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findBeforeStart: (db) => auditRows.findBeforeStart(db, 'devices', 1, 1),
     findStrays: (db) => auditRows.findStrays(db),
     deleteAdminEvents: (_db, tx) => auditRows.deleteAdminEvents(tx, [1]),
-  },
-  'audit/delivery': {
-    leaseDelivery: (db) => auditDelivery.leaseDelivery(db, lease),
-    endDeliveryLease: (db) => auditDelivery.endDeliveryLease(db, 'l'),
-    findDelivered: (db) => auditDelivery.findDelivered(db),
-    noteDelivered: (db) => auditDelivery.noteDelivered(db, 'l', 1, place),
   },
   'audit/erasure': {
     findTold: (_db, tx) => auditErasure.findTold(tx, 'devices', person, 500),
@@ -611,15 +604,13 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findActedFor: (_db, tx) => userErasure.findActedFor(tx, 'u'),
     findPhones: (db) => userErasure.findPhones(db, 'u'),
     lockUser: (_db, tx) => userErasure.lockUser(tx, 'u'),
-  },
-  'user/closed-names': {
-    closeName: (db) => closedNames.closeName(db, { erasureId: 'e', salt: bytes }, 'u'),
-    awaitCommits: (_db, tx) => closedNames.awaitCommits(tx),
-    limitWaits: (_db, tx) => closedNames.limitWaits(tx),
-    holdName: (_db, tx) => closedNames.holdName(tx, { erasureId: 'e', salt: bytes }),
-    openName: (db) => closedNames.openName(db, 'u', 1000),
-    deleteOpenedNames: (db) => closedNames.deleteOpenedNames(db, at, 500),
-    shortenClosings: (db) => closedNames.shortenClosings(db, at, 500),
+    closeName: (db) => userErasure.closeName(db, { erasureId: 'e', salt: bytes }, 'u'),
+    awaitCommits: (_db, tx) => userErasure.awaitCommits(tx),
+    limitWaits: (_db, tx) => userErasure.limitWaits(tx),
+    holdName: (_db, tx) => userErasure.holdName(tx, { erasureId: 'e', salt: bytes }),
+    openName: (db) => userErasure.openName(db, 'u', 1000),
+    deleteOpenedNames: (db) => userErasure.deleteOpenedNames(db, at, 500),
+    shortenClosings: (db) => userErasure.shortenClosings(db, at, 500),
   },
   'user/data': {
     readUserRows: (db) => userData.readUserRows(db, 'u'),

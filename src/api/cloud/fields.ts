@@ -1,6 +1,6 @@
 // Members that several endpoints share, with the limits of cloud §1.3.
 import { Type } from '@sinclair/typebox'
-import { withExample } from '../../http/types.ts'
+import { OneOf, withExample } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { forPaths, IDENTIFIER, USERNAME } from '../../lib/identifier.ts'
 import type { Platform } from '../../lib/platform.ts'
@@ -21,9 +21,7 @@ export const OfName = Type.Object({ name: Identifier })
 export const UserId = withExample(Identifier, 'alice')
 
 /** The state of a registration (v3 §8.1). */
-export const State = Type.Unsafe<ActivationState>(
-  Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }),
-)
+export const State = OneOf<ActivationState>(['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'])
 
 /** In a search: the beginning of user ids, whatever their capitals of A to Z. */
 export const UserIdPrefix = Type.Optional(withExample(Identifier, 'ali'))

@@ -1,7 +1,7 @@
 // /inbox/messages: the bank leaves a message that its user reads in the app, sees whether it was read, and takes it back; beyond the
 // contract (cloud §6.9, mobile-token §8).
 import { Type } from '@sinclair/typebox'
-import { named, Ok } from '../../http/types.ts'
+import { named, Ok, OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import {
   deleteInboxMessage,
@@ -25,7 +25,7 @@ export const inboxMessageCreate = cloudEndpoint({
   roles: ['admin', 'integration'],
   body: Type.Object({
     userId: UserId,
-    type: Type.Optional(Type.Unsafe<'text' | 'html'>(Type.String({ enum: ['text', 'html'], default: 'text' }))),
+    type: Type.Optional(OneOf(['text', 'html'], { default: 'text' })),
     subject: Line(255),
     summary: Line(1024),
     body: Line(65_536),

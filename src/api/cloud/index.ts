@@ -1,10 +1,9 @@
 // The cloud API: registrations, operations and administration, called by the bank's back ends with HTTP Basic or access tokens.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/credential/credential.ts'
-import { TICKET_HEADER } from '../../domain/credential/tickets.ts'
-import { requireCredentials } from '../../http/basic-credentials.ts'
+import { TICKET_HEADER } from '../../domain/credential/session.ts'
+import { refuseCrossSiteWrite, requireCredentials } from '../../http/basic-credentials.ts'
 import { CALLERS_BYTES_MAX } from '../../http/body-bounds.ts'
-import { refuseCrossSiteWrite } from '../../http/cross-site.ts'
 import { type ErrorRenderer, renderErrorsWith } from '../../http/errors.ts'
 import { fingerprintOf } from '../../http/internal-tls.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
@@ -46,7 +45,10 @@ export const apiOfCallers =
 
 const CHECK = 'check credentials'
 
-/** Mounts one endpoint: credentials, role, structure, then the handler (cloud §1.2); `callerOf` gives the caller whose credentials were found right. */
+/**
+ * Mounts one endpoint: credentials, role, structure, then the handler (cloud §1.2). `callerOf` gives the caller whose credentials were found
+ * right.
+ */
 function mountCloudEndpoint(
   app: FastifyInstance,
   parts: CloudParts,

@@ -1,7 +1,7 @@
 // Changes below /v2/registrations/{id}, and of several registrations at once. Spec: cloud §17.3.
 import { Type } from '@sinclair/typebox'
 import { changeRegistration, commitRegistration } from '../../domain/activation/registration.ts'
-import { NotBlank, Ok } from '../../http/types.ts'
+import { NotBlank, Ok, OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { holdChanges } from '../../log/events.ts'
 import { renameActivation } from '../../storage/activation/change.ts'
@@ -15,7 +15,7 @@ import { Flags, Identifier, OfId, OptionalText } from './fields.ts'
 const WRITERS = ['admin', 'integration'] as const
 const DONE = { status: 'OK' as const }
 
-const Change = Type.Unsafe<'BLOCK' | 'UNBLOCK' | 'REMOVE'>(Type.String({ enum: ['BLOCK', 'UNBLOCK', 'REMOVE'] }))
+const Change = OneOf(['BLOCK', 'UNBLOCK', 'REMOVE'])
 const CHANGE = { change: Change, externalUserId: OptionalText, blockReason: OptionalText }
 
 /** What a change says, beside the registrations that it is of. */

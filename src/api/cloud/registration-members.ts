@@ -1,12 +1,13 @@
 // Members that endpoints about registrations share: those of a new one, and those of its history.
 import { type Static, Type } from '@sinclair/typebox'
+import { OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { HistoryRow } from '../../storage/activation/history.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
 import type { ListedRegistrationRow, RegistrationDetailRow } from '../../storage/activation/search.ts'
 import { Identifier, Time, UserId } from './fields.ts'
 
-export const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
+export const Phase = OneOf<CommitPhase>(['ON_COMMIT', 'ON_KEY_EXCHANGE'])
 
 export const FailedAttempts = Type.Integer({ description: 'wrong codes in a row until now' })
 export const MaxFailedAttempts = Type.Integer({ description: 'wrong codes in a row that block the phone' })

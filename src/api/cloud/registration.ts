@@ -7,7 +7,7 @@ import {
   openQrText,
   readRegistration,
 } from '../../domain/activation/registration.ts'
-import { Ok } from '../../http/types.ts'
+import { Ok, OneOf } from '../../http/types.ts'
 import { namedOwnerOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { OptionalText, UserId } from './fields.ts'
@@ -91,7 +91,7 @@ export const registrationChange = cloudEndpoint({
   roles: ['admin', 'integration'],
   body: Type.Object({
     userId: UserId,
-    change: Type.Unsafe<'BLOCK' | 'UNBLOCK' | 'REMOVE'>(Type.String({ enum: ['BLOCK', 'UNBLOCK', 'REMOVE'] })),
+    change: OneOf(['BLOCK', 'UNBLOCK', 'REMOVE']),
     externalUserId: OptionalText,
     blockReason: OptionalText,
   }),

@@ -1,7 +1,6 @@
 // /v2/registrations: registrations by their ids, of users who may have several phones. Spec: cloud §17.
-import { Type } from '@sinclair/typebox'
-import { createFurther } from '../../domain/activation/further.ts'
-import { openQrText, readRegistration } from '../../domain/activation/registration.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { createFurther, openQrText, readRegistration } from '../../domain/activation/registration.ts'
 import { named } from '../../http/types.ts'
 import { listActivationHistory } from '../../storage/activation/history.ts'
 import { type RegistrationDetailRow, searchRegistrationDetails } from '../../storage/activation/search.ts'

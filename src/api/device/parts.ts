@@ -7,7 +7,7 @@ import type { CustomObjectMemory } from '../../domain/application/custom-object.
 import type { UserInfoProvider } from '../../domain/user-info/user-info.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { Decoy } from '../../channel/secrets.ts'
-import type { StatusReader } from '../../storage/activation/status.ts'
+import type { StatusReader } from '../../storage/activation/find.ts'
 import type { ActivationKeys as ActivationKeysV3, ProtocolV3 } from '../../protocol/v3/index.ts'
 import type { ActivationKeys as ActivationKeysV4, ProtocolV4 } from '../../protocol/v4/index.ts'
 import type { Pool } from '../../storage/database/database.ts'

@@ -5,23 +5,26 @@ import type { Refusal } from '../../channel/stages/decision.ts'
 import { coveredBodies, type JudgedAtDoor } from '../../channel/stages/attempt.ts'
 import { verifyAtDoor } from '../../channel/stages/code.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'
-import { named } from '../../http/types.ts'
+import { named, OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { ReadParties } from '../../storage/request/parties.ts'
-import { areFlagsRight, composeOwn, OWN_MEMBERS, verdictMembers } from './answer.ts'
 import { door, type DoorCall } from './endpoint.ts'
 import {
+  areFlagsRight,
   AuditText,
   Client,
+  composeOwn,
   FACTORS_WITHOUT,
   HeaderOfPhone,
   Method,
+  OWN_MEMBERS,
   PROOF_TERMS,
   readSent,
   refuseLongText,
   ResourceId,
+  verdictMembers,
 } from './members.ts'
 import { createRepeats, listOf, refuseKeyOfPhone, type Repeats } from './repeat.ts'
 
@@ -72,12 +75,9 @@ export const CodeVerification = named(
   Type.Object({
     ...verdictMembers(REASONS),
     covered: Type.Optional(
-      Type.Unsafe<'BODY' | 'QUERY'>(
-        Type.String({
-          enum: ['BODY', 'QUERY'],
-          description: 'what the code covers beside method and resource id; the other one may be of anybody',
-        }),
-      ),
+      OneOf(['BODY', 'QUERY'], {
+        description: 'what the code covers beside method and resource id; the other one may be of anybody',
+      }),
     ),
     ...OWN_MEMBERS,
   }),

@@ -1,6 +1,6 @@
 // POST /verification/device-signature: whether a phone signed data with its device keys. Spec: cloud §14.1.
 import { type Static, Type } from '@sinclair/typebox'
-import { withExample } from '../../http/types.ts'
+import { OneOf, withExample } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { parseSignedJws } from '../../protocol/wire/signed-jws.ts'
 import type { SignatureAlgorithm } from '../../protocol/protocol.ts'
@@ -19,13 +19,11 @@ const Request = Type.Object(
     activationId: withExample(Identifier, EXAMPLE_ID),
     data: Type.Optional(Type.String({ description: 'Base64 of what was signed, at most 128 KiB' })),
     signature: Type.Optional(Type.String({ description: 'Base64, as the phone sent it' })),
-    format: Type.Optional(
-      Type.Unsafe<Format>(Type.String({ enum: ['DER', 'JOSE', 'RAW'], description: 'of ECDSA DER or JOSE, of ML-DSA RAW' })),
-    ),
-    algorithm: Type.Optional(Type.Unsafe<'ECDSA' | 'ML_DSA'>(Type.String({ enum: ['ECDSA', 'ML_DSA'] }))),
+    format: Type.Optional(OneOf<Format>(['DER', 'JOSE', 'RAW'], { description: 'of ECDSA DER or JOSE, of ML-DSA RAW' })),
+    algorithm: Type.Optional(OneOf(['ECDSA', 'ML_DSA'])),
     jws: Type.Optional(Type.String({ description: 'a JWS in place of the four above: compact, or JSON as text' })),
     keys: Type.Optional(
-      Type.Array(Type.Unsafe<KeyName>(Type.String({ enum: ['ECDSA', 'ML_DSA_65', 'ML_DSA_87'] })), {
+      Type.Array(OneOf<KeyName>(['ECDSA', 'ML_DSA_65', 'ML_DSA_87']), {
         minItems: 1,
         description: 'keys whose signatures are enough; without it, all that the activation has',
       }),

@@ -1,13 +1,15 @@
-// Members that several doors share (cloud §12.1): their schemas, and how they are read.
-import { Type } from '@sinclair/typebox'
+// Members that several doors share (cloud §12.1, §12.2): their schemas, how those of a request are read, and what an answer tells of an activation.
+import { type Static, Type } from '@sinclair/typebox'
 import type { DeviceRequest } from '../../channel/stages/receive.ts'
-import { named, withExample } from '../../http/types.ts'
+import { named, OneOf, withExample } from '../../http/types.ts'
 import { parseAddress } from '../../lib/address.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Factors, SignatureAlgorithm } from '../../protocol/protocol.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
+import { toList } from '../../storage/database/columns.ts'
 import type { ActivationState, Right, Role } from '../../storage/database/schema.ts'
-import { Flag } from '../cloud/fields.ts'
+import { Flag, Time } from '../cloud/fields.ts'
 
 /** A header that the phone sent, as the bank received it. */
 export const HeaderOfPhone = (description: string, example: string) =>
@@ -18,7 +20,7 @@ export const FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMET
 
 const FactorNames = named(
   'DoorFactors',
-  Type.Array(Type.Unsafe<Factors>(Type.String({ enum: [...FACTORS] })), {
+  Type.Array(OneOf<Factors>(FACTORS), {
     minItems: 1,
     maxItems: FACTORS.length,
     description: 'Factors that are enough. Without it, possession with knowledge or with biometry.',
@@ -28,7 +30,7 @@ const FactorNames = named(
 export const FACTORS_WITHOUT: readonly Factors[] = ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 
 const FlagNames = (description: string) => Type.Array(withExample(Flag, 'VIP'), { maxItems: 64, description })
-export const REFUSED_FLAGS_WITHOUT: readonly string[] = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
+const REFUSED_FLAGS_WITHOUT: readonly string[] = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
 
 /** What a code or a token must be beside right. */
 export const PROOF_TERMS = {
@@ -154,30 +156,74 @@ export function requireRight({ rights }: { readonly rights: readonly Right[] }, 
   throw new PawlError('ROLE_FORBIDDEN', { detail: hint, violations: [{ fieldName: 'credential', hint }] })
 }
 
+const REFUSALS = ['SIGNATURE_WRONG', 'FORM', 'KEYS_MISSING', 'STATE', 'UNKNOWN'] as const
 /** Why a signature is not valid. */
-export type SignatureRefusal = 'SIGNATURE_WRONG' | 'FORM' | 'KEYS_MISSING' | 'STATE' | 'UNKNOWN'
-
-const REFUSALS: readonly SignatureRefusal[] = ['SIGNATURE_WRONG', 'FORM', 'KEYS_MISSING', 'STATE', 'UNKNOWN']
+export type SignatureRefusal = (typeof REFUSALS)[number]
 
 const STATES: readonly ActivationState[] = ['PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED']
 
 /** States in which a signature is good. An activation that is CREATED has no keys. */
-export const States = Type.Array(Type.Unsafe<ActivationState>(Type.String({ enum: [...STATES] })), { minItems: 1 })
-
-const ALGORITHMS: readonly SignatureAlgorithm[] = ['ES256', 'ES384', 'ML-DSA-65', 'ML-DSA-87']
+export const States = Type.Array(OneOf(STATES), { minItems: 1 })
 
 /** How a device key signs. */
-export const Algorithm = Type.Unsafe<SignatureAlgorithm>(Type.String({ enum: [...ALGORITHMS] }))
+export const Algorithm = OneOf<SignatureAlgorithm>(['ES256', 'ES384', 'ML-DSA-65', 'ML-DSA-87'])
 
 /** Members of an answer that say what was found out, and of which activation; the last three are absent unless it is one of this application. */
 export const SignatureVerdict = {
   isValid: Type.Boolean(),
-  reason: Type.Optional(
-    Type.Unsafe<SignatureRefusal>(
-      Type.String({ enum: [...REFUSALS], description: 'for the log of the bank, never for the phone' }),
-    ),
-  ),
+  reason: Type.Optional(OneOf(REFUSALS, { description: 'for the log of the bank, never for the phone' })),
   activationId: Type.Optional(Type.String()),
   userId: Type.Optional(Type.String()),
-  state: Type.Optional(Type.Unsafe<ActivationState>(Type.String({ enum: ['CREATED', ...STATES] }))),
+  state: Type.Optional(OneOf<ActivationState>(['CREATED', ...STATES])),
+}
+
+/** Members that a door tells of an activation of the caller's application. */
+export const OWN_MEMBERS = {
+  activationId: Type.Optional(Type.String({ format: 'uuid' })),
+  userId: Type.Optional(Type.String()),
+  state: Type.Optional(OneOf(['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'])),
+  blockReason: Type.Optional(Type.String({ description: 'of an activation that is BLOCKED' })),
+  blockExpiresAt: Type.Optional(Time),
+  remainingAttempts: Type.Optional(Type.Integer({ description: 'wrong codes until the activation is blocked, after this one' })),
+  factors: Type.Optional(Type.String({ description: 'announced by the phone; proven only where `isValid` is true' })),
+  protocolVersion: Type.Optional(Type.String({ description: 'of the header', examples: ['3.3'] })),
+  flags: Type.Optional(Type.Array(Type.String())),
+  applicationVersion: Type.Optional(Type.String({ description: 'name of the version that the header names' })),
+  applicationRoles: Type.Optional(Type.Array(Type.String())),
+}
+
+/** `isValid`, and why not: for the log of the bank, never for the phone. */
+export const verdictMembers = <Reason extends string>(reasons: readonly Reason[]) => ({
+  isValid: Type.Boolean(),
+  reason: Type.Optional(OneOf(reasons, { description: 'why `isValid` is false: for the log of the bank, never for the phone' })),
+})
+
+export type OwnAnswer = Static<ReturnType<typeof Type.Object<typeof OWN_MEMBERS>>>
+
+/** What is told of an own activation: `activation` as it is now, `versionName` where a version was named, and the roles of the application. */
+export const composeOwn = (
+  activation: ActivationRow,
+  { versionName, roles }: { readonly versionName?: string; readonly roles: readonly string[] },
+): OwnAnswer => ({
+  activationId: activation.activationId,
+  userId: activation.userId,
+  state: activation.state,
+  ...(activation.state === 'BLOCKED' && { blockReason: activation.blockedReason ?? 'MAX_FAILED_ATTEMPTS' }),
+  ...(activation.blockExpiresAt && { blockExpiresAt: activation.blockExpiresAt.getTime() }),
+  remainingAttempts: Math.max(0, activation.maxFailedAttempts - activation.failedAttempts),
+  flags: toList(activation.flags),
+  ...(versionName !== undefined && { applicationVersion: versionName }),
+  applicationRoles: [...roles],
+})
+
+/** Whether the flags of an activation are as the bank demands. */
+export function areFlagsRight(
+  { flags: text }: Pick<ActivationRow, 'flags'>,
+  {
+    refusedFlags = REFUSED_FLAGS_WITHOUT,
+    requiredFlags = [],
+  }: { readonly refusedFlags?: readonly string[] | undefined; readonly requiredFlags?: readonly string[] | undefined },
+): boolean {
+  const flags = toList(text)
+  return !refusedFlags.some((flag) => flags.includes(flag)) && requiredFlags.every((flag) => flags.includes(flag))
 }

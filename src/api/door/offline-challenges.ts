@@ -5,7 +5,7 @@ import { findPhone } from '../../channel/offline-approval.ts'
 import { signOfflineText } from '../../domain/activation/code.ts'
 import { QR_BYTES_MAX } from '../../domain/operation/form.ts'
 import { listProximityOtpsOf } from '../../domain/operation/proximity.ts'
-import { named, withExample } from '../../http/types.ts'
+import { named, OneOf, withExample } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
@@ -17,8 +17,6 @@ import { Identifier, Time, UserId } from '../cloud/fields.ts'
 import { door, type DoorCall } from './endpoint.ts'
 import { FACTORS_WITHOUT, refuse, refuseReserved, ResourceId } from './members.ts'
 import { refuseOperationBody, refuseOperationText, sealTerms } from './offline-terms.ts'
-
-type OfflineFactors = 'POSSESSION_KNOWLEDGE' | 'POSSESSION_BIOMETRY'
 
 const ChallengeToShow = named(
   'OfflineChallengeToShow',
@@ -38,7 +36,7 @@ const ChallengeToShow = named(
       'Y2FzaGllci03JjIwMCBFVVI=',
     ),
     factors: Type.Optional(
-      Type.Array(Type.Unsafe<OfflineFactors>(Type.String({ enum: [...FACTORS_WITHOUT] })), {
+      Type.Array(OneOf(FACTORS_WITHOUT), {
         minItems: 1,
         maxItems: FACTORS_WITHOUT.length,
         description: 'factors that are enough; without it, both',

@@ -9,9 +9,18 @@ import { parseOfflineOtp } from '../../protocol/wire/offline.ts'
 import { findRegistrations } from '../../storage/activation/find.ts'
 import { findChallenge, takeAttempt } from '../../storage/request/offline-challenges.ts'
 import { Identifier, UserId } from '../cloud/fields.ts'
-import { areFlagsRight, composeOwn, OWN_MEMBERS, verdictMembers } from './answer.ts'
 import { door, type DoorCall } from './endpoint.ts'
-import { AuditText, NO_BODY, PROOF_TERMS, refuse, refuseLongText } from './members.ts'
+import {
+  areFlagsRight,
+  AuditText,
+  composeOwn,
+  NO_BODY,
+  OWN_MEMBERS,
+  PROOF_TERMS,
+  refuse,
+  refuseLongText,
+  verdictMembers,
+} from './members.ts'
 import { type ChallengeTerms, openTerms } from './offline-terms.ts'
 import { createRepeats, KEY_HEADER, listOf, type Repeats } from './repeat.ts'
 

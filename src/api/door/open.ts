@@ -5,7 +5,7 @@ import { verifyAtDoor } from '../../channel/stages/code.ts'
 import { type JudgedAtDoor, useOf } from '../../channel/stages/attempt.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'
 import { issueTicket, ticketIdOf } from '../../domain/secrets/seal-ticket.ts'
-import { named } from '../../http/types.ts'
+import { named, OneOf } from '../../http/types.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { KnownVerdict } from '../../storage/request/door-verdicts.ts'
@@ -41,9 +41,9 @@ const CodeOfEnvelope = Type.Object(
 const EnvelopeToOpen = named(
   'EnvelopeToOpen',
   Type.Object({
-    scope: Type.Unsafe<ScopeName>(
-      Type.String({ enum: ['APPLICATION', 'ACTIVATION'], description: 'APPLICATION needs the right `envelopes:application`' }),
-    ),
+    scope: OneOf<ScopeName>(['APPLICATION', 'ACTIVATION'], {
+      description: 'APPLICATION needs the right `envelopes:application`',
+    }),
     encryption: Type.Optional(
       HeaderOfPhone(
         'value of X-PowerAuth-Encryption or X-Svc-Encryption',
@@ -66,11 +66,7 @@ const EnvelopeOpening = named(
   'EnvelopeOpening',
   Type.Object({
     isOpened: Type.Boolean(),
-    reason: Type.Optional(
-      Type.Unsafe<'ENVELOPE'>(
-        Type.String({ enum: ['ENVELOPE'], description: 'why `isOpened` is false; the log of pawl knows more' }),
-      ),
-    ),
+    reason: Type.Optional(OneOf(['ENVELOPE'], { description: 'why `isOpened` is false; the log of pawl knows more' })),
     verdict: Type.Optional(CodeVerification),
     plaintext: Type.Optional(Type.String({ description: 'Base64; absent where `verdict.isValid` is false' })),
     sealTicket: Type.Optional(Type.String({ description: 'for `/encryption/seal`; there where `plaintext` is' })),

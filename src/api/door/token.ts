@@ -7,9 +7,20 @@ import { named } from '../../http/types.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import type { TokenHeader } from '../../protocol/protocol.ts'
 import { type DoorToken, findDoorToken, useTokenAtDoor } from '../../storage/request/door-token.ts'
-import { areFlagsRight, composeOwn, OWN_MEMBERS, verdictMembers } from './answer.ts'
 import { door, type DoorCall } from './endpoint.ts'
-import { Client, FACTORS_WITHOUT, headersOf, HeaderOfPhone, NO_BODY, PROOF_TERMS, readAddress } from './members.ts'
+import {
+  areFlagsRight,
+  Client,
+  composeOwn,
+  FACTORS_WITHOUT,
+  HeaderOfPhone,
+  headersOf,
+  NO_BODY,
+  OWN_MEMBERS,
+  PROOF_TERMS,
+  readAddress,
+  verdictMembers,
+} from './members.ts'
 import { createRepeats, listOf, refuseKeyOfPhone, type Repeats } from './repeat.ts'
 
 const REASONS = ['HEADER_MALFORMED', 'UNKNOWN', 'DIGEST_WRONG', 'STATE', 'TIME', 'USED', 'FACTORS_NOT_ALLOWED', 'FLAGS'] as const

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { tokenEndpoint } from '../../channel/flow/token.ts'
 import { hashPushToken, places } from '../../domain/secrets/secrets.ts'
-import { OptionalOrNull, NotBlank, ObjectRequest, Ok } from '../../http/types.ts'
+import { NotBlank, ObjectRequest, Ok, OneOf, OptionalOrNull } from '../../http/types.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { type PushEnvironment, type PushPlatform, putPushRegistration } from '../../storage/token/push-registrations.ts'
@@ -27,7 +27,7 @@ const registerAt = (path: string) =>
     request: ObjectRequest(
       Type.Object({
         platform: Type.String({ enum: Object.keys(PLATFORMS) }),
-        environment: OptionalOrNull(Type.Unsafe<PushEnvironment>(Type.String({ enum: ['development', 'production'] }))),
+        environment: OptionalOrNull(OneOf<PushEnvironment>(['development', 'production'])),
         token: NotBlank(4096),
       }),
     ),

@@ -1,7 +1,7 @@
 // activation/commit, block, unblock, remove, status/update, otp/update, name/update: changes of an activation (cloud §15.2).
 import { Type } from '@sinclair/typebox'
 import { changeRegistration, commitRegistration } from '../../domain/activation/registration.ts'
-import { NotBlank } from '../../http/types.ts'
+import { NotBlank, OneOf } from '../../http/types.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { holdChanges } from '../../log/events.ts'
 import { renameActivation } from '../../storage/activation/change.ts'
@@ -98,7 +98,7 @@ export const updateStatuses = (dialect: Dialect) =>
     errors: CHANGE_ERRORS,
     request: Type.Object({
       activationIds: Type.Array(ActivationId, { minItems: 1, maxItems: 100 }),
-      activationStatus: Type.Unsafe<Target>(Type.String({ enum: ['ACTIVE', 'BLOCKED', 'REMOVED'] })),
+      activationStatus: OneOf<Target>(['ACTIVE', 'BLOCKED', 'REMOVED']),
     }),
     response: Type.Object({ updated: Type.Boolean() }),
     async handle(call) {

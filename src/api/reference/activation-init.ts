@@ -1,8 +1,7 @@
 // activation/init: creates a registration with an activation code (cloud §15.2).
 import { type Static, Type } from '@sinclair/typebox'
-import { createFurther } from '../../domain/activation/further.ts'
-import type { RegistrationRules } from '../../domain/activation/registration.ts'
-import { OptionalOrNull } from '../../http/types.ts'
+import { createFurther, type RegistrationRules } from '../../domain/activation/registration.ts'
+import { OneOf, OptionalOrNull } from '../../http/types.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
 import { Identifier, UserId } from '../cloud/fields.ts'
 import type { CloudParts } from '../cloud/parts.ts'
@@ -18,9 +17,7 @@ const NewActivation = Type.Object({
   applicationId: Given,
   timestampActivationExpire: TimeGiven,
   maxFailureCount: OptionalOrNull(Type.Integer({ minimum: 1, maximum: 64 })),
-  activationOtpValidation: OptionalOrNull(
-    Type.Unsafe<CommitPhase | 'NONE'>(Type.String({ enum: ['NONE', 'ON_COMMIT', 'ON_KEY_EXCHANGE'] })),
-  ),
+  activationOtpValidation: OptionalOrNull(OneOf<CommitPhase | 'NONE'>(['NONE', 'ON_COMMIT', 'ON_KEY_EXCHANGE'])),
   commitPhase: OptionalOrNull(Phase),
   activationOtp: OptionalOrNull(Identifier),
   flags: OptionalOrNull(Flags),

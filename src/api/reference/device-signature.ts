@@ -1,13 +1,13 @@
 // signature/ecdsa/verify of 1.x, dsa/verify and jwt/verify of 2.x: whether a phone signed data with its device keys (cloud §15.3).
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { OptionalOrNull } from '../../http/types.ts'
+import { OneOf, OptionalOrNull } from '../../http/types.ts'
 import { readDeviceSignature, type SignatureToVerify } from '../door/device-signature.ts'
 import { DOOR_ROLES } from '../door/members.ts'
 import { judgeSignatures } from '../door/judge-signatures.ts'
 import { type Dialect, referenceEndpoint } from './endpoint.ts'
 import { ActivationId } from './members.ts'
 
-const Format = Type.Unsafe<'DER' | 'JOSE'>(Type.String({ enum: ['DER', 'JOSE'], description: 'of ECDSA alone, DER by default' }))
+const Format = OneOf(['DER', 'JOSE'], { description: 'of ECDSA alone, DER by default' })
 
 const SIGNED = {
   activationId: ActivationId,
@@ -65,7 +65,7 @@ export const verifyDsa = (dialect: Dialect) =>
     'referenceVerifyDsa',
     Type.Object({
       ...SIGNED,
-      signatureType: OptionalOrNull(Type.Unsafe<'ECDSA' | 'MLDSA'>(Type.String({ enum: ['ECDSA', 'MLDSA'] }))),
+      signatureType: OptionalOrNull(OneOf(['ECDSA', 'MLDSA'])),
     }),
     ({ activationId, data, signature, signatureType, signatureFormat }) =>
       // The caller names one key of a phone that may have two.
@@ -83,9 +83,7 @@ export const verifyJwt = (dialect: Dialect) =>
       activationId: ActivationId,
       signedData: Type.String({ description: 'the JWS: compact, or JSON as text' }),
       signatureFormat: OptionalOrNull(
-        Type.Unsafe<'JWS_COMPACT' | 'JWS_JSON'>(
-          Type.String({ enum: ['JWS_COMPACT', 'JWS_JSON'], description: 'says nothing: the text shows its form' }),
-        ),
+        OneOf(['JWS_COMPACT', 'JWS_JSON'], { description: 'says nothing: the text shows its form' }),
       ),
     }),
     ({ activationId, signedData }) => ({ activationId, jws: signedData }),

@@ -1,6 +1,6 @@
 // Members that several endpoints of the reference's back-end API share. Its clients send null for what is absent.
 import { type Static, Type } from '@sinclair/typebox'
-import { AnyMembers, OptionalOrNull, withExample } from '../../http/types.ts'
+import { AnyMembers, OneOf, OptionalOrNull, withExample } from '../../http/types.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../protocol/protocol.ts'
 import { GivenTime } from '../cloud/fields.ts'
@@ -11,7 +11,7 @@ export const Given = Type.String({ minLength: 1, maxLength: 1024, pattern: '^[^\
 export const Optional = OptionalOrNull(Type.String({ maxLength: 255, pattern: '^[^\\u0000]*$' }))
 export const ActivationId = withExample(Given, '3f2504e0-4f89-41d3-9a0c-0305e82c3301')
 
-export const FactorNames = Type.Unsafe<Factors>(Type.String({ enum: [...FACTOR_COMBINATIONS] }))
+export const FactorNames = OneOf<Factors>(FACTOR_COMBINATIONS)
 export const Names = Type.Array(Type.String())
 
 /** Refusals of what changes an activation. */

@@ -3,7 +3,7 @@ import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { createOperation } from '../../domain/operation/create.ts'
 import { cancelOperation, readOperation, STATE_REFUSALS, statusAt } from '../../domain/operation/operation.ts'
 import { readProximityOtp } from '../../domain/operation/proximity.ts'
-import { AnyMembers, OptionalOrNull } from '../../http/types.ts'
+import { AnyMembers, OneOf, OptionalOrNull } from '../../http/types.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
 import { listOperationNotes, type OperationRow, searchOperations } from '../../storage/operation/operations.ts'
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
@@ -27,9 +27,7 @@ import {
 } from './members.ts'
 
 const Applications = Type.Array(NamesGiven.items, { minItems: 1, maxItems: 100 })
-const StatusName = Type.Unsafe<OperationStatus>(
-  Type.String({ enum: ['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'] }),
-)
+const StatusName = OneOf<OperationStatus>(['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'])
 
 const OperationView = ({ operationFactors }: Dialect): TObject =>
   Type.Object({

@@ -5,7 +5,7 @@ import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { parseUtf8 } from '../../lib/bytes.ts'
 import { composeRequestData } from '../../protocol/wire/request-data.ts'
 import { State } from '../cloud/fields.ts'
-import type { OwnAnswer } from '../door/answer.ts'
+import type { OwnAnswer } from '../door/members.ts'
 import { Names } from './members.ts'
 
 /** The longest body that a setting may allow, as Base64, with the rest. */

@@ -2,6 +2,7 @@
 // verifies the signature. Spec: utility §1, §2.
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { OneOf } from '../../http/types.ts'
 import { verifyVersion } from '../../domain/application/version.ts'
 import { type PinnedApplication, type Pinning, signPinningAnswer } from '../../domain/pinning/pinning.ts'
 import type { DomainParts } from '../../domain/secrets/secrets.ts'
@@ -55,7 +56,7 @@ export const AppVersion = Type.Object({
       examples: ['17.4.1'],
     }),
   ),
-  platform: Type.Optional(Type.Unsafe<MobilePlatform>(Type.String({ enum: ['ANDROID', 'IOS'] }))),
+  platform: Type.Optional(OneOf<MobilePlatform>(['ANDROID', 'IOS'])),
 })
 const parseApp = compileParser(AppVersion)
 

@@ -28,9 +28,8 @@ import {
   type Tone,
 } from '../elements.ts'
 import { html, type Markup, nothing } from '../markup.ts'
-import { readShown, sayOperation, type ShownOperation } from '../operation-forms.ts'
 import { done, type Form, link, type Page, type PageCall, type View } from '../page.ts'
-import { phonePreview } from '../phone-preview.ts'
+import { phonePreview, readShown, sayOperation, type ShownOperation } from '../phone-preview.ts'
 import { sayState } from '../words.ts'
 
 interface Answer extends ListedOperation {

@@ -1,20 +1,30 @@
-// The bank's view of an activation, a registration: it is made, read, committed, blocked, unblocked and removed (cloud §3).
+// The bank's view of an activation, a registration: it is made, read, committed, blocked, unblocked and removed (cloud §3, §17).
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
+import { holdChanges } from '../../log/events.ts'
 import { changeState } from '../../storage/activation/change.ts'
-import { findRegistrations, type OwnerNames, type RegistrationRow } from '../../storage/activation/find.ts'
-import { findRegistrationBasis, type LiveActivation, type RegistrationBasis } from '../../storage/activation/insert.ts'
-import { lockNewRegistrations } from '../../storage/activation/device-slot.ts'
-import { asOneStep, type Db, inTransaction, isPool, isUniqueViolation, type Tx } from '../../storage/database/database.ts'
 import { findRegistrationToCommit, type RegistrationToCommit } from '../../storage/activation/commit.ts'
+import { lockNewRegistrations } from '../../storage/activation/device-slot.ts'
+import { findRegistrations, type OwnerNames, type RegistrationRow } from '../../storage/activation/find.ts'
+import { setActivationFlags } from '../../storage/activation/flags.ts'
+import { findRegistrationBasis, type LiveActivation, type RegistrationBasis } from '../../storage/activation/insert.ts'
+import {
+  asOneStep,
+  type Db,
+  inTransaction,
+  isPool,
+  isUniqueViolation,
+  type Pool,
+  type Tx,
+} from '../../storage/database/database.ts'
 import type { ActivationState, CommitPhase } from '../../storage/database/schema.ts'
-import { countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
+import { findSigningMasterKeys, openMasterKey } from '../application/master-keys.ts'
 import { createAuditEvent } from '../audit/audit.ts'
+import { places, unlessAltered } from '../secrets/secrets.ts'
 import { composeActivationQrText, createActivationCode, signQrText } from './code.ts'
 import { type ActivationParts, type Parent, prepareActivation, type RegistrationLimits } from './created.ts'
-import { findSigningMasterKeys, openMasterKey } from '../application/master-keys.ts'
-import { places, unlessAltered } from '../secrets/secrets.ts'
+import { countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 
 /** The owner of a registration within the application of the caller. */
@@ -43,7 +53,7 @@ export async function readRegistration(
 }
 
 /** The live registrations of a user. */
-export async function listLive(
+async function listLive(
   { db, platform }: Pick<ActivationParts, 'db' | 'platform'>,
   { applicationId, userId }: Owner,
 ): Promise<readonly RegistrationRow[]> {
@@ -84,7 +94,7 @@ export interface RegistrationRules extends CommitRules, RegistrationLimits {
   readonly parent?: Parent
 }
 
-export interface CreatedRegistration {
+interface CreatedRegistration {
   readonly activationId: string
   readonly activationQrCodeData: string
 }
@@ -307,3 +317,39 @@ const CHANGES: Record<RegistrationChange, { from: readonly ActivationState[]; to
 
 const COMMITTED = 'registration_committed'
 const ATTEMPTS_MAX = 10
+
+/** The request for one more registration. */
+export interface FurtherRegistration extends Omit<RegistrationRules, 'isFurther'> {
+  readonly flags: readonly string[]
+  /** Whether it is refused while another one of the user waits for its phone or its commit. */
+  readonly isOnlyOneIncomplete: boolean
+  /** User name of the credential, for the audit row of the flags. */
+  readonly username: string
+}
+
+/**
+ * Creates a registration with flags, beside live ones if the application lets a user have several. Undefined when there is no such application.
+ * Throws REGISTRATION_EXISTS as createRegistration does, and REGISTRATION_NOT_ALLOWED while another one is not complete.
+ */
+export async function createFurther(
+  parts: ActivationParts & { readonly db: Pool },
+  owner: Owner,
+  { flags, isOnlyOneIncomplete, username, ...rules }: FurtherRegistration,
+): Promise<CreatedRegistration | undefined> {
+  const { events, tell } = holdChanges(parts.events)
+  const created = await inTransaction(parts.db, async (tx) => {
+    const within = { ...parts, events, db: tx }
+    if (isOnlyOneIncomplete) {
+      await lockNewRegistrations(tx, owner)
+      const live = await listLive(within, owner)
+      if (live.some(({ state }) => state === 'CREATED' || state === 'PENDING_COMMIT'))
+        throw new PawlError('REGISTRATION_NOT_ALLOWED')
+    }
+    const registration = await createRegistration(within, owner, { ...rules, isFurther: true })
+    if (registration !== undefined && flags.length > 0)
+      await setActivationFlags(tx, registration.activationId, [...new Set(flags)], new Date(parts.platform.now()), username)
+    return registration
+  })
+  tell()
+  return created
+}

@@ -1,4 +1,5 @@
-// Sessions of the console: a login by password gives a random token, which ends with its time or with its credential.
+// Sessions of the console: a login by password gives a random token, which ends with its time or with its credential. The console calls the cloud
+// API in its caller's name with a ticket in place of a password; all checks of the API apply.
 import type { KeyObject } from 'node:crypto'
 import { hmac, importHmacKey, sha256 } from '../../crypto/hash.ts'
 import { toBase64Url } from '../../lib/base64.ts'
@@ -20,8 +21,8 @@ import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/ro
 import type { Caller, Credentials } from './credential.ts'
 import type { Login } from './login-gate.ts'
 import { isCredentialAuthentic } from './mac.ts'
-import { hasEnded, usablePasswords } from './password.ts'
 import { isAdmitted } from './password-login.ts'
+import { hasEnded, usablePasswords } from './password.ts'
 
 export interface SessionParts {
   readonly db: Pool
@@ -159,3 +160,33 @@ const record = ({ platform }: SessionParts, tx: Tx, username: string, action: st
 const SET_BACK_MS = 60_000
 // The time of the last use is written once in a while, not with each request.
 const TOUCH_MS = 20_000
+
+export interface Tickets {
+  /** A random text of 128 bits that stands for the caller in one call. */
+  readonly issue: (caller: Caller) => string
+  /** The caller of a ticket, which is then used up; undefined for anything else. */
+  readonly redeem: (ticket: string) => Caller | undefined
+  /** Removes the ticket of a call that ended before it was redeemed. */
+  readonly drop: (ticket: string) => void
+}
+
+/** The tickets of one process. They are only in its memory, only for the time of a call, and never leave the process. */
+export function createTickets(platform: Pick<Platform, 'randomBytes'>): Tickets {
+  const issued = new Map<string, Caller>()
+  return {
+    issue: (caller) => {
+      const ticket = toBase64Url(platform.randomBytes(16))
+      issued.set(ticket, caller)
+      return ticket
+    },
+    redeem: (ticket) => {
+      const caller = issued.get(ticket)
+      issued.delete(ticket)
+      return caller
+    },
+    drop: (ticket) => void issued.delete(ticket),
+  }
+}
+
+/** The header of a ticket, in place of `Authorization`. */
+export const TICKET_HEADER = 'x-pawl-ticket'

@@ -7,9 +7,19 @@ import type { RowFields } from '../../storage/audit/rows.ts'
 import { takeOverEvents } from '../../storage/audit/takeover.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { inTransaction, isDeadlock, isLockTimeout, type Tx } from '../../storage/database/database.ts'
-import { awaitCommits, closeName, type Closing, holdName, limitWaits, openName } from '../../storage/user/closed-names.ts'
 import { findAllUserClaims, readUserRows, type UserRow, type UserRows } from '../../storage/user/data.ts'
-import { deleteUserRows, type ErasedRows, findActedFor, lockUser } from '../../storage/user/erasure.ts'
+import {
+  awaitCommits,
+  closeName,
+  type Closing,
+  deleteUserRows,
+  type ErasedRows,
+  findActedFor,
+  holdName,
+  limitWaits,
+  lockUser,
+  openName,
+} from '../../storage/user/erasure.ts'
 import type { AuditParts } from '../audit/audit.ts'
 import { certifyErasure, isChainAuthentic, isSealed, parseData, withData } from '../audit/mac.ts'
 import type { KeyParts } from '../secrets/secrets.ts'

@@ -1,5 +1,8 @@
-// Finding an activation: as a phone needs it with its keys, and as the bank sees it.
+// Finds an activation: as a phone needs it with its keys, as the bank sees it, and for activation/status (v3 §9), whose callers of one moment share
+// a read.
 import { CompiledQuery, type RawBuilder, sql } from 'kysely'
+import { APPLICATIONS_STATE } from '../application/applications.ts'
+import { createSharedTrip } from '../database/batched-statement.ts'
 import { defineAskedRows, toConstantText } from '../database/bulk-statement.ts'
 import type { Db } from '../database/database.ts'
 import type { ActivationState } from '../database/schema.ts'
@@ -108,3 +111,40 @@ export const fromOwners = (asked: RawBuilder<unknown>): RawBuilder<unknown> => s
 
 /** What fromOwners reads, in the order of `position`. */
 export const OWNERS = defineAskedRows<OwnerNames>({ applicationId: 'text', userId: 'text', activationId: 'text' })
+
+interface StatusRead {
+  /** Undefined when there is none of this id. */
+  readonly activation: StatusRow | undefined
+  /** As APPLICATIONS_STATE. */
+  readonly applicationsState: string
+}
+
+interface StatusNames {
+  readonly activationId: string
+  readonly at: Date
+}
+
+/** Reads an activation, as it is seen at a time, and the state of the applications. */
+export type StatusReader = (names: StatusNames) => Promise<StatusRead>
+
+/** A reader of one process. */
+export function createStatusReader(db: Db): StatusReader {
+  return createSharedTrip(async (names) => {
+    const { rows } = await db.executeQuery<StatusColumns>(FIND_STATUS(names))
+    return rows.map(toStatusRead)
+  })
+}
+
+type StatusColumns = { readonly [K in keyof StatusRow]: StatusRow[K] | null } & Pick<StatusRead, 'applicationsState'>
+
+const toStatusRead = (row: StatusColumns): StatusRead => ({
+  activation: row.activationId === null ? undefined : (row as StatusRow),
+  applicationsState: row.applicationsState,
+})
+
+const FIND_STATUS = defineAskedRows<StatusNames>({ activationId: 'text', at: 'timestamptz' }).define(
+  (asked) => sql`
+  select ${APPLICATIONS_STATE} as "applicationsState", ${selectStatus(sql`i.at`)}
+  from ${asked} as i left join activation a on a.activation_id = i."activationId"
+  order by i.position`,
+)

@@ -10,7 +10,7 @@ import {
 import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
 import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
 import { formatListenerUrl } from '../../../http/connections.ts'
-import { AnyMembers, named, ObjectResponse, ok, withExample } from '../../../http/types.ts'
+import { AnyMembers, named, ObjectResponse, ok, OneOf, withExample } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import {
   type ApplicationRow,
@@ -35,12 +35,7 @@ const Transfers = Type.Array(
     'Transfer',
     Type.Object({
       targets: Type.Array(Identifier, { uniqueItems: true, minItems: 1, maxItems: 32 }),
-      type: Type.Unsafe<'SPAWN' | 'MOVE'>(
-        Type.String({
-          enum: ['SPAWN', 'MOVE'],
-          description: 'MOVE: the phone that asked is removed when the other one is ACTIVE',
-        }),
-      ),
+      type: OneOf(['SPAWN', 'MOVE'], { description: 'MOVE: the phone that asked is removed when the other one is ACTIVE' }),
       initialFlags: Type.Optional(Flags),
     }),
   ),

@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { writeConfigItem } from '../../../domain/application/config-items.ts'
-import { Ok, withExample } from '../../../http/types.ts'
+import { Ok, OneOf, withExample } from '../../../http/types.ts'
 import { administrationRefused, notFound } from '../../../lib/errors.ts'
 import { findActivation } from '../../../storage/activation/find.ts'
 import { type ConfigOwner, deleteConfigItem, listConfigItems } from '../../../storage/application/config-items.ts'
@@ -16,7 +16,7 @@ import type { CloudParts } from '../parts.ts'
 const Key = withExample(WordOfPath, 'payments.limit')
 
 /** For which apps of the application an item is. */
-const Scope = Type.Unsafe<ConfigScope>(Type.String({ enum: ['APPLICATION', 'ACTIVATION'] }))
+const Scope = OneOf<ConfigScope>(['APPLICATION', 'ACTIVATION'])
 
 const Item = Type.Object({ key: Key, value: Type.Unknown({ examples: [{ daily: 500 }] }), scope: Scope })
 

@@ -11,7 +11,7 @@ import {
   removeOidcProvider,
   writeOidcProvider,
 } from '../../../domain/oidc/provider.ts'
-import { named, Ok, withExample } from '../../../http/types.ts'
+import { named, Ok, OneOf, withExample } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import type { KeyParts } from '../../../domain/secrets/secrets.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
@@ -31,15 +31,10 @@ const Word = Type.String({
   description: 'must be 1 to 255 printable characters without spaces',
 })
 
-const ClientAuthentication = Type.Unsafe<(typeof CLIENT_AUTHENTICATIONS)[number]>(
-  Type.String({ enum: [...CLIENT_AUTHENTICATIONS] }),
-)
+const ClientAuthentication = OneOf(CLIENT_AUTHENTICATIONS)
 
 /** Named, because a generator of Java makes of a set of a nameless enumeration what does not compile. */
-const IdTokenAlgorithm = named(
-  'IdTokenAlgorithm',
-  Type.Unsafe<(typeof ID_TOKEN_ALGORITHMS)[number]>(Type.String({ enum: [...ID_TOKEN_ALGORITHMS] })),
-)
+const IdTokenAlgorithm = named('IdTokenAlgorithm', OneOf(ID_TOKEN_ALGORITHMS))
 
 /** What of a provider is shown. */
 const settingMembers = {

@@ -1,5 +1,6 @@
 // GET /admin/applications/{id}/operations: search with paging, beyond the contract (cloud §10).
 import { Type } from '@sinclair/typebox'
+import { OneOf } from '../../../http/types.ts'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { statusAt } from '../../../domain/operation/operation.ts'
 import { PawlError } from '../../../lib/errors.ts'
@@ -24,9 +25,7 @@ import {
 } from '../fields.ts'
 import { OPERATION_MEMBERS } from '../operations.ts'
 
-const STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED']
-
-const Status = Type.Unsafe<OperationStatus>(Type.String({ enum: STATUSES }))
+const Status = OneOf<OperationStatus>(['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED'])
 
 export const operationsSearch = cloudEndpoint({
   method: 'GET',

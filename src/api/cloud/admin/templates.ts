@@ -4,7 +4,7 @@ import { writeTemplate } from '../../../domain/template/installation.ts'
 import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../../domain/template/parser.ts'
 import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
-import { named, Ok, OptionalOrNull } from '../../../http/types.ts'
+import { named, Ok, OneOf, OptionalOrNull } from '../../../http/types.ts'
 import { existsAlready, notFound, PawlError } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import {
@@ -19,9 +19,7 @@ import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, NewIdentifier, OfName } from '../fields.ts'
 
 /** One set of factors that may approve. */
-const signatureType = Type.Unsafe<SignatureType>(
-  Type.String({ enum: ['possession', 'possession_knowledge', 'possession_biometry'] }),
-)
+const signatureType = OneOf<SignatureType>(['possession', 'possession_knowledge', 'possession_biometry'])
 
 const TextsAnswer = Type.Unsafe<TemplateTexts>(
   Type.Record(
@@ -63,9 +61,7 @@ const TemplateAnswer = named(
     proximityCheckEnabled: Type.Boolean(),
     activationFlag: Type.Optional(Type.String()),
     texts: TextsAnswer,
-    source: Type.Unsafe<TemplateSource>(
-      Type.String({ enum: ['shipped', 'file', 'administration'], description: 'who wrote it last' }),
-    ),
+    source: OneOf<TemplateSource>(['shipped', 'file', 'administration'], { description: 'who wrote it last' }),
     warning: Type.Optional(Type.String({ description: 'what some phones cannot do with it' })),
   }),
 )

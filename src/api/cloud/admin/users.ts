@@ -1,7 +1,7 @@
 // /admin/users: the credentials of the cloud API (cloud §2, §10).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
-import { named, Ok } from '../../../http/types.ts'
+import { named, Ok, OneOf } from '../../../http/types.ts'
 import { isAddressOrRange } from '../../../lib/address.ts'
 import { administrationRefused, notFound, PawlError } from '../../../lib/errors.ts'
 import { forPaths, USERNAME } from '../../../lib/identifier.ts'
@@ -12,13 +12,10 @@ import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, readEnd, Username } from '../fields.ts'
 
-const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only', 'verification'] }))
+const RoleName = OneOf<Role>(['admin', 'integration', 'internal', 'read-only', 'verification'])
 
 /** Named: generators of Java compile no set of an enum that has no name. */
-const CredentialRight = named(
-  'CredentialRight',
-  Type.Unsafe<Right>(Type.String({ enum: ['envelopes:application', 'keys:derive'] })),
-)
+const CredentialRight = named('CredentialRight', OneOf<Right>(['envelopes:application', 'keys:derive']))
 
 const Rights = Type.Array(CredentialRight, { maxItems: 2, uniqueItems: true })
 

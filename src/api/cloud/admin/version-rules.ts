@@ -1,7 +1,7 @@
 // /admin/apps/{name}/versions: which versions of a mobile app are too old (utility §4).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
-import { named, Ok, OptionalOrNull } from '../../../http/types.ts'
+import { named, Ok, OneOf, OptionalOrNull } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { isUniqueViolation } from '../../../storage/database/database.ts'
 import type { MobilePlatform } from '../../../storage/database/schema.ts'
@@ -29,7 +29,7 @@ const Version = Type.String({
 
 /** What an administrator sets. */
 const ruleMembers = {
-  platform: Type.Unsafe<MobilePlatform>(Type.String({ enum: ['ANDROID', 'IOS'] })),
+  platform: OneOf<MobilePlatform>(['ANDROID', 'IOS']),
   majorOsVersion: OptionalOrNull(
     Type.Integer({
       minimum: 0,

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { composeMessageBody } from '../../../domain/webhook/attempt.ts'
 import type { Snapshot } from '../../../domain/webhook/message.ts'
 import { readWebhook, replayDeliveries } from '../../../domain/webhook/webhook.ts'
-import { named } from '../../../http/types.ts'
+import { named, OneOf } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import type { DeliveryStatus } from '../../../storage/database/schema.ts'
 import { type DeliveryRow, findDelivery, listDeliveries } from '../../../storage/webhook/deliveries.ts'
@@ -12,7 +12,7 @@ import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { cutPage, Identifier, NextCursor, OfId, PageLimit, Time } from '../fields.ts'
 
-const DeliveryStatusName = Type.Unsafe<DeliveryStatus>(Type.String({ enum: ['WAITING', 'DELIVERED', 'DEAD'] }))
+const DeliveryStatusName = OneOf<DeliveryStatus>(['WAITING', 'DELIVERED', 'DEAD'])
 
 const Delivery = named(
   'WebhookDelivery',

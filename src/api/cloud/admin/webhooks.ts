@@ -11,7 +11,7 @@ import {
   rotateWebhookSecret,
 } from '../../../domain/webhook/webhook.ts'
 import { type KeyParts, unlessAltered } from '../../../domain/secrets/secrets.ts'
-import { named, Ok } from '../../../http/types.ts'
+import { named, Ok, OneOf } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import type { WebhookKind } from '../../../storage/database/schema.ts'
 import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhook/webhooks.ts'
@@ -19,7 +19,7 @@ import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, KeepPreviousSeconds, OfId, Time, Username } from '../fields.ts'
 
-const Kind = Type.Unsafe<WebhookKind>(Type.String({ enum: ['OPERATION', 'ACTIVATION'] }))
+const Kind = OneOf<WebhookKind>(['OPERATION', 'ACTIVATION'])
 
 /** How changes of a webhook are recorded. */
 const auditedWebhook: Audited<{ readonly id: string }> = {
