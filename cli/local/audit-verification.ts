@@ -1,5 +1,5 @@
 // pawl audit verify and export, on the database itself: verifies against noted heads, and prints the rows.
-import { exportAudit } from '../../src/domain/audit/export.ts'
+import { exportAudit } from '../../src/domain/audit/lines.ts'
 import { type AuditReport, type ChainReport, type NotedHead, verifyAudit } from '../../src/domain/audit/verification.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { usageFault } from '../fault.ts'

@@ -3,7 +3,7 @@ import { type TSchema, Type } from '@sinclair/typebox'
 import { describeErrors, type ErrorDescription, type Operation, type SecurityScheme } from '../http/operation.ts'
 import type { Protocol } from '../protocol/protocol.ts'
 import type { Endpoint, FlowFacts } from './endpoint.ts'
-import { methodsOf, urlsOf } from './mount.ts'
+import { methodsOf } from './mount.ts'
 
 interface DeviceDescription {
   /** Where the API is mounted, and the prefix of its endpoints there. */
@@ -15,12 +15,10 @@ interface DeviceDescription {
   readonly errors: ErrorDescription
 }
 
-/** One operation for each method and path of the endpoints. */
+/** One operation for each method of the endpoints. */
 export const describeDeviceEndpoints = <Parts>(api: DeviceDescription, endpoints: readonly Endpoint<Parts>[]): Operation[] =>
   endpoints.flatMap((endpoint) =>
-    urlsOf(api.prefix, endpoint).flatMap((url) =>
-      methodsOf(endpoint).map((method) => describeEndpoint(api, endpoint, method, `${api.place}${url}`)),
-    ),
+    methodsOf(endpoint).map((method) => describeEndpoint(api, endpoint, method, api.place + api.prefix + endpoint.path)),
   )
 
 function describeEndpoint<Parts>(api: DeviceDescription, endpoint: Endpoint<Parts>, method: string, path: string): Operation {

@@ -14,8 +14,6 @@ export interface Declaration<Response extends TSchema = TSchema> {
   readonly description?: string
   /** The refusals of the handler; the flow adds its own. */
   readonly errors: readonly ErrorCode[]
-  /** Further paths, below /pa. */
-  readonly alsoAt?: readonly string[]
   /** POST when absent. */
   readonly methods?: readonly ('GET' | 'POST' | 'PUT' | 'DELETE')[]
   /** Schema of the answer, before encryption. */

@@ -52,13 +52,9 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
     }
     const bodyLimit = bodyLimitOf(endpoint.flow, parts.settings)
     // A code covers the method, too. A right code of a HEAD request would be used up for an answer that nobody reads.
-    const options = { method: [...methodsOf(endpoint)], bodyLimit, handler, exposeHeadRoute: false }
-    for (const url of urlsOf(prefix, endpoint)) app.route({ ...options, url })
+    app.route({ method: [...methodsOf(endpoint)], url: prefix + endpoint.path, bodyLimit, handler, exposeHeadRoute: false })
   }
 }
-
-/** The paths of an endpoint, below that of its API. */
-export const urlsOf = (prefix: string, { path, alsoAt = [] }: Declaration): readonly string[] => [prefix + path, ...alsoAt]
 
 export const methodsOf = ({ methods }: Declaration): readonly HTTPMethods[] => methods ?? ['POST']
 

@@ -6,18 +6,21 @@ import type { Log } from './log.ts'
 type Untold<Fields> = (fields: Fields) => void
 const untold = (): void => undefined
 
-export const createEvents = (log: Log, failures: Failures = createFailures(log)) => ({
-  ...eventsOfPhones(log, failures),
-  ...eventsOfOperations(log),
-  ...eventsOfCallers(log, failures),
-  ...eventsOfRecords(log, failures),
-  ...eventsOfCertificates(log),
-  ...eventsOfStart(log),
-  ...eventsOfRequests(log, failures),
-  ...eventsOfDatabase(log, failures),
-  ...eventsOfWebhooks(log, failures),
-  ...eventsOfBackground(log, failures),
-})
+export function createEvents(log: Log) {
+  const failures = createFailures(log)
+  return {
+    ...eventsOfPhones(log, failures),
+    ...eventsOfOperations(log),
+    ...eventsOfCallers(log, failures),
+    ...eventsOfRecords(log, failures),
+    ...eventsOfCertificates(log),
+    ...eventsOfStart(log),
+    ...eventsOfRequests(log, failures),
+    ...eventsOfDatabase(log, failures),
+    ...eventsOfWebhooks(log, failures),
+    ...eventsOfBackground(log, failures),
+  }
+}
 
 export type Events = ReturnType<typeof createEvents>
 

@@ -23,10 +23,10 @@ interface Outlet {
 }
 
 /**
- * A sink for an open descriptor, with at most `bytesMax` characters waiting. Pipes and sockets are written to only when they have room:
+ * A sink for an open descriptor, with at most WAITING_MAX characters waiting. Pipes and sockets are written to only when they have room:
  * a thread that waits in write(2) for a reader would keep the process from ending. Files and terminals are written to by a thread.
  */
-export function openLineSink(fd: number, bytesMax = WAITING_MAX): LineSink {
+export function openLineSink(fd: number): LineSink {
   const outlet = openOutlet(fd)
   let waiting = ''
   let dropped = 0
@@ -61,7 +61,7 @@ export function openLineSink(fd: number, bytesMax = WAITING_MAX): LineSink {
   }
   return {
     write: (lines) => {
-      if (waiting.length + lines.length > bytesMax && !isReporting) {
+      if (waiting.length + lines.length > WAITING_MAX && !isReporting) {
         dropped += countLines(lines)
         return
       }

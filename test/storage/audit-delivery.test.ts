@@ -5,7 +5,7 @@ import { createServer as createTlsServer, getCACertificates, setDefaultCACertifi
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { createAuditDelivery, createAuditSink } from '../../src/domain/audit/deliver.ts'
-import { exportAudit } from '../../src/domain/audit/export.ts'
+import { exportAudit } from '../../src/domain/audit/lines.ts'
 import { verifyAudit } from '../../src/domain/audit/verification.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { sealAll, writeRow } from '../helpers/audit.ts'

@@ -1,9 +1,8 @@
 // The table unique_value: nonces that may be used once (v3 §14).
 import { type RawBuilder, sql } from 'kysely'
 import { type Db, isUniqueViolation, type Pool } from '../database/database.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineExpiry, defineGivenRows } from '../database/bulk-statement.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
-import { defineExpiry } from '../database/expired-rows.ts'
 
 export interface UniqueValue {
   /** SHA-256, 32 bytes. */

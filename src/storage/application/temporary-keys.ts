@@ -1,8 +1,7 @@
 // The table temporary_key: server keys for a few minutes of encryption (v3 §7).
 import { type RawBuilder, sql } from 'kysely'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineExpiry, defineGivenRows } from '../database/bulk-statement.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
-import { defineExpiry } from '../database/expired-rows.ts'
 
 export interface TemporaryKeyRow {
   readonly temporaryKeyId: string

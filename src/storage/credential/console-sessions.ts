@@ -1,6 +1,6 @@
 // The table console_session: who is signed in at the console. The token of a session is never here, only its hash.
 import type { Db, Tx } from '../database/database.ts'
-import { defineExpiry } from '../database/expired-rows.ts'
+import { defineExpiry } from '../database/bulk-statement.ts'
 
 export interface SessionRow {
   readonly sessionId: string

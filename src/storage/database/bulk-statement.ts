@@ -1,6 +1,6 @@
 // Rows that a statement takes as parameters, under the names they have in code. A statement is written once, and has two texts: for one row
 // each column is a parameter, for many rows each column is an array. An array costs a request that is alone 50 µs of the database's time
-// (docs/decisions/0003-shared-trips.md).
+// (docs/decisions/0003-shared-trips.md). Rows whose time is over are deleted a batch at a time, so that no statement holds many locks.
 import {
   CompiledQuery,
   DummyDriver,
@@ -12,6 +12,8 @@ import {
   sql,
 } from 'kysely'
 import { toHex } from '../../lib/bytes.ts'
+import type { Db } from './database.ts'
+import type { Schema } from './schema.ts'
 
 /** Type of a column in the database. */
 export type GivenType = 'text' | 'int' | 'boolean' | 'timestamptz' | 'bytea'
@@ -108,3 +110,15 @@ const COMPILER = new Kysely<Record<string, never>>({
     createQueryCompiler: () => new PostgresQueryCompiler(),
   },
 })
+
+/** Deletes up to `limit` rows of a table whose `expires_at` has come, the oldest first; `key`: the columns of its primary key. */
+export const defineExpiry =
+  (table: keyof Schema, ...key: readonly string[]) =>
+  async (db: Db, at: Date, limit: number): Promise<number> => {
+    const names = sql.join(key.map((column) => sql.ref(column)))
+    const { rows } = await sql`
+    delete from ${sql.table(table)} where (${names}) in (
+      select ${names} from ${sql.table(table)} where expires_at <= ${at} order by expires_at limit ${limit} for update skip locked
+    ) returning 1`.execute(db)
+    return rows.length
+  }

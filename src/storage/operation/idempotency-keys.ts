@@ -1,7 +1,7 @@
 // The table idempotency_key: a creation that is sent again gives the operation of the first time (cloud §6.1).
 import { PawlError } from '../../lib/errors.ts'
 import type { Db, Tx } from '../database/database.ts'
-import { defineExpiry } from '../database/expired-rows.ts'
+import { defineExpiry } from '../database/bulk-statement.ts'
 
 interface IdempotencyKey {
   readonly username: string

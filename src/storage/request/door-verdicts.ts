@@ -1,7 +1,7 @@
 // The table door_verdict: what a door answered to a request with a key, for as long as its caller may send it again (cloud §12.4).
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
-import { defineExpiry } from '../database/expired-rows.ts'
+import { defineExpiry } from '../database/bulk-statement.ts'
 
 /** An answer that is kept. */
 export interface DoorVerdict {

@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { toList } from '../database/columns.ts'
-import { defineExpiry } from '../database/expired-rows.ts'
+import { defineExpiry } from '../database/bulk-statement.ts'
 import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
 
 /** A challenge as it is made. */
