@@ -1,5 +1,5 @@
 // /v2/registrations: registrations by their ids, of users who may have several phones. Spec: cloud §17.
-import { type Static, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { createFurther, openQrText, readRegistration } from '../../domain/activation/registration.ts'
 import { named } from '../../http/types.ts'
 import { listActivationHistory } from '../../storage/activation/history.ts'

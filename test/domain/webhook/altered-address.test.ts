@@ -3,7 +3,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { loadInstallationKeys } from '../../../src/domain/installation-keys.ts'
-import { tryWebhook } from '../../../src/domain/webhook/trial.ts'
+import { tryWebhook } from '../../../src/domain/webhook/attempt.ts'
 import { startTestServer, type TestServer } from '../../helpers/app.ts'
 import { type Bank, createBank } from '../../helpers/bank.ts'
 import { expectError } from '../../helpers/expectations.ts'
