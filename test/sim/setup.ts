@@ -2,7 +2,7 @@
 import { vi } from 'vitest'
 import type * as PhoneHttp from '../../phone/http.ts'
 import type * as Outbound from '../../src/lib/outbound.ts'
-import type * as Batcher from '../../src/storage/database/batched-statement.ts'
+import type * as Batcher from '../../src/storage/database/request-batcher.ts'
 import { theNetwork } from './network.ts'
 
 vi.mock('../../phone/http.ts', async (importOriginal) => {
@@ -29,7 +29,7 @@ vi.mock('../../src/domain/limits/shared-failures.ts', () => ({
 }))
 
 // A batch is late after some real milliseconds, which on a busy machine pass in one life and not in the other.
-vi.mock('../../src/storage/database/batched-statement.ts', async (importOriginal) => {
+vi.mock('../../src/storage/database/request-batcher.ts', async (importOriginal) => {
   const { createRequestBatcher } = await importOriginal<typeof Batcher>()
   const neverLate: typeof createRequestBatcher = (run, options) => createRequestBatcher(run, { ...options, lateMs: DAY_MS })
   return { createRequestBatcher: neverLate }

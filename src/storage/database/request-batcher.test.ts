@@ -1,7 +1,7 @@
 // Tests which requests share a batch, which wait for the next, and which fail. The batcher waits for turns of the event loop and for a clock that
 // the tests move, so the load of the machine decides nothing.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createRequestBatcher } from './batched-statement.ts'
+import { createRequestBatcher } from './request-batcher.ts'
 
 /** How long a batch that takes long holds up the next one, in milliseconds. */
 const BATCH_MS = 40
