@@ -3,7 +3,7 @@ import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, read
 import { dirname, join } from 'node:path'
 import { StartError } from '../../src/lib/errors.ts'
 import { openEmbedded, restoreEmbedded } from '../../src/storage/database/embedded.ts'
-import { fetchBackup } from '../../src/storage/database/directory-lock.ts'
+import { fetchBackup } from '../../src/storage/database/embedded-backup.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { explainFault, Fault, type FaultKind, usageFault } from '../fault.ts'
 import { withProgress } from '../progress.ts'

@@ -17,7 +17,7 @@ import { claimOperation, insertOperation } from '../../src/storage/operation/ope
 import { endOperation } from '../../src/storage/operation/transitions.ts'
 import { insertToken } from '../../src/storage/token/tokens.ts'
 import { insertChallenge, type NewChallenge } from '../../src/storage/request/offline-challenges.ts'
-import { storeUserClaims } from '../../src/storage/user/data.ts'
+import { storeUserClaims } from '../../src/storage/user/claims.ts'
 import { serverUrl } from '../helpers/app.ts'
 import { sealAll } from '../helpers/audit.ts'
 import type { Bank } from '../helpers/bank.ts'

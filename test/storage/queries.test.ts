@@ -57,6 +57,7 @@ import * as vacuum from '../../src/storage/vacuum.ts'
 import * as webhookDeliveries from '../../src/storage/webhook/deliveries.ts'
 import * as webhooks from '../../src/storage/webhook/webhooks.ts'
 import * as vitalSigns from '../../src/storage/vital-signs.ts'
+import * as userClaims from '../../src/storage/user/claims.ts'
 import * as userData from '../../src/storage/user/data.ts'
 import * as userErasure from '../../src/storage/user/erasure.ts'
 import * as pinning from '../../src/storage/pinning/pinning.ts'
@@ -615,9 +616,11 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   'user/data': {
     readUserRows: (db) => userData.readUserRows(db, 'u'),
     findAllUserClaims: (db) => userData.findAllUserClaims(db, 'u'),
-    findUserClaims: (db) => userData.findUserClaims(db, 'a', 'u'),
-    storeUserClaims: (db) => userData.storeUserClaims(db, { applicationId: 'a', userId: 'u', claims: bytes, at }),
-    deleteUserClaims: (db) => userData.deleteUserClaims(db, 'a', 'u'),
+  },
+  'user/claims': {
+    findUserClaims: (db) => userClaims.findUserClaims(db, 'a', 'u'),
+    storeUserClaims: (db) => userClaims.storeUserClaims(db, { applicationId: 'a', userId: 'u', claims: bytes, at }),
+    deleteUserClaims: (db) => userClaims.deleteUserClaims(db, 'a', 'u'),
   },
   'audit/partitions': {
     findPartitions: (db) => auditPartitions.findPartitions(db),

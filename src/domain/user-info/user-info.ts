@@ -3,7 +3,7 @@ import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { describeUncarried, findUncarried } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
-import { findUserClaims, storeUserClaims } from '../../storage/user/data.ts'
+import { findUserClaims, storeUserClaims } from '../../storage/user/claims.ts'
 import type { HttpProvider } from './http-provider.ts'
 import { type DomainParts, type KeyParts, places } from '../secrets/secrets.ts'
 

@@ -8,7 +8,8 @@ import { gunzip as gunzipWithCallback, gzip as gzipWithCallback } from 'node:zli
 import { PGlite, types } from '@electric-sql/pglite'
 import type { PGliteDialectConfig } from 'kysely'
 import { StartError } from '../../lib/errors.ts'
-import { lockDirectory, serveBackup } from './directory-lock.ts'
+import { lockDirectory } from './directory-lock.ts'
+import { serveBackup } from './embedded-backup.ts'
 import { composeSet, parseBytea, parseTime, SESSION_SETTINGS } from './session-settings.ts'
 
 type PGliteForKysely = Exclude<PGliteDialectConfig['pglite'], (...args: never[]) => unknown>

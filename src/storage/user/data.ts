@@ -1,48 +1,8 @@
-// The table user_claims, which has what the bank stores about its users for their phones (v3 §13, cloud §10), and everything that is stored on one
-// user, as it stands in the tables, without what is secret.
+// Everything that is stored on one user, as it stands in the tables, without what is secret.
 import { type RawBuilder, sql } from 'kysely'
 import { isTold } from '../audit/erasure.ts'
 import type { Db } from '../database/database.ts'
 import { findPhones, unclaimedOf } from './erasure.ts'
-
-/** The sealed claims of a user. */
-export async function findUserClaims(db: Db, applicationId: string, userId: string): Promise<Buffer | undefined> {
-  const row = await db
-    .selectFrom('user_claims')
-    .select('claims')
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .executeTakeFirst()
-  return row?.claims
-}
-
-interface NewUserClaims {
-  readonly applicationId: string
-  readonly userId: string
-  /** sealed */
-  readonly claims: Uint8Array
-  readonly at: Date
-}
-
-/** Stores the claims of a user in place of those there were. */
-export async function storeUserClaims(db: Db, { applicationId, userId, claims, at }: NewUserClaims): Promise<void> {
-  await db
-    .insertInto('user_claims')
-    .values({ application_id: applicationId, user_id: userId, claims, updated_at: at })
-    .onConflict((conflict) => conflict.columns(['application_id', 'user_id']).doUpdateSet({ claims, updated_at: at }))
-    .execute()
-}
-
-/** Deletes the claims of a user; false when there were none. */
-export async function deleteUserClaims(db: Db, applicationId: string, userId: string): Promise<boolean> {
-  const row = await db
-    .deleteFrom('user_claims')
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .returning('user_id')
-    .executeTakeFirst()
-  return row !== undefined
-}
 
 /** Columns by the names of the tables; times are Dates, counts of 8 bytes are text. */
 export type UserRow = Readonly<Record<string, unknown>>

@@ -50,7 +50,7 @@ const FAILURES: readonly Failure[] = [
     table: 'user_claims',
     prepare: (phone) => phone.prepareUserInfo(),
     road: [
-      ['findUserClaims', 'storage/user/data.ts'],
+      ['findUserClaims', 'storage/user/claims.ts'],
       ['handle', 'api/device/user/info.ts'],
       ['user/info', 'channel/flow/opened.ts'],
     ],
