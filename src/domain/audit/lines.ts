@@ -1,10 +1,8 @@
 // Writes rows of the audit logs as lines of JSON for a store outside of the database. Each line has its chain, its position and its seal. Lines
 // with the head of a chain show later whether its end was cut off. An export has all lines, or those behind an earlier one.
-import type { KeyObject } from 'node:crypto'
 import { toHex } from '../../lib/bytes.ts'
 import { ADMINISTRATION, type ChainPlace, type ChainRow, findChains, logOfChain } from '../../storage/audit/chain.ts'
 import { findSeal, findSealed, type SealedRow } from '../../storage/audit/rows.ts'
-import type { Db } from '../../storage/database/database.ts'
 import type { SealParts } from './audit.ts'
 import { isChainAuthentic, isSealed } from './mac.ts'
 import type { NotedHead } from './verification.ts'
@@ -17,7 +15,7 @@ interface VerifiedRows {
 
 /** Up to `limit` rows of a chain that follow a place, each with the right seal; none beyond its head. */
 export async function readVerified(
-  { db, installationKeys: { auditSeal } }: { readonly db: Db; readonly installationKeys: { readonly auditSeal: KeyObject } },
+  { db, installationKeys: { auditSeal } }: SealParts,
   chain: ChainRow,
   after: ChainPlace,
   limit: number,

@@ -69,7 +69,7 @@ export async function sealAllBasic(tx: Tx, recordKeys: RecordKeys, key: KeyObjec
     const basic = openUnlessBroken(recordKeys, webhook)
     if (basic === undefined) continue
     await storeBasicMac(tx, webhook.webhookId, authenticateRow(key, decidingRow(webhook, basic)))
-    sealed.push(`${webhook.webhookId} (${new URL(webhook.url).origin})`)
+    sealed.push(`${webhook.webhookId} (${serverOf(webhook.url)})`)
   }
   return sealed
 }
@@ -83,8 +83,11 @@ function openUnlessBroken(recordKeys: RecordKeys, webhook: Parameters<typeof ope
   }
 }
 
+/** The origin of a stored address. One that was changed in the database may be no URL, and stands for itself. */
+export const serverOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url)
+
 /** The credentials are in it as they are, not as they are sealed: a new master key seals them anew. */
 const decidingRow = ({ webhookId, url }: Target, basic: string): DecidingRow => ({
   table: 'webhook',
-  fields: [webhookId, new URL(url).origin, basic],
+  fields: [webhookId, serverOf(url), basic],
 })

@@ -15,7 +15,7 @@ import {
   type WebhookRow,
 } from '../../storage/webhook/webhooks.ts'
 import { type DomainParts, type KeyParts, places } from '../secrets/secrets.ts'
-import { type BasicCredentials, type BasicParts, sealBasic } from './basic.ts'
+import { type BasicCredentials, type BasicParts, sealBasic, serverOf } from './basic.ts'
 import { attributesOf, formatSecret } from './message.ts'
 import type { PushSenders } from '../push/senders.ts'
 import type { ReadTemplateTexts } from '../template/reader.ts'
@@ -71,7 +71,7 @@ export async function createWebhook(
 export async function changeWebhook(parts: DeliveryParts, webhookId: string, target: WebhookTarget): Promise<void> {
   const { kind, url, basicCredentials } = await readWebhook(parts, webhookId)
   checkWebhook(parts, kind, target)
-  if (target.basic === undefined && basicCredentials !== null && new URL(url).origin !== new URL(target.url).origin) {
+  if (target.basic === undefined && basicCredentials !== null && serverOf(url) !== serverOf(target.url)) {
     // Nobody can read the password back, so a caller who may change the address must not have it sent there.
     const violations = [{ fieldName: 'basic', hint: 'must be given again, or be null, for another server' }]
     throw new PawlError('REQUEST_INVALID', { detail: 'credentials of another server', violations })

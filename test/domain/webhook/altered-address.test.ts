@@ -105,6 +105,19 @@ test('whose credentials were altered: it is listed with all others, and mended b
   expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`))
 })
 
+test.each(['', 'nowhere', 'https://'])(
+  'whose address was altered to %j: a change asks for the credentials, and mends it',
+  async (url) => {
+    const id = await createHook()
+    await redirect(id, url)
+    expect(await tryHook(id)).toMatchObject({ isDelivered: false })
+    expectError(await change(id, {}), 400, 'ERROR_REQUEST')
+    expectOk(await change(id, { basic: BASIC }))
+    expect(await tryHook(id)).toMatchObject({ isDelivered: true })
+    expect(sentTo(receiver)).toEqual([SENT])
+  },
+)
+
 test('rows that are older than the MACs get theirs together with the key, and never again', async () => {
   const { db, recordKeys, platform } = server.context
   const load = async () => {
@@ -118,6 +131,8 @@ test('rows that are older than the MACs get theirs together with the key, and ne
   await sql`delete from webhook`.execute(db)
   const id = await createHook()
   const broken = await createHook()
+  const nowhere = await createHook()
+  await redirect(nowhere, 'nowhere')
   await createHook({ basic: undefined })
   await sql`update webhook set basic_credentials = ${Buffer.alloc(60)} where webhook_id = ${broken}`.execute(db)
   await sql`update webhook set basic_mac = null`.execute(db)
@@ -125,7 +140,7 @@ test('rows that are older than the MACs get theirs together with the key, and ne
   expect(await tryHook(id)).toMatchObject(REFUSED)
   await sql`delete from wrapped_key where purpose = 'webhook-mac'`.execute(db)
   const { sealed, webhookMac } = await load()
-  expect(sealed).toEqual([`${id} (${new URL(receiver.url).origin})`])
+  expect(sealed.toSorted()).toEqual([`${id} (${new URL(receiver.url).origin})`, `${nowhere} (nowhere)`].toSorted())
   const { installationKeys, ...context } = server.context
   expect(await tryWebhook({ ...context, installationKeys: { ...installationKeys, webhookMac } }, id)).toMatchObject({
     isDelivered: true,

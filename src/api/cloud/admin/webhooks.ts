@@ -106,10 +106,8 @@ const usernameOf = (parts: KeyParts, row: WebhookRow): string | undefined =>
 const showTo = <W extends { url: string }>({ role }: Caller, webhook: W): W =>
   role === 'read-only' ? { ...webhook, url: hideQuery(webhook.url) } : webhook
 
-function hideQuery(url: string): string {
-  const { origin, pathname } = new URL(url)
-  return `${origin}${pathname}`
-}
+/** One that was changed in the database may be no URL. */
+const hideQuery = (url: string): string => (URL.canParse(url) ? `${new URL(url).origin}${new URL(url).pathname}` : '')
 
 /** Throws ADMINISTRATION_REFUSED when there is none. */
 async function readWebhookDetail(parts: KeyParts, id: string) {
