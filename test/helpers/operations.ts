@@ -49,3 +49,14 @@ export async function endOperation(db: Db, id: string, status: OperationStatus):
 export const CREATED_AT = 1_767_225_600_000
 /** Ten years later: no test ends them by housekeeping. */
 export const EXPIRES_AT = CREATED_AT + 315_360_000_000
+
+/** A template of which nothing matters but its name, as POST /admin/templates takes it. */
+export const plainTemplate = (templateName: string) => ({
+  templateName,
+  operationType: 'test',
+  dataTemplate: 'A2',
+  signatureType: ['possession_knowledge'],
+  maxFailureCount: 5,
+  expiration: 300,
+  texts: { en: { title: 'Title', message: 'Message' } },
+})

@@ -5,17 +5,8 @@ import type { Kind } from '../../../src/lib/errors.ts'
 import { startTestServer, type TestServer } from '../../helpers/app.ts'
 import { type Bank, createBank } from '../../helpers/bank.ts'
 import { expectError } from '../../helpers/expectations.ts'
+import { plainTemplate } from '../../helpers/operations.ts'
 import { expectOk } from '../../helpers/world.ts'
-
-const template = (templateName: string) => ({
-  templateName,
-  operationType: 'test',
-  dataTemplate: 'A2',
-  signatureType: ['possession_knowledge'],
-  maxFailureCount: 5,
-  expiration: 300,
-  texts: { en: { title: 'Title', message: 'Message' } },
-})
 
 const WEBHOOK = { name: 'core', url: 'https://bank.example/pawl' }
 const PROVIDER = { issuer: 'https://login.bank.example', clientId: 'pawl', clientSecret: 's', redirectUri: 'app://login' }
@@ -29,7 +20,7 @@ beforeAll(async () => {
   server = await startTestServer()
   bank = createBank(server.url, `${server.admin.user}:${server.admin.password}`)
   expectOk(await bank.createApplication('my-app'))
-  expectOk(await bank.call('POST', '/admin/templates', template('login2')))
+  expectOk(await bank.call('POST', '/admin/templates', plainTemplate('login2')))
   expectOk(await bank.call('POST', '/admin/users', CREDENTIAL))
   expectOk(await bank.call('POST', '/admin/applications/my-app/versions', { name: '1.0' }))
   const made = expectOk(await bank.call('POST', '/admin/webhooks', { ...WEBHOOK, application: 'my-app', kind: 'OPERATION' }))
@@ -105,9 +96,9 @@ const CALLS: Readonly<Record<Kind, readonly Call[]>> = {
     ['DELETE /admin/applications/my-app/oidc-providers/x', 'there is no provider x of my-app'],
   ],
   template: [
-    ['POST /admin/templates', 'template login2 exists already', template('login2')],
+    ['POST /admin/templates', 'template login2 exists already', plainTemplate('login2')],
     ['GET /admin/templates/x', 'there is no template x'],
-    ['PUT /admin/templates/x', 'there is no template x', template('x')],
+    ['PUT /admin/templates/x', 'there is no template x', plainTemplate('x')],
     ['DELETE /admin/templates/x', 'there is no template x'],
   ],
   text: [

@@ -6,6 +6,7 @@ import { inTransaction } from '../../../src/storage/database/database.ts'
 import { startTestServer, type TestServer } from '../../helpers/app.ts'
 import { type Bank, createBank } from '../../helpers/bank.ts'
 import { startSession } from '../../helpers/console-session.ts'
+import { plainTemplate } from '../../helpers/operations.ts'
 import { expectOk } from '../../helpers/world.ts'
 
 let server: TestServer
@@ -17,22 +18,12 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-const template = (templateName: string) => ({
-  templateName,
-  operationType: 'test',
-  dataTemplate: 'A2',
-  signatureType: ['possession_knowledge'],
-  maxFailureCount: 5,
-  expiration: 300,
-  texts: { en: { title: 'Title', message: 'Message' } },
-})
-
 /** Everything that a caller names, and that a path names from then on. */
 const MAKERS: Readonly<Record<string, readonly [string, string, (name: string) => unknown]>> = {
   'an application': ['/admin/application', 'id', (id) => ({ id })],
   'an application of the mobile utility': ['/admin/apps', 'name', (name) => ({ name })],
   'a version': ['/admin/applications/my-app/versions', 'name', (name) => ({ name })],
-  'a template': ['/admin/templates', 'templateName', template],
+  'a template': ['/admin/templates', 'templateName', plainTemplate],
   'a credential': ['/admin/users', 'username', (username) => ({ username, role: 'read-only' })],
   'a text of version rules': ['/admin/texts', 'messageKey', (messageKey) => ({ messageKey, language: 'en', text: 'x' })],
 }
@@ -67,7 +58,7 @@ describe('the console', () => {
   const session = () => startSession(server.url, server.admin.user, server.admin.password)
 
   test.each(['new', 'check'])('shows a template that is called %s', async (name) => {
-    expectOk(await bank.call('POST', '/admin/templates', template(name)))
+    expectOk(await bank.call('POST', '/admin/templates', plainTemplate(name)))
     const { status, text } = await (await session()).get(`/templates/${name}`)
     expect(status).toBe(200)
     expect(text).toContain(`<h1>${name}</h1>`)
