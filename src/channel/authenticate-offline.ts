@@ -195,7 +195,8 @@ function findMatch(
   attempt: OfflineAttempt,
 ): CodeMatch<OfflineMatch> {
   const decoy = decoys[protocol.path]
-  const known = activationKeysOf(recordKeys, protocol, activation)
+  // One that is not ACTIVE takes no code, and counts none. It is compared with a decoy, so that the time does not tell a right guess.
+  const known = activation?.state === 'ACTIVE' ? activationKeysOf(recordKeys, protocol, activation) : undefined
   const keys = known ?? decoy.activationKeys
   const ctrData = (known && ctrDataOf(recordKeys, activation)) ?? decoy.openCtrData()
   const { otp, resourceId, body, nonce, componentLength, totps } = attempt

@@ -1,10 +1,11 @@
 // What protocol 4.0 refuses, and what a refusal costs (v4 §5 to §9, §12).
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { member, type HttpReply } from '../../../phone/http.ts'
 import { random } from '../../../phone/v3/crypto.ts'
+import { v4 as protocol } from '../../../src/protocol/v4/index.ts'
 import { withPair } from '../../../phone/header.ts'
 import { expectOk, registrationOf } from '../../helpers/world.ts'
-import { startWorldV4, type PhoneV4, type WorldV4 } from '../../helpers/world-v4.ts'
+import { readAppV4, startWorldV4, type PhoneV4, type WorldV4 } from '../../helpers/world-v4.ts'
 
 let v4: WorldV4
 beforeAll(async () => {
@@ -129,6 +130,33 @@ describe('an authentication code', () => {
     expect(await phone.readStatus()).toMatchObject({ failedAttempts: 0, distance: 0 })
     await phone.exchange(phone.prepareValidation())
     expect(await phone.readStatus()).toMatchObject({ failedAttempts: 0, distance: 0, isDeadlocked: false })
+  })
+
+  test('that is refused whatever it is, is compared with a decoy: its time does not tell the right PIN', async () => {
+    const { userId, phone } = await v4.activePhone('EC_P384')
+    const { phone: pending } = await v4.pendingPhone('EC_P384')
+    const wrong = { wrongKeys: { knowledge: Buffer.alloc(32) } }
+    for (let i = 0; i < 5; i += 1) await pending.send(pending.prepareConfirm(true, wrong))
+    const foreign = v4.world.newUser()
+    expectOk(await v4.world.bank.createApplication(foreign))
+    const stranger = phone.speaking({ app: await readAppV4(v4.world.bank, foreign) })
+    const compared = vi.spyOn(protocol, 'verifyAuthenticationCode')
+    const expectNoMatch = async (speaker: PhoneV4, request = speaker.prepareValidation()): Promise<void> => {
+      compared.mockClear()
+      expect(refusalOf(await speaker.send(request))).toEqual(UNAUTHENTICATED)
+      const found = compared.mock.results.map(({ value }) => value as unknown)
+      expect(found).toEqual(found.map(() => ({ move: undefined, isPossessionRight: false })))
+      expect(found).not.toEqual([])
+    }
+    try {
+      await expectNoMatch(stranger)
+      // At the maximum of wrong codes before the commit.
+      await expectNoMatch(pending, pending.prepareConfirm(true))
+      expectOk(await v4.world.bank.change(userId, 'BLOCK'))
+      await expectNoMatch(phone)
+    } finally {
+      compared.mockRestore()
+    }
   })
 
   test('of one generation is refused at the paths of the other and counts nothing there', async () => {

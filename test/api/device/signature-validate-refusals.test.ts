@@ -1,5 +1,6 @@
 // /pa/v3/signature/validate: counting, look-ahead, states and headers (v3 §5.2, §9.1, §10.2, §10.5, §16).
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { v3 } from '../../../src/protocol/v3/index.ts'
 import { readApplication } from '../../helpers/bank.ts'
 import { expectError, expectRefused, expectUntouched, HOUR, readCounters, STATE } from '../../helpers/expectations.ts'
 import { b64, random } from '../../../phone/v3/crypto.ts'
@@ -92,6 +93,33 @@ describe.each(PHONE_VERSIONS)('failed signatures in %s', (version) => {
         }
       }
     })
+  })
+})
+
+describe.each(PHONE_VERSIONS)('a right signature in %s that is refused whatever it is', (version) => {
+  test('is compared with a decoy: its time does not tell a thief of the possession key the right PIN', async () => {
+    const { phone, userId } = await world.activePhone(version)
+    const foreign = readApplication(await world.bank.createApplication(world.newUser()))
+    const older = PHONE_VERSIONS.filter((other) => other < version).map((other) => phone.speaking({ version: other }))
+    const compared = vi.spyOn(v3, 'verifyAuthenticationCode')
+    const expectNoMatch = async (speaker: typeof phone): Promise<void> => {
+      compared.mockClear()
+      expectRefused(await speaker.send(speaker.prepareValidation()), 'signature')
+      const found = compared.mock.results.map(({ value }) => value as unknown)
+      expect(found).toEqual(found.map(() => ({ move: undefined, isPossessionRight: false })))
+      expect(found).not.toEqual([])
+    }
+    try {
+      // The second time the phone is remembered.
+      for (let i = 0; i < 2; i += 1) {
+        for (const speaker of [phone.speaking({ app: foreign }), ...older]) await expectNoMatch(speaker)
+        expectOk(await phone.send(phone.prepareValidation()))
+      }
+      expectOk(await world.bank.change(userId, 'BLOCK'))
+      await expectNoMatch(phone)
+    } finally {
+      compared.mockRestore()
+    }
   })
 })
 

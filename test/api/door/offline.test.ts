@@ -1,7 +1,8 @@
 // Challenges without connection over free data of a bank (cloud §16): what a phone reads from a QR code, and what its user types.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { eraseUser } from '../../../src/domain/user-data/user-data.ts'
+import { v3 } from '../../../src/protocol/v3/index.ts'
 import { type HttpReply, sendJson } from '../../../phone/http.ts'
 import { type OfflineCovered, splitOfflineText } from '../../../phone/offline-text.ts'
 import { b64, isEcdsa, random } from '../../../phone/v3/crypto.ts'
@@ -293,7 +294,11 @@ describe('a challenge', () => {
     const { phone, userId } = await world.activePhone('3.3')
     const challenge = await show({ userId })
     expectOk(await world.bank.change(userId, 'BLOCK'))
+    const compared = vi.spyOn(v3, 'verifyOfflineOtp')
     expect(await verify(challenge, answer(phone, challenge))).toMatchObject({ isValid: false, reason: 'STATE', state: 'BLOCKED' })
+    // With a decoy: the time must not tell the right PIN, because no attempt is counted.
+    expect(compared.mock.results.map(({ value }) => value as unknown)).toEqual([{ move: undefined, isPossessionRight: false }])
+    compared.mockRestore()
     expectError(await ask({ userId }), 400, 'ERROR_REGISTRATION_NOT_FOUND')
     expectError(await ask({ activationId: phone.state.activationId }), 400, 'ERROR_REGISTRATION_NOT_FOUND')
   })
