@@ -47,18 +47,17 @@ export function createPasswordLogin(
     const generationRead = generation
     const now = platform.now()
     const credential = await findAuthentic(login.username)
+    // From an address that is not admitted no password is right: a right one takes the steps of a wrong one, the hash among them.
+    const admitted = credential !== undefined && isAdmitted(credential, login) ? credential : undefined
     // A password that was right stays right as long as its row is there, so scrypt is not computed again.
-    // From an address that is not admitted a right password takes the steps of a wrong one, the hash among them.
-    const isHere = credential !== undefined && isAdmitted(credential, login)
-    const right = isHere ? rightRows.get(key) : undefined
-    const remembered = right && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, right.passwordHash))
+    const right = admitted && rightRows.get(key)
+    const remembered = right && usablePasswords(admitted, now).find((row) => equalPublic(row.passwordHash, right.passwordHash))
     const row =
       remembered ??
-      (await gate.check(login, key, platform.monotonic(), (lane) => passwords.findMatch(credential, password, now, lane)))
-    if (credential === undefined || row === undefined || !isHere)
-      throw gate.fail(login, platform.monotonic(), credential !== undefined)
+      (await gate.check(login, key, platform.monotonic(), (lane) => passwords.findMatch(admitted, password, now, lane)))
+    if (admitted === undefined || row === undefined) throw gate.fail(login, platform.monotonic(), credential !== undefined)
     gate.pass(login)
-    const { role, applicationId, expiresAt, allowedAddresses, rights } = credential
+    const { role, applicationId, expiresAt, allowedAddresses, rights } = admitted
     const caller = { username: login.username, role, applicationId, passwordId: row.passwordId, allowedAddresses, rights }
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
     // A credential that was read before the memory was cleared may be out of date.
