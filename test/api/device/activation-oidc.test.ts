@@ -1,11 +1,12 @@
 // Activations by a login at an OpenID provider, in 3.x and 4.0, against `oidc-provider` (v3 §8.8, v4 §8.8).
 import { generateKeyPairSync } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { withHeader } from '../../../phone/header.ts'
 import type { HttpReply } from '../../../phone/http.ts'
 import { beginLogin, identityOf, type OidcConfig } from '../../../phone/oidc.ts'
 import type { Prepared } from '../../../phone/v3/state.ts'
 import type { ActivationOptions, VirtualPhone } from '../../../phone/v3/virtual-phone.ts'
+import { v3 } from '../../../src/protocol/v3/index.ts'
 import type { TestServer } from '../../helpers/app.ts'
 import { expectError, expectRefused } from '../../helpers/expectations.ts'
 import {
@@ -196,7 +197,11 @@ test('one source brings ten codes a minute for one provider, and is told when it
   }
   for (let i = 0; i < 10; i++) expectRefused(await attempt('203.0.113.1'), 'activation')
   const before = tokenRequests()
+  const agreed = vi.spyOn(v3, 'agreeMasterSecret')
   const refused = await attempt('203.0.113.1')
+  // Such a request does not count as a failure of its source, so that it must not cost much.
+  expect(agreed).not.toHaveBeenCalled()
+  agreed.mockRestore()
   expectError(refused, 429, 'TOO_MANY_REQUESTS')
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
   expect(tokenRequests()).toBe(before)

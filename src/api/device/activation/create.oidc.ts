@@ -49,17 +49,21 @@ export async function readLogin(
 }
 
 /**
- * Redeems the code and returns the user id. Throws TOO_MANY_REQUESTS for a source that has redeemed too often with this provider, ACTIVATION_FAILED
- * when it names no user.
+ * Counts a code that a source brings for a provider. Throws TOO_MANY_REQUESTS for one too many. It comes before the device's keys are tried:
+ * every stranger can ask for that, and a request refused here is not one of the failures of its source.
  */
-export async function redeemLogin(parts: DeviceParts, { provider, proof }: Login, ip: string): Promise<string> {
+export function countLogin({ oidcRedemptions, platform }: DeviceParts, { provider }: Login, ip: string): void {
   const { applicationId, providerId } = provider
-  parts.oidcRedemptions.take(JSON.stringify([sourceOf(ip), applicationId, providerId]), parts.platform.monotonic())
+  oidcRedemptions.take(JSON.stringify([sourceOf(ip), applicationId, providerId]), platform.monotonic())
+}
+
+/** Redeems the code and returns the user id. Throws ACTIVATION_FAILED when it names no user. */
+export async function redeemLogin(parts: DeviceParts, { provider, proof }: Login): Promise<string> {
   try {
     return await parts.oidcLogins.redeem(provider, proof)
   } catch (cause) {
     if (!(cause instanceof OutboundError)) throw cause
-    parts.events.activationProviderFailed({ applicationId, err: cause })
+    parts.events.activationProviderFailed({ applicationId: provider.applicationId, err: cause })
     throw new PawlError('ACTIVATION_FAILED', { detail: 'the OpenID provider gave no user', cause })
   }
 }

@@ -18,7 +18,7 @@ import { isOlderVersion } from '../../../protocol/wire/header.ts'
 import type { DeviceDescription } from '../../../storage/activation/keys.ts'
 import type { VersionRow } from '../../../storage/application/version.ts'
 import type { DeviceParts } from '../parts.ts'
-import { readLogin, redeemLogin } from './create.oidc.ts'
+import { countLogin, readLogin, redeemLogin } from './create.oidc.ts'
 
 /** Attributes and extras are the app's own, of any length, and two layers of Base64 are around them. */
 export const LAYER_1_BYTES_MAX = 64 * 1024
@@ -110,10 +110,11 @@ async function bind<Answer>(
   const login = type === 'DIRECT' ? await readLogin(parts, applicationId, identityAttributes) : undefined
   if (login !== undefined) {
     const { isCommitted, flags } = login.provider.settings
+    countLogin(parts, login, ip)
     // A code is good once: all that can be found out without it is found out before.
     await requireDeviceKeys(parts, agreement)
     await exchange.useUp()
-    const userId = await redeemLogin(parts, login, ip)
+    const userId = await redeemLogin(parts, login)
     const terms = { isCommitted, flags, oidcProviderId: login.provider.providerId }
     return { keys: await activateDirectly(parts, agreement, { applicationId, userId }, terms, device), customAttributes }
   }
