@@ -1,5 +1,6 @@
 // pawl key check: checks that the configured master key opens the configured database. It writes nothing, and makes no missing key.
-import { type RecordKeys, SealedRecordError } from '../../src/domain/secrets/record-keys.ts'
+import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { ifOpens } from '../../src/domain/secrets/secrets.ts'
 import type { Database, Db } from '../../src/storage/database/database.ts'
 import { keyIdOf } from '../../src/lib/sealed-value.ts'
 import { findWrappedKey } from '../../src/storage/secrets/wrapped-keys.ts'
@@ -39,13 +40,7 @@ export async function requireFit({ db, location }: Database, recordKeys: RecordK
 async function checkFit(db: Db, recordKeys: RecordKeys): Promise<boolean | undefined> {
   const wrapped = await findWrappedKey(db, PURPOSE)
   if (wrapped === undefined) return undefined
-  try {
-    recordKeys.open({ table: 'wrapped_key', column: 'wrapped_key', row: PURPOSE }, wrapped)
-    return true
-  } catch (error) {
-    if (error instanceof SealedRecordError) return false
-    throw error
-  }
+  return ifOpens(() => recordKeys.open({ table: 'wrapped_key', column: 'wrapped_key', row: PURPOSE }, wrapped)) !== undefined
 }
 
 /** Throws a Fault when it opens nothing there. */

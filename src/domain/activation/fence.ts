@@ -8,8 +8,7 @@ import {
   storeFenced,
   type UnfencedActivation,
 } from '../../storage/activation/fence.ts'
-import { type Place, type RecordKeys, SealedRecordError } from '../secrets/record-keys.ts'
-import { type KeyParts, places } from '../secrets/secrets.ts'
+import { ifOpens, type KeyParts, places } from '../secrets/secrets.ts'
 
 /** The counter value after one, by the version that an activation records (v3 §9.1, v4 §7.2). */
 type AdvanceCounter = (protocolVersion: number, ctrData: Uint8Array) => Uint8Array
@@ -80,21 +79,11 @@ function moveOn(
   at: Date,
 ): FencedActivation | undefined {
   const place = places.ctrData(activationId)
-  let value = tryToOpen(recordKeys, place, ctrData)
+  let value = ifOpens(() => recordKeys.open(place, ctrData))
   if (value === undefined) return undefined
   for (let step = 0; step < steps; step += 1) value = advanceCounter(protocolVersion, value)
   const eventData = JSON.stringify({ steps, blocks })
   return { activationId, rowVersion, counter: counter + steps, ctrData: recordKeys.seal(place, value), blocks, eventData, at }
-}
-
-/** undefined for what opens under none of the keys: the fence goes on with the rest. */
-function tryToOpen(recordKeys: RecordKeys, place: Place, sealed: Uint8Array): Uint8Array | undefined {
-  try {
-    return recordKeys.open(place, sealed)
-  } catch (error) {
-    if (error instanceof SealedRecordError) return undefined
-    throw error
-  }
 }
 
 const PAGE_ROWS = 200

@@ -68,6 +68,8 @@ export interface RecordKeys {
    * another process is noticed at the next read.
    */
   readonly openCached: <T extends object>(place: Place, sealed: Uint8Array, build: (plaintext: Uint8Array) => T, kept?: Kept) => T
+  /** Tells of a record that was altered or moved, and returns the error to throw. For one that opens, where something else shows it. */
+  readonly reportAltered: (place: Place) => SealedRecordError
 }
 
 /** How something built is remembered. */
@@ -84,14 +86,11 @@ interface Kept {
 export class SealedRecordError extends Error {
   /** False if only its master key is missing. */
   readonly isAltered: boolean
-  /** Its place, for people. */
-  readonly record: string
   constructor(place: Place, isAltered: boolean) {
     const why = isAltered ? 'altered, or moved' : 'sealed under a master key that is not given'
     super(`cannot open the sealed record ${describe(place)}: ${why}`)
     this.name = 'SealedRecordError'
     this.isAltered = isAltered
-    this.record = describe(place)
   }
 }
 
@@ -132,14 +131,14 @@ export function createRecordKeys(
     return Buffer.concat([header, nonce, aesGcmSeal(key, nonce, plaintext, associatedData(header, place))])
   }
 
-  const altered = (place: Place): SealedRecordError => {
+  const reportAltered: RecordKeys['reportAltered'] = (place) => {
     onAltered({ record: describe(place) })
     return new SealedRecordError(place, true)
   }
 
   /** Refuses a form that is not accepted, even if a result is remembered. */
   const requireTaken = (place: Place, sealed: Uint8Array): void => {
-    if (!isTaken(place, sealed)) throw altered(place)
+    if (!isTaken(place, sealed)) throw reportAltered(place)
   }
 
   const open: RecordKeys['open'] = (place, sealed) => {
@@ -149,7 +148,7 @@ export function createRecordKeys(
     const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
     const associated = associatedData(sealed.subarray(0, HEADER_BYTES), place)
     const plaintext = aesGcmOpen(deriveKey(root, nameOf(place)), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
-    if (plaintext === undefined) throw altered(place)
+    if (plaintext === undefined) throw reportAltered(place)
     return plaintext
   }
 
@@ -175,6 +174,7 @@ export function createRecordKeys(
     seal,
     open,
     openCached,
+    reportAltered,
   }
 }
 

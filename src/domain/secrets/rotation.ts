@@ -11,8 +11,8 @@ import {
   type SealedRow,
   type SealedTable,
 } from '../../storage/secrets/sealed-columns.ts'
-import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
-import { type KeyParts, places } from './secrets.ts'
+import type { Place, RecordKeys } from './record-keys.ts'
+import { ifOpens, type KeyParts, places } from './secrets.ts'
 
 interface Rotation {
   /** Rows whose values were sealed anew. */
@@ -32,7 +32,7 @@ export interface RotationTerms {
   readonly signal?: AbortSignal
 }
 
-export interface Progress {
+interface Progress {
   readonly table: string
   /** Rows of this table that were looked at in this pass. */
   readonly seen: number
@@ -101,13 +101,10 @@ function sealAnew(
     const value = row.values[i]
     const place = ownPlaceOf(`${sealedFor}.${column}`, row) ?? { table: sealedFor, column, row: name }
     if (!value || isDone(place, value)) return value ?? null
-    try {
-      return recordKeys.seal(place, recordKeys.open(place, value))
-    } catch (error) {
-      if (!(error instanceof SealedRecordError)) throw error
-      if (unopened.size < UNOPENED_MAX) unopened.add(`${table.table}.${column} of ${place.row}`)
-      return value
-    }
+    const opened = ifOpens(() => recordKeys.open(place, value))
+    if (opened !== undefined) return recordKeys.seal(place, opened)
+    if (unopened.size < UNOPENED_MAX) unopened.add(`${table.table}.${column} of ${place.row}`)
+    return value
   })
   return next.every((value, i) => value === (row.values[i] ?? null)) ? [] : [{ ...row, next }]
 }

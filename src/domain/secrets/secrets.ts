@@ -96,6 +96,16 @@ export function unlessAltered<T>(open: () => T): T | undefined {
   }
 }
 
+/** The same, and undefined for a record under a master key that is not given: for work on all records, which goes on with the others. */
+export function ifOpens<T>(open: () => T): T | undefined {
+  try {
+    return open()
+  } catch (error) {
+    if (error instanceof SealedRecordError) return undefined
+    throw error
+  }
+}
+
 /** The Base64 text of an application secret, as the protocol uses it (v3 §3.1). */
 export const openApplicationSecret = (
   keys: RecordKeys,

@@ -83,7 +83,7 @@ async function composeMessage(
   const { deliveryId } = message
   const body = await composeMessageBody(parts, webhook, message)
   const timestamp = Math.floor(parts.platform.now() / 1000)
-  const basic = openBasicFor(parts, webhook)
+  const basic = openBasicFor(parts.recordKeys, parts.installationKeys.webhookMac, webhook)
   return {
     body,
     headers: {

@@ -2,17 +2,11 @@
 // a webhook another address in the database is not sent them.
 import type { KeyObject } from 'node:crypto'
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
-import type { Events } from '../../log/events.ts'
 import type { Tx } from '../../storage/database/database.ts'
 import { lockBasic, type StoredBasic, storeBasicMac, type WebhookRow } from '../../storage/webhook/webhooks.ts'
-import { type RecordKeys, SealedRecordError } from '../secrets/record-keys.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
 import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/row-mac.ts'
-import { places } from '../secrets/secrets.ts'
-
-export interface BasicParts {
-  readonly recordKeys: RecordKeys
-  readonly installationKeys: { readonly webhookMac: KeyObject }
-}
+import { ifOpens, places } from '../secrets/secrets.ts'
 
 export interface BasicCredentials {
   /** Without a colon. */
@@ -24,30 +18,25 @@ type Target = Pick<WebhookRow, 'webhookId' | 'url'>
 
 /** `username:password`, whoever they are for; undefined without them. Not to be sent. */
 export const openBasic = (
-  { recordKeys }: Pick<BasicParts, 'recordKeys'>,
+  recordKeys: RecordKeys,
   { webhookId, basicCredentials }: Pick<WebhookRow, 'webhookId' | 'basicCredentials'>,
 ): string | undefined =>
   basicCredentials === null ? undefined : fromUtf8(recordKeys.open(places.webhookBasicCredentials(webhookId), basicCredentials))
 
 /**
- * `username:password` for the server of the webhook's URL; undefined without them. Throws SealedRecordError when they were altered, and when they
- * were given for another server.
+ * `username:password` for the server of the webhook's URL; undefined without them. `key` is that of the MACs, here and below. Throws
+ * SealedRecordError when they were altered, and when they were given for another server.
  */
-export function openBasicFor(
-  { recordKeys, installationKeys, events }: BasicParts & { readonly events: Pick<Events, 'recordAltered'> },
-  webhook: Target & StoredBasic,
-): string | undefined {
-  const basic = openBasic({ recordKeys }, webhook)
-  if (basic === undefined || isRowAuthentic(installationKeys.webhookMac, decidingRow(webhook, basic), webhook.basicMac))
-    return basic
-  const error = new SealedRecordError(places.webhookBasicCredentials(webhook.webhookId), true)
-  events.recordAltered({ record: error.record })
-  throw error
+export function openBasicFor(recordKeys: RecordKeys, key: KeyObject, webhook: Target & StoredBasic): string | undefined {
+  const basic = openBasic(recordKeys, webhook)
+  if (basic === undefined || isRowAuthentic(key, decidingRow(webhook, basic), webhook.basicMac)) return basic
+  throw recordKeys.reportAltered(places.webhookBasicCredentials(webhook.webhookId))
 }
 
 /** The credentials as they are stored for the server of the URL. */
 export function sealBasic(
-  { recordKeys, installationKeys }: BasicParts,
+  recordKeys: RecordKeys,
+  key: KeyObject,
   target: Target,
   basic: BasicCredentials | null,
 ): StoredBasic {
@@ -55,7 +44,7 @@ export function sealBasic(
   const text = `${basic.username}:${basic.password}`
   return {
     basicCredentials: recordKeys.seal(places.webhookBasicCredentials(target.webhookId), utf8(text)),
-    basicMac: authenticateRow(installationKeys.webhookMac, decidingRow(target, text)),
+    basicMac: authenticateRow(key, decidingRow(target, text)),
   }
 }
 
@@ -66,21 +55,12 @@ export function sealBasic(
 export async function sealAllBasic(tx: Tx, recordKeys: RecordKeys, key: KeyObject): Promise<string[]> {
   const sealed: string[] = []
   for (const webhook of await lockBasic(tx)) {
-    const basic = openUnlessBroken(recordKeys, webhook)
+    const basic = ifOpens(() => openBasic(recordKeys, webhook))
     if (basic === undefined) continue
     await storeBasicMac(tx, webhook.webhookId, authenticateRow(key, decidingRow(webhook, basic)))
     sealed.push(`${webhook.webhookId} (${serverOf(webhook.url)})`)
   }
   return sealed
-}
-
-function openUnlessBroken(recordKeys: RecordKeys, webhook: Parameters<typeof openBasic>[1]): string | undefined {
-  try {
-    return openBasic({ recordKeys }, webhook)
-  } catch (error) {
-    if (error instanceof SealedRecordError) return undefined
-    throw error
-  }
 }
 
 /** The origin of a stored address. One that was changed in the database may be no URL, and stands for itself. */

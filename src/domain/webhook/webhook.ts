@@ -1,4 +1,5 @@
 // Webhooks as administrators configure them: address, attributes, secret (cloud §9).
+import type { KeyObject } from 'node:crypto'
 import { equalConstantTime } from '../../lib/bytes.ts'
 import { administrationRefused, notFound, PawlError, type Violation } from '../../lib/errors.ts'
 import { findTargetProblem, type TargetRules } from '../../lib/outbound.ts'
@@ -15,13 +16,14 @@ import {
   type WebhookRow,
 } from '../../storage/webhook/webhooks.ts'
 import { type DomainParts, type KeyParts, places } from '../secrets/secrets.ts'
-import { type BasicCredentials, type BasicParts, sealBasic, serverOf } from './basic.ts'
+import { type BasicCredentials, sealBasic, serverOf } from './basic.ts'
 import { attributesOf, formatSecret } from './message.ts'
 import type { PushSenders } from '../push/senders.ts'
 import type { ReadTemplateTexts } from '../template/reader.ts'
 
 /** The parts of the process for webhooks and their messages. */
-export interface DeliveryParts extends DomainParts, BasicParts {
+export interface DeliveryParts extends DomainParts {
+  readonly installationKeys: { readonly webhookMac: KeyObject }
   readonly templateTexts: ReadTemplateTexts
   readonly pushSenders: PushSenders
   readonly settings: TargetRules & { readonly webhookRetryBaseSeconds: number }
@@ -38,7 +40,7 @@ interface WebhookTarget extends Pick<WebhookRow, 'name' | 'url' | 'attributes' |
  * there is no such application.
  */
 export async function createWebhook(
-  parts: KeyParts & BasicParts & { readonly settings: TargetRules },
+  parts: KeyParts & Pick<DeliveryParts, 'installationKeys'> & { readonly settings: TargetRules },
   {
     applicationId,
     kind,
@@ -57,7 +59,7 @@ export async function createWebhook(
     url: target.url,
     attributes: target.attributes,
     secret: parts.recordKeys.seal(places.webhookSecret(webhookId), secret),
-    ...sealBasic(parts, { webhookId, url: target.url }, target.basic ?? null),
+    ...sealBasic(parts.recordKeys, parts.installationKeys.webhookMac, { webhookId, url: target.url }, target.basic ?? null),
     isEnabled: target.isEnabled,
     createdAt: new Date(parts.platform.now()),
   })
@@ -69,6 +71,7 @@ export async function createWebhook(
  * another server.
  */
 export async function changeWebhook(parts: DeliveryParts, webhookId: string, target: WebhookTarget): Promise<void> {
+  const { recordKeys, installationKeys } = parts
   const { kind, url, basicCredentials } = await readWebhook(parts, webhookId)
   checkWebhook(parts, kind, target)
   if (target.basic === undefined && basicCredentials !== null && serverOf(url) !== serverOf(target.url)) {
@@ -80,7 +83,10 @@ export async function changeWebhook(parts: DeliveryParts, webhookId: string, tar
     name: target.name,
     url: target.url,
     attributes: target.attributes,
-    basic: target.basic === undefined ? undefined : sealBasic(parts, { webhookId, url: target.url }, target.basic),
+    basic:
+      target.basic === undefined
+        ? undefined
+        : sealBasic(recordKeys, installationKeys.webhookMac, { webhookId, url: target.url }, target.basic),
     isEnabled: target.isEnabled,
     at: new Date(parts.platform.now()),
   })

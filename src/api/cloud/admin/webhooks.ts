@@ -100,7 +100,7 @@ async function viewWebhook(parts: KeyParts, id: string) {
 
 /** The user name of HTTP Basic; undefined as well where it was altered, which whoever gives it again mends. */
 const usernameOf = (parts: KeyParts, row: WebhookRow): string | undefined =>
-  unlessAltered(() => openBasic(parts, row))?.split(':')[0]
+  unlessAltered(() => openBasic(parts.recordKeys, row))?.split(':')[0]
 
 /** A caller who may only read is not shown a secret of the receiver either. */
 const showTo = <W extends { url: string }>({ role }: Caller, webhook: W): W =>
