@@ -96,7 +96,7 @@ export function unlessAltered<T>(open: () => T): T | undefined {
   }
 }
 
-/** The same, and undefined for a record under a master key that is not given: for work on all records, which goes on with the others. */
+/** The same, and undefined also for a record under a master key that is not given: for work that goes on without it. */
 export function ifOpens<T>(open: () => T): T | undefined {
   try {
     return open()

@@ -15,7 +15,7 @@ import {
   updateWebhook,
   type WebhookRow,
 } from '../../storage/webhook/webhooks.ts'
-import { type DomainParts, type KeyParts, places } from '../secrets/secrets.ts'
+import { type DomainParts, ifOpens, type KeyParts, places } from '../secrets/secrets.ts'
 import { type BasicCredentials, sealBasic, serverOf } from './basic.ts'
 import { attributesOf, formatSecret } from './message.ts'
 import type { PushSenders } from '../push/senders.ts'
@@ -93,18 +93,19 @@ export async function changeWebhook(parts: DeliveryParts, webhookId: string, tar
   if (!isChanged) throw notFound('webhook', webhookId)
 }
 
-/** Makes a new secret. For `keepPreviousSeconds` messages are also signed with the previous one. */
+/** Makes a new secret. For `keepPreviousSeconds` messages are also signed with the previous one, unless that one does not open. */
 export async function rotateWebhookSecret(parts: KeyParts, webhookId: string, keepPreviousSeconds: number): Promise<string> {
   const { db, platform, recordKeys } = parts
   const place = places.webhookSecret(webhookId)
+  const open = (sealed: Uint8Array): Uint8Array => ifOpens(() => recordKeys.open(place, sealed)) ?? NOT_OPENED
   const next = platform.randomBytes(SECRET_BYTES)
   const first = await readWebhook(parts, webhookId)
-  const previous = recordKeys.open(place, first.secret)
-  const isKept = keepPreviousSeconds > 0
+  const previous = open(first.secret)
+  const isKept = keepPreviousSeconds > 0 && previous.length > 0
   await untilSettled(`webhook ${webhookId}`, async (round) => {
     const { secret: from } = round === 0 ? first : await readWebhook(parts, webhookId)
     // Of two rotations at once one is refused: its secret was never used. A new master key only seals the same secret anew.
-    if (!equalConstantTime(recordKeys.open(place, from), previous))
+    if (!equalConstantTime(open(from), previous))
       throw administrationRefused('webhook', `the secret of webhook ${webhookId} was replaced at the same time`)
     const isReplaced = await replaceWebhookSecret(db, webhookId, {
       from,
@@ -174,5 +175,7 @@ export function checkWebhook(
 }
 
 const SECRET_BYTES = 32
+/** In place of a secret that does not open: somebody altered it, and a new one mends that. */
+const NOT_OPENED = new Uint8Array(0)
 const BATCH_ROWS = 1_000
 const REPLAY_BATCHES_MAX = 10

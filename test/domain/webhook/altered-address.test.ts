@@ -7,7 +7,7 @@ import { tryWebhook } from '../../../src/domain/webhook/attempt.ts'
 import { startTestServer, type TestServer } from '../../helpers/app.ts'
 import { type Bank, createBank } from '../../helpers/bank.ts'
 import { expectError } from '../../helpers/expectations.ts'
-import { type Receiver, startReceiver } from '../../helpers/receiver.ts'
+import { type Receiver, signaturesOf, startReceiver } from '../../helpers/receiver.ts'
 import { expectOk } from '../../helpers/world.ts'
 
 const BASIC = { username: 'pawl', password: 'password of the receiver' }
@@ -103,6 +103,18 @@ test('whose credentials were altered: it is listed with all others, and mended b
   expect(sentTo(receiver)).toEqual([SENT])
   await sql`update webhook set basic_credentials = ${Buffer.alloc(60)} where webhook_id = ${id}`.execute(server.context.db)
   expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`))
+})
+
+test('whose secret was altered: nothing is sent until there is a new one, beside which it is not kept', async () => {
+  const id = await createHook()
+  await sql`update webhook set secret = ${Buffer.alloc(60)} where webhook_id = ${id}`.execute(server.context.db)
+  expect(await tryHook(id)).toMatchObject(REFUSED)
+  const rotated = await bank.call('POST', `/admin/webhooks/${id}/secret`, { keepPreviousSeconds: 60 })
+  const { secret } = expectOk(rotated).json as { secret: string }
+  expect(await tryHook(id)).toMatchObject({ isDelivered: true })
+  const [received] = receiver.take()
+  if (received === undefined) throw new Error('nothing was received')
+  expect(received.headers['webhook-signature']).toBe(signaturesOf(received, secret))
 })
 
 test.each(['', 'nowhere', 'https://'])(
