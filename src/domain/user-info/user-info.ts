@@ -5,7 +5,7 @@ import { describeUncarried, findUncarried } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { findUserClaims, storeUserClaims } from '../../storage/user/claims.ts'
 import type { HttpProvider } from './http-provider.ts'
-import { type DomainParts, type KeyParts, places } from '../secrets/secrets.ts'
+import { type DomainParts, type KeyParts, places, unlessAltered } from '../secrets/secrets.ts'
 
 /** A JSON object. */
 export type Claims = Readonly<Record<string, unknown>>
@@ -52,14 +52,16 @@ export async function readStoredClaims(
   return openClaims({ recordKeys }, applicationId, userId, await findUserClaims(db, applicationId, userId))
 }
 
-/** Claims as the bank stored them; undefined where there are none. */
-export const openClaims = (
+/** Claims as the bank stored them; undefined where there are none, and where somebody altered them in the database. */
+export function openClaims(
   { recordKeys }: Pick<KeyParts, 'recordKeys'>,
   applicationId: string,
   userId: string,
   sealed: Uint8Array | undefined,
-): Claims | undefined =>
-  sealed && (JSON.parse(fromUtf8(recordKeys.open(places.userClaims(applicationId, userId), sealed))) as Claims)
+): Claims | undefined {
+  const opened = sealed && unlessAltered(() => recordKeys.open(places.userClaims(applicationId, userId), sealed))
+  return opened && (JSON.parse(fromUtf8(opened)) as Claims)
+}
 
 /**
  * Stores claims in place of earlier ones. Throws REQUEST_INVALID for reserved names, for numbers that would be rounded on their way to phones,

@@ -1,5 +1,6 @@
 // Administration beside the contract: claims about users, custom objects, the search for registrations, flags (cloud §10).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { exportUser } from '../../../src/domain/user-data/user-data.ts'
 import type { TestServer } from '../../helpers/app.ts'
 import { readApplication, readQrCode } from '../../helpers/bank.ts'
 import { expectError, MINUTE, SECOND } from '../../helpers/expectations.ts'
@@ -97,6 +98,27 @@ describe('claims', () => {
     const { claims } = await rows.executeTakeFirstOrThrow()
     expect(claims.toString('latin1')).not.toContain('personal-claim')
     expect(server.log()).not.toContain('personal-claim')
+  })
+
+  test('that were altered in the database are none: they are not told, and can be given again or removed', async () => {
+    const { phone, userId } = await world.activePhone('3.3')
+    const path = pathOf(userId)
+    const alter = async () => {
+      expectOk(await world.bank.call('PUT', path, { name: 'Jan' }))
+      const { db } = server.context
+      await db.updateTable('user_claims').set({ claims: Buffer.alloc(60) }).where('user_id', '=', userId).execute()
+    }
+    const told = async () => Object.keys(await phone.exchange(await phone.prepareUserInfo()))
+    await alter()
+    expect(await told()).toEqual(['sub', 'jti', 'iat'])
+    expectError(await world.bank.call('GET', path), 400, 'ERROR_ADMIN')
+    const [exported] = (await exportUser(server.context, userId)).claims
+    expect(exported).toMatchObject({ application_id: world.applicationId, claims: undefined })
+    expect(server.log()).toContain('a sealed record was altered in the database')
+    expectOk(await world.bank.call('PUT', path, { name: 'Jan' }))
+    expect(await told()).toContain('name')
+    await alter()
+    expectOk(await world.bank.call('DELETE', path))
   })
 
   test('written at the same time leave one of them whole', async () => {
