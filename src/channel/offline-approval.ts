@@ -21,7 +21,7 @@ import {
 } from '../domain/operation/operation.ts'
 import { countFailure, endByDecision, flagRefusalOf } from '../domain/operation/decision.ts'
 import { QR_BYTES_MAX, renderQrTexts } from '../domain/operation/form.ts'
-import { listProximityOtps } from '../domain/operation/proximity.ts'
+import { listProximityOtps, readProximityOtp } from '../domain/operation/proximity.ts'
 import { chooseTexts } from '../domain/template/template.ts'
 import { parseOfflineOtp } from '../protocol/wire/offline.ts'
 import type { ChannelParts } from './parts.ts'
@@ -34,9 +34,9 @@ interface OfflineNames {
 }
 
 /**
- * Makes a QR code for an approval, with a fresh nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND; REGISTRATION_NOT_FOUND when the user
- * has no ACTIVE registration, or not the named one; the code of the operation's state; REQUEST_INVALID when the operation is too long for a QR
- * code, or the user has several ACTIVE registrations and none is named.
+ * Makes a QR code for an approval, with a fresh nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, also when its proximity check was altered
+ * in the database; REGISTRATION_NOT_FOUND when the user has no ACTIVE registration, or not the named one; the code of the operation's state;
+ * REQUEST_INVALID when the operation is too long for a QR code, or the user has several ACTIVE registrations and none is named.
  */
 export async function createOfflineQr(
   parts: ChannelParts & OperationParts,
@@ -53,7 +53,10 @@ export async function createOfflineQr(
   const { title, message } = renderQrTexts(texts, operation.parameters)
   const flags = `${isBiometryAllowed(operation) ? 'B' : ''}${operation.riskFlags}`
   const data = [operationId, title, message, operation.data, flags].join('\n')
-  const totp = listProximityOtps(parts, operation)?.[0]
+  const totp = readProximityOtp(parts, operation)
+  // No password would be right, and each wrong one counts.
+  if (totp === undefined && operation.proximitySeed !== null)
+    throw new PawlError('OPERATION_NOT_FOUND', { detail: 'the seed of its proximity check was altered' })
   const operationQrCodeData = signForActivation(parts, activation, { data, totp, nonce })
   if (operationQrCodeData === undefined) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no keys to sign for' })
   const { length } = utf8(operationQrCodeData)

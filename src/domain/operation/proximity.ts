@@ -1,7 +1,7 @@
 // The proximity check: a one-time password that the phone must scan from the screen in front of its user (v3 §15.3, cloud §6.8).
 import { totp, totpStep } from '../../crypto/totp.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import { type KeyParts, places } from '../secrets/secrets.ts'
+import { type KeyParts, places, unlessAltered } from '../secrets/secrets.ts'
 
 /** An operation with a proximity check has a seed. */
 interface HasProximitySeed {
@@ -16,19 +16,20 @@ export const createProximitySeed = (
   operationId: string,
 ): Buffer => recordKeys.seal(places.proximitySeed(operationId), platform.randomBytes(16))
 
-/** The password to show now, eight digits; undefined without proximity check. */
+/** The password to show now, eight digits; undefined without proximity check, and where its seed was altered in the database. */
 export const readProximityOtp = (
   parts: Pick<KeyParts, 'platform' | 'recordKeys'>,
   operation: HasProximitySeed,
 ): string | undefined => listProximityOtps(parts, operation)?.[0]
 
-/** The passwords that are accepted now, newest first; undefined without proximity check. */
+/** The passwords that are accepted now, newest first; undefined without proximity check, none where its seed was altered in the database. */
 export function listProximityOtps(
   { platform, recordKeys }: Pick<KeyParts, 'platform' | 'recordKeys'>,
   { operationId, proximitySeed }: HasProximitySeed,
 ): readonly string[] | undefined {
   if (proximitySeed === null) return undefined
-  return listProximityOtpsOf(recordKeys.open(places.proximitySeed(operationId), proximitySeed), platform.now())
+  const seed = unlessAltered(() => recordKeys.open(places.proximitySeed(operationId), proximitySeed))
+  return seed === undefined ? [] : listProximityOtpsOf(seed, platform.now())
 }
 
 /** The same for a seed of 16 bytes. `now` is in milliseconds. */

@@ -493,6 +493,14 @@ describe('a password with a proximity check', () => {
     expect(await world.counts(second.holder, second.operation.id)).toMatchObject({ failedAttempts: 0, failureCount: 1 })
   })
 
+  test('whose seed was altered in the database: no password is right, and no code is made any more', async () => {
+    const { holder, phone, operation, qr } = await scanned({ template })
+    await sql`update operation set proximity_seed = ${Buffer.alloc(60)} where operation_id = ${operation.id}`.execute(world.db)
+    expectError(await typeOtp(qr, phone.computeOtp(qr)), 400, 'ERROR_OTP_INVALID')
+    expectError(await world.bank.offlineQr(operation.id), 400, 'ERROR_OPERATION_NOT_FOUND')
+    expect(await world.counts(holder, operation.id)).toMatchObject({ failedAttempts: 0, failureCount: 1, status: 'PENDING' })
+  })
+
   test('is shown to the bank while the operation is pending, and to nobody else', async () => {
     const { holder, phone, operation, qr } = await scanned({ template })
     const read = await world.bank.readOperation(operation.id)

@@ -637,6 +637,16 @@ describe('a proximity check', () => {
     expectError(await second.authorize({ proximityCheck: { otp: old, type: 'QR_CODE' } }), 401, 'OPERATION_FAILED')
   })
 
+  test('whose seed was altered in the database shows no password and takes none: the approval counts as one without it', async () => {
+    const { operation, authorize } = await begin({ template })
+    const otp = await shownOtp(operation)
+    await sql`update operation set proximity_seed = ${Buffer.alloc(60)} where operation_id = ${operation.id}`.execute(world.db)
+    expect(expectOk(await world.bank.readOperation(operation.id)).json).not.toHaveProperty('proximityOtp')
+    expectError(await authorize({ proximityCheck: { otp, type: 'QR_CODE' } }), 401, 'OPERATION_FAILED')
+    expectError(await authorize({}), 401, 'OPERATION_FAILED')
+    expect(await world.stored(operation.id)).toMatchObject({ status: 'PENDING', failureCount: 2 })
+  })
+
   test('is ignored for an operation that has none', async () => {
     const { authorize } = await begin()
     expectOk(await authorize({ proximityCheck: { otp: '12345678', type: 'DEEPLINK' } }))
