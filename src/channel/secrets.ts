@@ -60,9 +60,12 @@ export function activationKeysOf<Keys extends ActivationKeys>(
   )
 }
 
-/** The hash-based counter of an activation; undefined before the key exchange. */
-export const ctrDataOf = (keys: RecordKeys, activation: StatusRow | undefined): Uint8Array | undefined =>
-  activation?.ctrData == null ? undefined : keys.open(places.ctrData(activation.activationId), activation.ctrData)
+/** The hash-based counter of an activation; undefined before the key exchange, and where it was altered in the database. */
+export function ctrDataOf(keys: RecordKeys, activation: StatusRow | undefined): Uint8Array | undefined {
+  if (activation?.ctrData == null) return undefined
+  const { activationId, ctrData } = activation
+  return unlessAltered(() => keys.open(places.ctrData(activationId), ctrData))
+}
 
 /** The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or those that sign for it in 4.0. */
 export const serverKeysOf = (keys: RecordKeys, protocol: Protocol, activation: ReadActivationRow): SigningKeys =>

@@ -1,6 +1,6 @@
 // The keys that open an envelope. The version of the protocol says which they are (v3 §6, table; v4 §5.5).
 import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
-import { places } from '../../domain/secrets/secrets.ts'
+import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, EnvelopeKey, Protocol } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/request/parties.ts'
 import type { TemporaryKeyRow } from '../../storage/application/temporary-keys.ts'
@@ -63,7 +63,10 @@ export async function selectEnvelopeKeys(
   return { envelopeKey: masterKeys?.ecdsa, activationKeys: undefined, missing: 'application unknown' }
 }
 
-/** Opens a temporary key, which serves only the application key and the activation for which it was made, until it expires (v3 §7.4). */
+/**
+ * Opens a temporary key, which serves only the application key and the activation for which it was made, until it expires (v3 §7.4). One that was
+ * altered in the database serves nobody.
+ */
 function openTemporaryKey(
   parts: ChannelParts,
   protocol: Protocol,
@@ -75,7 +78,8 @@ function openTemporaryKey(
   const place = places.temporaryPrivateKey(row.temporaryKeyId)
   // Keys of both generations are in one table, and a phone may name a key of one in an envelope of the other.
   const build = (stored: Uint8Array) => ({ key: protocol.importEnvelopeKey(stored) })
-  return parts.recordKeys.openCached(place, row.privateKey, build, { form: protocol.path, until: row.expiresAt.getTime() }).key
+  const kept = { form: protocol.path, until: row.expiresAt.getTime() }
+  return unlessAltered(() => parts.recordKeys.openCached(place, row.privateKey, build, kept))?.key
 }
 
 /** Whether the activation belongs to the application that the request names. */

@@ -2,7 +2,7 @@
 // another registration. What is sealed in the row is bound to whose it was, so it opens nothing (docs/SECURITY-MODEL.md).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readCounters } from '../../helpers/expectations.ts'
+import { expectRefused, readCounters } from '../../helpers/expectations.ts'
 import { type Holder, type OperationWorld, startOperationWorld, type TestOperation } from '../../helpers/operation-world.ts'
 import { openPhonesV4, type PhonesV4 } from '../../helpers/world-v4.ts'
 import { expectOk } from '../../helpers/world.ts'
@@ -193,6 +193,21 @@ describe('a registration that waits for its phone', () => {
     const { json } = expectOk(await world.bank.view(own))
     expect(json).toMatchObject({ registration: 'CREATED', activationQrCodeData: '' })
   })
+})
+
+test('a phone whose counter was altered is refused, and not blocked by that', async () => {
+  const { phone } = await world.activePhone('3.3')
+  const { activationId } = phone.state
+  await setActivation(activationId, 'ctr_data', Buffer.alloc(60))
+  for (let i = 0; i < 6; i += 1) expect((await phone.send(phone.prepareValidation())).status).toBe(401)
+  expect(await readActivation(activationId)).toMatchObject({ state: 'ACTIVE', failed_attempts: 0 })
+})
+
+test('a temporary key that was altered opens nothing', async () => {
+  const { phone } = await world.activePhone('3.3')
+  const request = await phone.prepareUserInfo()
+  await set('temporary_key', 'private_key', Buffer.alloc(60), 'activation_id', phone.state.activationId)
+  expectRefused(await phone.send(request), 'encryption')
 })
 
 test('where pushes reach a phone that was moved is not told', async () => {
