@@ -1,6 +1,7 @@
 // Delivers one push: checks that somebody still needs it, finds the push token, and deletes a token that the provider does not know
 // (mobile-token §7.1).
-import { fromUtf8 } from '../../lib/bytes.ts'
+import { fromUtf8, utf8 } from '../../lib/bytes.ts'
+import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { findPushTarget, forgetPushToken, type PushTarget } from '../../storage/token/push-registrations.ts'
 import type { PushProvider } from '../../storage/webhook/push-providers.ts'
@@ -45,7 +46,8 @@ async function attempt(
   wait: <T>(answer: Promise<T>) => Promise<T>,
 ): Promise<PushResult> {
   const { db, platform } = parts
-  const parsed = JSON.parse(payload) as PushPayload
+  const parsed = parsePayload(parts, provider, payload)
+  if (parsed === undefined) return { dropped: 'refused' }
   const at = platform.now()
   if (parsed.until <= at) return { dropped: 'over' }
   const target = await findPushTarget(db, { activationId, platform: provider, objectId, at: new Date(at) })
@@ -62,6 +64,18 @@ async function attempt(
   if (outcome.isFinal !== true) return outcome
   parts.events.pushRefused({ activationId, provider, reason: outcome.reason })
   return { dropped: 'refused' }
+}
+
+/** Undefined for a text that is no JSON object, because somebody altered it in the database. Nobody can mend it, and the others go on. */
+function parsePayload({ events }: DomainParts, provider: PushProvider, payload: string): PushPayload | undefined {
+  try {
+    const parsed: unknown = parseForeignObject(utf8(payload))
+    return parsed as PushPayload
+  } catch (fault) {
+    if (!(fault instanceof JsonFault)) throw fault
+    events.webhookUnusable({ webhookId: provider, err: fault })
+    return undefined
+  }
 }
 
 interface Addressed {

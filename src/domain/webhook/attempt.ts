@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../../crypto/hash.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
+import { parseForeignObject } from '../../lib/json.ts'
 import { OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import type { WebhookRow } from '../../storage/webhook/webhooks.ts'
 import { places } from '../secrets/secrets.ts'
@@ -17,7 +18,8 @@ interface Message {
   readonly deliveryId: string
   /** The id of the operation or activation. */
   readonly objectId: string
-  readonly snapshot: Snapshot
+  /** JSON of a snapshot. */
+  readonly payload: string
   /** The texts of the operation on the phone, if they need not be read. */
   readonly texts?: OperationTexts
 }
@@ -58,7 +60,8 @@ export async function attempt(
     return { reason: `HTTP ${status}`, status, isGone: status === 410, waitMs }
   } catch (error) {
     if (error instanceof OutboundError) return { reason: error.message }
-    // A secret that does not open concerns this webhook alone: it waits like any that fails, and the others go on.
+    // A secret that does not open concerns this webhook alone, and a payload that is no JSON this message: it waits like any that fails, and the
+    // others go on.
     parts.events.webhookUnusable({ webhookId: webhook.webhookId, err: error })
     return { reason: 'the message could not be made, see the log' }
   }
@@ -68,7 +71,7 @@ export async function attempt(
 export async function composeMessageBody(
   parts: Pick<DeliveryParts, 'templateTexts'>,
   { kind, attributes }: Pick<WebhookRow, 'kind' | 'attributes'>,
-  { objectId, snapshot, texts: given }: Omit<Message, 'deliveryId'>,
+  { objectId, snapshot, texts: given }: Pick<Message, 'objectId' | 'texts'> & { readonly snapshot: Snapshot },
 ): Promise<string> {
   const needsTexts = kind === 'OPERATION' && TEXT_ATTRIBUTES.some((name) => attributes.includes(name))
   const texts = needsTexts ? (given ?? (await readTexts(parts, snapshot))) : undefined
@@ -80,8 +83,9 @@ async function composeMessage(
   webhook: WebhookRow,
   message: Message,
 ): Promise<{ body: string; headers: Record<string, string> }> {
-  const { deliveryId } = message
-  const body = await composeMessageBody(parts, webhook, message)
+  const { deliveryId, payload, ...content } = message
+  const snapshot = parseForeignObject(utf8(payload)) as Snapshot
+  const body = await composeMessageBody(parts, webhook, { ...content, snapshot })
   const timestamp = Math.floor(parts.platform.now() / 1000)
   const basic = openBasicFor(parts.recordKeys, parts.installationKeys.webhookMac, webhook)
   return {
@@ -148,7 +152,7 @@ export async function tryWebhook(parts: DeliveryParts, webhookId: string): Promi
   const outcome = await attempt(parts, webhook, {
     deliveryId: id,
     objectId: platform.uuid(),
-    snapshot: exampleOf(webhook, platform.now()),
+    payload: JSON.stringify(exampleOf(webhook, platform.now())),
     texts: { title: 'Test', message: 'A test of this webhook', summary: undefined },
   })
   const durationMs = Math.round(platform.monotonic() - startedAt)

@@ -12,7 +12,6 @@ import {
 import { findWebhook, storeWebhookFailure, storeWebhookSuccess } from '../../storage/webhook/webhooks.ts'
 import { attemptPush, type Dropped } from '../push/deliver.ts'
 import { attempt, type Failure } from './attempt.ts'
-import type { Snapshot } from './message.ts'
 import type { Patience } from './patience.ts'
 import { ATTEMPTS_MAX, parseRetryAfter, probeMilliseconds, retryMilliseconds } from './schedule.ts'
 import type { DeliveryParts } from './webhook.ts'
@@ -80,11 +79,7 @@ async function findSending(
       return { reason, isOfOne, waitMs: parseRetryAfter(retryAfter, parts.platform.now()) }
     }
   const webhook = await findWebhook(parts.db, webhookId)
-  return (
-    webhook &&
-    (({ deliveryId, objectId, payload }) =>
-      attempt(parts, webhook, { deliveryId, objectId, snapshot: JSON.parse(payload) as Snapshot }, wait))
-  )
+  return webhook && (({ deliveryId, objectId, payload }) => attempt(parts, webhook, { deliveryId, objectId, payload }, wait))
 }
 
 interface Batch {

@@ -531,6 +531,16 @@ test('where there are no credentials nothing is written, and who has none sends 
   expect(await read()).toMatchObject({ providers: [{ isEnabled: true }, { isEnabled: true }] })
 })
 
+test('a push that was altered in the database is dropped, and the others are sent', async () => {
+  const [one, other] = [await pushHolder('apns'), await pushHolder('apns')]
+  await world.operation(one.userId)
+  await world.db.updateTable('webhook_delivery').set({ payload: 'altered' }).execute()
+  await world.operation(other.userId)
+  await deliver()
+  expect(apns.take()).toHaveLength(1)
+  expect(await waiting()).toBe(0)
+})
+
 test('an erasure of the user leaves no push', async () => {
   const { userId } = await pushHolder('apns')
   const message = { userId, subject: 'a subject', summary: 'a summary', body: 'a body' }

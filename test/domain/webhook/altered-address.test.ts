@@ -4,9 +4,11 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { loadInstallationKeys } from '../../../src/domain/installation-keys.ts'
 import { tryWebhook } from '../../../src/domain/webhook/attempt.ts'
+import { deliverDue } from '../../../src/domain/webhook/delivery.ts'
 import { startTestServer, type TestServer } from '../../helpers/app.ts'
 import { type Bank, createBank } from '../../helpers/bank.ts'
 import { expectError } from '../../helpers/expectations.ts'
+import { insertOperation } from '../../helpers/operations.ts'
 import { type Receiver, signaturesOf, startReceiver } from '../../helpers/receiver.ts'
 import { expectOk } from '../../helpers/world.ts'
 
@@ -115,6 +117,19 @@ test('whose secret was altered: nothing is sent until there is a new one, beside
   const [received] = receiver.take()
   if (received === undefined) throw new Error('nothing was received')
   expect(received.headers['webhook-signature']).toBe(signaturesOf(received, secret))
+})
+
+test('a message that was altered fails alone: that of another object is sent, and it waits for its next attempt', async () => {
+  const { db } = server.context
+  await sql`delete from webhook`.execute(db)
+  await createHook()
+  await insertOperation(db, { applicationId: 'one' })
+  await sql`update webhook_delivery set payload = 'altered'`.execute(db)
+  await insertOperation(db, { applicationId: 'one' })
+  await deliverDue(server.context)
+  expect(receiver.take()).toHaveLength(1)
+  const waiting = db.selectFrom('webhook_delivery').select(['attempts', 'last_error']).where('status', '=', 'WAITING')
+  expect(await waiting.execute()).toEqual([{ attempts: 1, last_error: REFUSED.error }])
 })
 
 test.each(['', 'nowhere', 'https://'])(
