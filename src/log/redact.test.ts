@@ -20,6 +20,15 @@ test('members of a secret name are censored at any depth, also in arrays', () =>
   expect(fields).toEqual(before)
 })
 
+test('what opens a login at an OpenID provider is censored, and the keys of an activation', () => {
+  const fields = { clientSecret: 'marked', identityAttributes: { codeVerifier: 'marked', method: 'oidc' }, activationSecret: 'marked' }
+  expect(redact(fields)).toEqual({
+    clientSecret: '[secret]',
+    identityAttributes: { codeVerifier: '[secret]', method: 'oidc' },
+    activationSecret: '[secret]',
+  })
+})
+
 test('fields without a secret are the same object', () => {
   const fields = { activationId: 'a', from: null, nested: { list: [1, { x: 'y' }] } }
   expect(redact(fields)).toBe(fields)
