@@ -36,12 +36,8 @@ const layers: readonly Layer[] = [
   { path: 'src/config', pawl: ['src/log', 'src/lib', 'package.json'], packages: [] },
   { path: 'src/crypto', pawl: ['src/lib'], packages: [] },
   { path: 'src/protocol/protocol.ts', pawl: ['src/lib'], packages: [] },
-  { path: 'src/protocol/wire', pawl: ['src/protocol/protocol.ts', 'src/lib'], packages: ['jose'] },
-  {
-    path: 'src/protocol/v3',
-    pawl: ['src/protocol/protocol.ts', 'src/protocol/wire', 'src/crypto', 'src/lib'],
-    packages: ['jose'],
-  },
+  { path: 'src/protocol/wire', pawl: ['src/protocol/protocol.ts', 'src/lib'], packages: [] },
+  { path: 'src/protocol/v3', pawl: ['src/protocol/protocol.ts', 'src/protocol/wire', 'src/crypto', 'src/lib'], packages: [] },
   { path: 'src/protocol/v4', pawl: ['src/protocol/protocol.ts', 'src/protocol/wire', 'src/crypto', 'src/lib'], packages: [] },
   {
     path: 'src/protocol/device-key.ts',

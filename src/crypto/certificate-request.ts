@@ -1,5 +1,5 @@
 // Reads a certificate request, PKCS#10 (RFC 2986 §4): subject, public key, and the parts of its signature. The signature is not verified here.
-import { fromUtf8 } from '../lib/bytes.ts'
+import { parseUtf8, toHex } from '../lib/bytes.ts'
 import { DER, type DerValue, readBitString, readDerInside, readDerValues } from './der.ts'
 import type { EcdsaForm } from './ecdsa.ts'
 import type { MlDsa } from './mldsa.ts'
@@ -26,9 +26,10 @@ export function parseCertificateRequest(der: Uint8Array): CertificateRequest | u
   const signedWith = SIGNATURES.get(toHex(algorithm.whole))
   const signature = readBitString(bits)
   const [version, subject, publicKey, attributes, ...rest] = readDerValues(info.content) ?? []
+  if (version === undefined || subject === undefined || publicKey === undefined) return undefined
   const isRequest =
-    toHex(version?.whole) === VERSION_1 && publicKey?.tag === DER.sequence && attributes?.tag === ATTRIBUTES && rest.length === 0
-  const subjectText = subject && renderName(subject)
+    toHex(version.whole) === VERSION_1 && publicKey.tag === DER.sequence && attributes?.tag === ATTRIBUTES && rest.length === 0
+  const subjectText = renderName(subject)
   if (!isRequest || signedWith === undefined || signature === undefined || subjectText === undefined) return undefined
   return { covered: info.whole, subject: subjectText, publicKey: publicKey.whole, signedWith, signature }
 }
@@ -78,12 +79,7 @@ function readOid(content: Uint8Array): string | undefined {
 
 /** The text of a string in ASCII or UTF-8; undefined for other kinds. */
 function readText({ tag, content }: DerValue): string | undefined {
-  if (!TEXTS.has(tag) || (tag !== UTF8_STRING && content.some((byte) => byte >= 0x80))) return undefined
-  try {
-    return fromUtf8(content)
-  } catch {
-    return undefined
-  }
+  return !TEXTS.has(tag) || (tag !== UTF8_STRING && content.some((byte) => byte >= 0x80)) ? undefined : parseUtf8(content)
 }
 
 /** RFC 4514 §2.4. */
@@ -92,8 +88,6 @@ const escapeText = (text: string): string =>
     .replaceAll(/^[ #]| $|["+,;<>\\]/g, '\\$&')
     // U+0000 must be escaped, and invisible characters may be.
     .replaceAll(/\p{Cc}/gu, (char) => Buffer.from(char).toString('hex').replaceAll(/../g, '\\$&'))
-
-const toHex = (bytes: Uint8Array | undefined): string => (bytes === undefined ? '' : Buffer.from(bytes).toString('hex'))
 
 /** INTEGER 0. */
 const VERSION_1 = '020100'

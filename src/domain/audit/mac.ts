@@ -2,6 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
 import { equalConstantTime, toHex } from '../../lib/bytes.ts'
+import { isJsonObject } from '../../lib/json.ts'
 import type { ChainPlace, ChainRow, ChainState } from '../../storage/audit/chain.ts'
 import type { RowFields, SealableRow, SealedRow } from '../../storage/audit/rows.ts'
 import { encodeTexts } from '../secrets/row-mac.ts'
@@ -84,9 +85,7 @@ export const withData = ([f0, f1, f2, f3, , f5]: RowFields, data: string): RowFi
 export function parseData(data: string): Readonly<Record<string, unknown>> {
   try {
     const parsed: unknown = JSON.parse(data)
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)
-      ? (parsed as Readonly<Record<string, unknown>>)
-      : {}
+    return isJsonObject(parsed) ? parsed : {}
   } catch {
     return {}
   }

@@ -15,7 +15,7 @@ import {
   TemplateSchema,
 } from './schema.ts'
 import type { Template } from './template.ts'
-import { findUiFaults } from './ui.ts'
+import { findUiFaults, type Json } from './ui.ts'
 
 export type ParsedTemplate = { readonly template: Template } | { readonly violations: readonly Violation[] }
 
@@ -149,8 +149,6 @@ function findUiProblem(value: unknown, depth: number): string | undefined {
   }
   return undefined
 }
-
-type Json = Readonly<Record<string, unknown>>
 
 function fault(fieldName: string, value: unknown, hint: string): Violation {
   const isShown = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'

@@ -6,6 +6,7 @@ import { hmac, sha256 } from '../../crypto/hash.ts'
 import { deriveX963 } from '../../crypto/kdf.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { asBuffer, concat, concatWithSizes, equalConstantTime, splitBySizes, u64, utf8 } from '../../lib/bytes.ts'
+import { isJsonObject } from '../../lib/json.ts'
 import type { Envelope, EnvelopeContext, OpenedEnvelope, SealAnswer } from '../protocol.ts'
 import { parseBytes, parseTimestamp, parseUuid } from '../wire/members.ts'
 import { type ActivationKeys, type KeyTransport, kdfInternal } from './key-schedule.ts'
@@ -207,27 +208,25 @@ export const deriveIv = (envelopeKey: Uint8Array, nonce: Uint8Array | undefined)
 
 /** Parses the members of a request; undefined as in parseEnvelope. Null counts as absent. Members that no version defines are ignored. */
 export function parseMembers(capabilities: Capabilities, json: unknown): RequestMembers | undefined {
-  if (typeof json !== 'object' || json === null) return undefined
-  const given: Record<string, unknown> = { ...json }
-  const encryptedData = parseBytes(given['encryptedData'])
-  const mac = parseBytes(given['mac'], 32)
-  const members = parseKeyMembers(capabilities, given)
+  if (!isJsonObject(json)) return undefined
+  const encryptedData = parseBytes(json['encryptedData'])
+  const mac = parseBytes(json['mac'], 32)
+  const members = parseKeyMembers(capabilities, json)
   return members && encryptedData && mac ? { ...members, encryptedData, mac } : undefined
 }
 
 function parseKeyMembers(capabilities: Capabilities, json: unknown): KeyMembers | undefined {
-  if (typeof json !== 'object' || json === null) return undefined
-  const given: Record<string, unknown> = { ...json }
-  const ephemeralPublicKey = parseBytes(given['ephemeralPublicKey'])
-  const nonce = parseBytes(given['nonce'], 16)
-  const timestamp = parseTimestamp(given['timestamp'])
-  const temporaryKeyId = parseUuid(given['temporaryKeyId'])
+  if (!isJsonObject(json)) return undefined
+  const ephemeralPublicKey = parseBytes(json['ephemeralPublicKey'])
+  const nonce = parseBytes(json['nonce'], 16)
+  const timestamp = parseTimestamp(json['timestamp'])
+  const temporaryKeyId = parseUuid(json['temporaryKeyId'])
   if (!ephemeralPublicKey || !hasPointForm('P-256', ephemeralPublicKey)) return undefined
   // A member must be there exactly when the version defines it. A malformed member was parsed to undefined.
   const isComplete =
-    isAsDefined(capabilities.nonce, given['nonce'], nonce) &&
-    isAsDefined(capabilities.timestamp, given['timestamp'], timestamp) &&
-    isAsDefined(capabilities.temporaryKeys, given['temporaryKeyId'], temporaryKeyId)
+    isAsDefined(capabilities.nonce, json['nonce'], nonce) &&
+    isAsDefined(capabilities.timestamp, json['timestamp'], timestamp) &&
+    isAsDefined(capabilities.temporaryKeys, json['temporaryKeyId'], temporaryKeyId)
   return isComplete ? { ephemeralPublicKey, nonce, timestamp, temporaryKeyId } : undefined
 }
 

@@ -2,6 +2,7 @@
 import { sha3 } from '../../crypto/hash.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { asBuffer, concat, concatWithSizes, equalPublic, splitBySizes, u64, utf8 } from '../../lib/bytes.ts'
+import { isJsonObject } from '../../lib/json.ts'
 import type { Envelope, EnvelopeContext, OpenedEnvelope, SealAnswer } from '../protocol.ts'
 import { AEAD_LENGTH_MIN, AEAD_NONCE_LENGTH, type AeadKeys, deriveAeadKeys, importAeadKeys, openAead, sealAead } from './aead.ts'
 import { parseBytes, parseTimestamp, parseUuid } from '../wire/members.ts'
@@ -132,12 +133,11 @@ const bindRequest = (parties: Uint8Array, { timestamp, nonce, sharedInfo2 }: Bou
 
 /** Parses the members of a request; undefined as in parseEnvelope. Other members are ignored. */
 export function parseMembers(json: unknown): RequestMembers | undefined {
-  if (typeof json !== 'object' || json === null) return undefined
-  const given: Record<string, unknown> = { ...json }
-  const temporaryKeyId = parseUuid(given['temporaryKeyId'])
-  const encryptedData = parseBytes(given['encryptedData'])
-  const nonce = parseBytes(given['nonce'], 2 * AEAD_NONCE_LENGTH)
-  const timestamp = parseTimestamp(given['timestamp'])
+  if (!isJsonObject(json)) return undefined
+  const temporaryKeyId = parseUuid(json['temporaryKeyId'])
+  const encryptedData = parseBytes(json['encryptedData'])
+  const nonce = parseBytes(json['nonce'], 2 * AEAD_NONCE_LENGTH)
+  const timestamp = parseTimestamp(json['timestamp'])
   if (!temporaryKeyId || !encryptedData || encryptedData.length < AEAD_LENGTH_MIN || !nonce || timestamp === undefined)
     return undefined
   const [ofRequest, ofAnswer] = [nonce.subarray(0, AEAD_NONCE_LENGTH), nonce.subarray(AEAD_NONCE_LENGTH)]

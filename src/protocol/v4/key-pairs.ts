@@ -4,6 +4,7 @@ import { exportMlDsaSeed, importMlDsaPublicKey, importMlDsaSeed } from '../../cr
 import { inThread } from '../../crypto/threads.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { concat } from '../../lib/bytes.ts'
+import { isJsonObject } from '../../lib/json.ts'
 import type { SigningKeys } from '../protocol.ts'
 import { parseBytes } from '../wire/members.ts'
 import { ALGORITHMS, type AlgorithmV4 } from './shared-secret.ts'
@@ -48,15 +49,14 @@ export function importSigningKeys(algorithm: AlgorithmV4, stored: Uint8Array): S
 
 /** Parses the public keys of a request; undefined when one is missing or not valid for the algorithm (v4 §8.4). */
 export function parsePublicKeys(algorithm: AlgorithmV4, json: unknown): PublicKeys | undefined {
-  if (typeof json !== 'object' || json === null) return undefined
-  const given: Record<string, unknown> = { ...json }
-  const point = parseBytes(given['ecdsa'])
+  if (!isJsonObject(json)) return undefined
+  const point = parseBytes(json['ecdsa'])
   const ecdsa = point && decodePoint('P-384', point)
   const parameterSet = ALGORITHMS.get(algorithm)?.signature
   if (!ecdsa) return undefined
   // Only the hybrid algorithms have a second key. For others, a second key in the request is ignored (v4 §8.6).
   if (!parameterSet) return { ecdsa }
-  const mldsa = parseBytes(given['mldsa'])
+  const mldsa = parseBytes(json['mldsa'])
   return mldsa && importMlDsaPublicKey(parameterSet, mldsa) ? { ecdsa, mldsa } : undefined
 }
 

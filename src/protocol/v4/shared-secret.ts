@@ -6,6 +6,7 @@ import type { MlDsa } from '../../crypto/mldsa.ts'
 import { inThread } from '../../crypto/threads.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { concat, concatWithSizes, u32, utf8 } from '../../lib/bytes.ts'
+import { isJsonObject } from '../../lib/json.ts'
 import type { Algorithm } from '../protocol.ts'
 import { VERSION } from './versions.ts'
 
@@ -48,8 +49,8 @@ interface SharedSecret {
 
 /** Undefined when a member is missing or malformed, the algorithm is not one of v4, or the number of keys is not that of the algorithm. */
 export function parseSharedSecretRequest(json: unknown): SharedSecretRequest | undefined {
-  if (typeof json !== 'object' || json === null) return undefined
-  const { algorithm: name, encapsulationKeys: texts }: Record<string, unknown> = { ...json }
+  if (!isJsonObject(json)) return undefined
+  const { algorithm: name, encapsulationKeys: texts } = json
   const algorithm = parseAlgorithm(name)
   if (!algorithm || !Array.isArray(texts) || texts.length !== (ALGORITHMS.get(algorithm) ? 2 : 1)) return undefined
   const encapsulationKeys = texts.map((text) => (typeof text === 'string' ? parseBase64(text) : undefined))

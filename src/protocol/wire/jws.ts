@@ -1,7 +1,7 @@
 // The parts of a temporary key exchange that both generations share: the signed request, and the claims of the answer (v3 §7, v4 §4; RFC 7515).
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
-import { utf8 } from '../../lib/bytes.ts'
-import { findMemberTwice } from '../../lib/json.ts'
+import { parseUtf8, utf8 } from '../../lib/bytes.ts'
+import { findMemberTwice, isJsonObject } from '../../lib/json.ts'
 import type { TemporaryKeyTerms } from '../protocol.ts'
 import { parseUuid } from './members.ts'
 
@@ -63,10 +63,11 @@ export const composeTemporaryKeyClaims = <Key extends object>(answer: TemporaryK
 /** A JSON object that is a part of a JWS; undefined for anything else, and when it has a member twice. */
 export function parseJwsPart(base64Url: string): Record<string, unknown> | undefined {
   const bytes = parseBase64Url(base64Url)
+  const text = bytes && parseUtf8(bytes)
+  if (text === undefined) return undefined
   try {
-    const text = bytes && utf8Decoder.decode(bytes)
-    const value: unknown = text && JSON.parse(text)
-    return typeof value === 'object' && value !== null && findMemberTwice(text ?? '') === undefined ? { ...value } : undefined
+    const value: unknown = JSON.parse(text)
+    return isJsonObject(value) && findMemberTwice(text) === undefined ? value : undefined
   } catch {
     return undefined
   }
@@ -77,5 +78,3 @@ export function parseBase64Url(text: string): Uint8Array | undefined {
   const bytes = Buffer.from(text, 'base64url')
   return toBase64Url(bytes) === text ? bytes : undefined
 }
-
-const utf8Decoder = new TextDecoder('utf-8', { fatal: true })

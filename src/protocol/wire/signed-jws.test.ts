@@ -106,6 +106,7 @@ describe('no JWS of a phone is', () => {
     ['a header that is a list', withHeaderText('[{"alg":"ES256"}]')],
     ['a header that is a text', withHeaderText('"ES256"')],
     ['a header that is no JSON', withHeaderText('{"alg":"ES256"')],
+    ['a header behind a byte order mark', withHeaderText('\uFEFF{"alg":"ES256"}')],
     [
       'a header that is no UTF-8',
       compact(([, ...rest]) => [base64Url(Buffer.from('7b22616c67223a224553323536ff227d', 'hex')), ...rest]),
