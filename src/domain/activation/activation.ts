@@ -1,5 +1,6 @@
 // Exchanges the keys of an activation with its phone, and removes an activation when its phone asks for that (v3 §8, §10.7).
 import type { KeyObject } from 'node:crypto'
+import { generateKeyPair } from '../../crypto/key.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { changeState } from '../../storage/activation/change.ts'
@@ -15,7 +16,7 @@ import { composeEventData, createAuditEvent } from '../audit/audit.ts'
 import { parseActivationCode } from './code.ts'
 import type { ActivationParts, CreatedActivation } from './created.ts'
 import { isExpired } from './registration.ts'
-import { createKeyPair, openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
+import { openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 import { isUnverified } from './transfer.ts'
 
@@ -142,7 +143,7 @@ interface KeysToStore<Answer> {
  * cannot be undone.
  */
 export async function requireDeviceKeys<Answer>(parts: ActivationParts, agreement: KeyAgreement<Answer>): Promise<void> {
-  const { privateKey, publicKey: serverPublicKey } = createKeyPair()
+  const { privateKey, publicKey: serverPublicKey } = generateKeyPair('P-256')
   const activationId = parts.platform.uuid()
   const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey: () => privateKey })
   if (typeof agreed === 'string') throw refuseActivation(parts, 'the keys of the request are not valid')

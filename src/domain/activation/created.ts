@@ -1,12 +1,13 @@
 // The record of a new activation: state CREATED, a server key pair, a code, and no device yet (v3 §8.2).
 import type { KeyObject } from 'node:crypto'
+import { generateKeyPair } from '../../crypto/key.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
 import { insertActivation, type NewActivationRow } from '../../storage/activation/insert.ts'
 import type { Db, Pool, Tx } from '../../storage/database/database.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
-import { createKeyPair, type DomainParts, hashActivationCode, places, sealPrivateKey } from '../secrets/secrets.ts'
+import { type DomainParts, hashActivationCode, places, sealPrivateKey } from '../secrets/secrets.ts'
 import type { ActivationOtps } from './otp.ts'
 
 export interface ActivationParts extends DomainParts {
@@ -68,7 +69,7 @@ export function prepareActivation(
 ): PreparedActivation {
   const activationId = platform.uuid()
   const now = platform.now()
-  const pair = createKeyPair()
+  const pair = generateKeyPair('P-256')
   const codeHash = hashActivationCode(installationKeys.codeLookup, code)
   const owned = { activationId, applicationId, userId, codeHash }
   const serverPrivateKey = sealPrivateKey(recordKeys, places.waitingServerKey(owned), pair)

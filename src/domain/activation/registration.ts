@@ -78,16 +78,12 @@ export function openQrText(
   return fromUtf8(unlessAltered(() => recordKeys.open(place, activationQrCode)) ?? new Uint8Array(0))
 }
 
-/** How a registration becomes active (v3 §8.5). */
-interface CommitRules {
+/** How a registration becomes active (v3 §8.5), with limits of its own that replace the settings. */
+export interface RegistrationRules extends RegistrationLimits {
   /** Where it is committed, and where the OTP is demanded. */
   readonly commitPhase: CommitPhase
   /** The result of ActivationOtps.hash. */
   readonly otpHash: Uint8Array | null
-}
-
-/** The same, with limits of one registration that replace the settings. */
-export interface RegistrationRules extends CommitRules, RegistrationLimits {
   /** Whether it may be made beside live ones, in an application where a user may have several. */
   readonly isFurther?: boolean
   /** The activation that asked for the code. It shows the code itself, so the bank does not. */

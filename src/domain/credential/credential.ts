@@ -110,7 +110,7 @@ const passwordTooWeak = (): PawlError =>
 /** Whom a certificate stands for. */
 type CertificateHolder = Omit<VerifiedCaller, 'passwordId'>
 
-export interface CertificateLogin {
+interface CertificateLogin {
   /**
    * Finds the caller of a certificate. `fingerprint` is its SHA-256, 64 hexadecimal digits. Throws CREDENTIALS_INVALID when no credential has
    * it, or may not be used from this address.
@@ -119,7 +119,7 @@ export interface CertificateLogin {
   readonly forget: () => void
 }
 
-export function createCertificateLogin({
+function createCertificateLogin({
   db,
   platform,
   events,
@@ -132,7 +132,7 @@ export function createCertificateLogin({
     const generationRead = generation
     const now = platform.now()
     const [username, ...others] = await listCertificateHolders(db, fingerprint)
-    // Of two nobody is meant.
+    // A certificate that two credentials have stands for neither.
     const credential = username === undefined || others.length > 0 ? undefined : await findAuthentic(username)
     if (credential === undefined || credential.isDisabled || !credential.certificates.includes(fingerprint)) return undefined
     if (hasEnded(credential.expiresAt, now)) return undefined

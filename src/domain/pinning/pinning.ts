@@ -2,6 +2,7 @@
 // §1, §2).
 import type { KeyObject } from 'node:crypto'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
+import { generateKeyPair } from '../../crypto/key.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { concat, utf8 } from '../../lib/bytes.ts'
 import { createMemory } from '../../lib/memory.ts'
@@ -18,7 +19,7 @@ import {
   type VersionRuleRow,
   type VersionTextRow,
 } from '../../storage/pinning/version-rules.ts'
-import { createKeyPair, type KeyParts, openPrivateKey, places, sealPrivateKey } from '../secrets/secrets.ts'
+import { type KeyParts, openPrivateKey, places, sealPrivateKey } from '../secrets/secrets.ts'
 
 export interface PinnedApplication {
   /** Uncompressed point, 65 bytes. */
@@ -75,7 +76,7 @@ export const signPinningAnswer = (privateKey: KeyObject, challenge: string, body
 
 /** A row for a fresh key pair of an application. */
 export function createPinningKeyPair({ platform, recordKeys }: Omit<KeyParts, 'db'>, applicationId: string) {
-  const pair = createKeyPair()
+  const pair = generateKeyPair('P-256')
   return {
     application_id: applicationId,
     public_key: pair.publicKey,

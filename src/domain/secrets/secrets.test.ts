@@ -1,9 +1,9 @@
 // Private keys by their place: sealed by one function, opened by its twin.
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { exportPrivateKey } from '../../crypto/key.ts'
+import { exportPrivateKey, generateKeyPair } from '../../crypto/key.ts'
 import { createRecordKeys } from './record-keys.ts'
-import { createKeyPair, openPrivateKey, places, sealPrivateKey } from './secrets.ts'
+import { openPrivateKey, places, sealPrivateKey } from './secrets.ts'
 
 test('a private key is opened as it was sealed, once in each process, beside what others build', () => {
   const masterKey = randomBytes(32)
@@ -12,7 +12,7 @@ test('a private key is opened as it was sealed, once in each process, beside wha
     createRecordKeys([masterKey], { randomBytes }),
   ]
   const [pair, place] = [
-    createKeyPair(),
+    generateKeyPair('P-256'),
     places.serverPrivateKey({ activationId: 'an activation', applicationId: 'app', userId: 'user' }),
   ]
   const sealed = sealPrivateKey(keys, place, pair)

@@ -1,6 +1,6 @@
 // Seals and opens every secret column. The place of a value (table, column, row, owner) goes into its seal.
 import type { KeyObject } from 'node:crypto'
-import { exportPrivateKey, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
+import { exportPrivateKey, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'
 import { concatWithSizes, fromUtf8, toHex, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
@@ -119,10 +119,7 @@ export const openApplicationSecret = (
 export const openPrivateKey = (keys: RecordKeys, at: Place, sealed: Uint8Array): KeyObject =>
   keys.openCached(at, sealed, (pkcs8) => ({ key: importPrivateKey(pkcs8) }), { form: PRIVATE_KEY }).key
 
-/** A fresh P-256 key pair. */
-export const createKeyPair = () => generateKeyPair('P-256')
-
-/** Seals the private half of a pair of createKeyPair for its place, as PKCS#8. */
+/** Seals the private half of a pair on an elliptic curve for its place, as PKCS#8. */
 export const sealPrivateKey = (keys: RecordKeys, at: Place, pair: KeyPair): Uint8Array =>
   keys.seal(at, exportPrivateKey(pair.privateKey))
 
@@ -136,6 +133,9 @@ export const hashActivationCode = (codeLookup: KeyObject, code: string): Uint8Ar
 export const hashPushToken = (codeLookup: KeyObject, platform: string, token: string): Uint8Array =>
   hmac(codeLookup, utf8(`push token\0${platform}\0${token}`))
 
-/** What stands for a value that may be used once, whatever its parts (v3 §14): SHA-256 over kind, identifier and value with their lengths, 32 bytes. */
+/**
+ * What stands for a value that may be used once, whatever its parts (v3 §14): SHA-256 over kind, identifier and value with their lengths, 32
+ * bytes.
+ */
 export const hashUniqueValue = (kind: string, identifier: string, value: Uint8Array): Uint8Array =>
   sha256(concatWithSizes(utf8(kind), utf8(identifier), value))
