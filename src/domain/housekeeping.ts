@@ -43,7 +43,7 @@ export function startHousekeeping(parts: House & Clocked): () => Promise<void> {
     async (signal) => {
       await runHousekeeping(parts)
       if (!isOutdatedDue() && !isMoreOutdated) return
-      // Hours of it, as after days were lowered, are done a little in each round: what expires does not wait for it.
+      // It may be work for hours, as after a setting of days was lowered. Each round does a part of it, so that what expires does not wait.
       const slice = AbortSignal.any([signal, AbortSignal.timeout(INTERVAL_MS)])
       await deleteOutdated(parts, slice)
       isMoreOutdated = slice.aborted

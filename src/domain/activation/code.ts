@@ -37,7 +37,10 @@ export const signQrText = async (
     ? signActivationCode(text, masterPrivateKey)
     : toBase64(await inThread('ecdsaSignP384', masterPrivateKey, utf8(text)))
 
-/** A text that names no activation, with its signature behind it (v3 §15.1, v4 §11.2), by the key that signs activation codes. `head` ends with the line of the key indicator. */
+/**
+ * A text that names no activation, with its signature behind it (v3 §15.1, v4 §11.2), by the key that signs activation codes. `head` ends with the
+ * line of the key indicator.
+ */
 export async function signOfflineText(
   parts: KeyParts,
   application: { readonly applicationId: string; readonly isProtocol3Admitted: boolean },

@@ -1,4 +1,5 @@
-// The `Idempotency-Key` of a call to a door (cloud §12.4). Only two keyed hashes are stored of it.
+// What is stored of calls to doors in place of what they bring: of their `Idempotency-Key` two keyed hashes (cloud §12.4), of the bytes that a code
+// covers length and hash, of the right answer to an offline challenge a hash (cloud §16.2).
 import type { KeyObject } from 'node:crypto'
 import { toHex } from '../../lib/bytes.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'

@@ -33,8 +33,8 @@ function write(socket: Socket, text: string, name: string): Promise<void> {
         reject(new OutboundError(`${name} closed the connection before it had the messages: a balancer without a back end does`))
     })
     socket.write(text, () => {
-      // Its own kernel has them, nobody else need have. Who gives up does so now; who reads goes on until it is told the end.
-      // What has arrived is read first: the process may have been busy.
+      // The kernel of this machine has the messages; the receiver may not. A balancer without a back end closes the connection within this time,
+      // and a receiver does not before pawl has closed its side. setImmediate lets a busy process read that first.
       setTimeout(setImmediate, QUIET_MS, () => {
         isOurs = !socket.destroyed
         socket.end()

@@ -79,8 +79,9 @@ export async function beginSession(parts: SessionParts, login: Login, password: 
 }
 
 /**
- * The session of a token; undefined when there is none, it was idle for too long, its time is over or the clock was set back since its last use, its credential is no longer what it
- * was at the beginning, or may not be used from `source`. `isUse`: a person did something, which begins the idle time anew.
+ * The session of a token. Undefined when there is none, when it was idle for too long or its time is over, when the clock was set back since its
+ * last use, and when its credential is no longer what it was at the beginning, or may not be used from `source`. `isUse`: a person did something,
+ * which begins the idle time anew.
  */
 export async function readSession(
   parts: SessionParts,

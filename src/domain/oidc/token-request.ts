@@ -67,7 +67,7 @@ export async function requestTokens(request: TokenRequest): Promise<Tokens> {
     return { idToken, accessToken }
   } catch (error) {
     if (error instanceof OutboundError) throw error
-    // Causes hold the answer, and it the tokens.
+    // The error is no cause of the new one: it holds the answer, and the answer may hold tokens.
     if (error instanceof oauth.ResponseBodyError)
       throw new OutboundError(
         `it refused the code: ${/^[\w-]{1,64}$/.test(error.error) ? error.error : 'an error without a name'}`,

@@ -10,8 +10,8 @@ export interface PeerCertificate {
 }
 
 /**
- * The leaf of a TLS 1.2 or 1.3 server, whether or not its chain verifies. `host`: also the server name that is asked for (RFC 6066 §3). Throws OutboundError when the
- * server shows none in time.
+ * The leaf of a TLS 1.2 or 1.3 server, whether or not its chain verifies. `host`: also the server name that is asked for (RFC 6066 §3). Throws
+ * OutboundError when the server shows none in time.
  */
 export function readPeerCertificate({
   host,

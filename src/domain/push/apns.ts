@@ -29,7 +29,7 @@ export async function createApnsSender(settings: ApnsSettings, platform: Pick<Pl
   }
 
   const send = async (message: PushMessage, { token, environment }: PushAddress): Promise<PushOutcome> => {
-    // The phone says what it likes. A path that Apple ends a connection for would end it for all.
+    // The phone may have registered any text. Apple could end the connection for its path, and that would end it for all pushes.
     if (!DEVICE_TOKEN.test(token)) return { reason: 'a push token that Apple has none like', isOfOne: true, isGone: true }
     const answer = await clients[environment ?? 'production'].post({
       path: `/3/device/${token}`,
@@ -84,7 +84,7 @@ function judge({ status, headers, body }: Http2Answer): PushOutcome {
   const failure = { reason, status, retryAfter: headers['retry-after'] }
   if (status === 410 || said === 'BadDeviceToken')
     return { ...failure, isOfOne: true, isGone: true, ...(timestamp !== undefined && { goneSince: timestamp }) }
-  // So much to one phone; too many new tokens of ours are another matter.
+  // Too many pushes to one phone, or too many new tokens of pawl's own, which concern all phones.
   if (status === 429) return { ...failure, isOfOne: said !== 'TooManyProviderTokenUpdates' }
   const isOfOne = (status === 400 || status === 413) && !OF_ALL.has(said ?? '')
   return { ...failure, ...(isOfOne && { isOfOne, isFinal: true }) }

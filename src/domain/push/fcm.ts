@@ -76,7 +76,10 @@ function judge({ status, headers, body }: OutboundAnswer): PushOutcome {
   return { ...failure, ...(isOfOne && { isOfOne, isFinal: true }) }
 }
 
-/** Refusals with status 401 or 403 that concern a phone: one of another project, and one that Google reaches through a service without credentials. */
+/**
+ * Refusals with status 401 or 403 that concern one phone: its token is of another project, or Google has no credentials for the service through which
+ * it is reached.
+ */
 const OF_ONE: ReadonlySet<string> = new Set(['SENDER_ID_MISMATCH', 'THIRD_PARTY_AUTH_ERROR'])
 
 /** `errorCode` of FCM, or the `status` of every API of Google. */
@@ -144,7 +147,7 @@ async function createAccess({ clientEmail, privateKey, tokenUrl }: FcmSettings['
       })
       return asking
     },
-    /** Another one, that was had since, stays. */
+    /** A token that was fetched since stays. */
     forget: (token: string) => {
       if (known?.token === token) known = undefined
     },

@@ -26,17 +26,17 @@ export function createHttp2Client(origin: string, timeoutMs: number): Http2Clien
   let open: ClientHttp2Session | undefined
 
   const connect = (): ClientHttp2Session => {
-    // Not imported: few processes send pushes.
+    // Loaded at the first push, because few processes send any.
     const session = process.getBuiltinModule('node:http2').connect(origin)
     const forget = (): void => {
       if (open === session) open = undefined
     }
-    // Requests that are under way are told by their own errors.
+    // Requests that are under way fail by the errors of their own streams.
     session.setMaxListeners(0)
     session.on('error', forget)
     session.on('close', forget)
     session.on('goaway', forget)
-    // What stands between may forget a connection that is silent, and says nothing of it.
+    // A firewall may forget a silent connection, and tells neither side.
     session.setTimeout(IDLE_MS, () => session.close())
     return session
   }
@@ -93,7 +93,7 @@ function send(
   stream.on('close', () => {
     session.off('error', reject)
     const status = answered?.[':status']
-    // What was cut may lack the very thing that its status is judged by. Nothing else tells: its end comes as that of a whole one does.
+    // An answer that was cut may lack what its status is judged by. Only rstCode tells it from a whole one.
     if (answered === undefined || status === undefined || stream.rstCode !== NO_ERROR)
       reject(new OutboundError(`${origin} closed the connection without a whole answer: its log may say why`))
     else resolve({ status, headers: answered, body: Buffer.concat(chunks) })

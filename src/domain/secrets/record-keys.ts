@@ -1,8 +1,8 @@
 // Secrets at rest: every secret column is encrypted for its own table, column and row under the master key.
 //
 // A record's key is HMAC-SHA-256(master key, place), so that no AES-GCM key ever sees more than the writes of one row and random
-// 96-bit nonces stay far below the 2^32 invocations of NIST SP 800-38D §8.3. The place is authenticated a second time as
-// associated data together with the id of the master key, and behind it what else a place is bound to, as of row-mac.ts.
+// 96-bit nonces stay far below the 2^32 invocations of NIST SP 800-38D §8.3. The associated data are form and id of the master key, the place
+// once more, and the values that it is bound to, each with its length in front (row-mac.ts).
 //
 //   sealed = form ‖ master key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)
 //

@@ -1,4 +1,5 @@
-// Seals and opens every secret column. The place of a value (table, column, row, owner) goes into its seal.
+// Seals and opens every secret column. The place of a value (table, column, row, owner) goes into its seal. What is only looked up, or only must not
+// come twice, is hashed.
 import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'
