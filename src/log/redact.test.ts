@@ -21,8 +21,8 @@ test('members of a secret name are censored at any depth, also in arrays', () =>
 })
 
 test('what opens a login at an OpenID provider is censored, and the keys of an activation', () => {
-  const fields = { clientSecret: 'marked', identityAttributes: { codeVerifier: 'marked', method: 'oidc' }, activationSecret: 'marked' }
-  expect(redact(fields)).toEqual({
+  const login = { clientSecret: 'marked', identityAttributes: { codeVerifier: 'marked', method: 'oidc' } }
+  expect(redact({ ...login, activationSecret: 'marked' })).toEqual({
     clientSecret: '[secret]',
     identityAttributes: { codeVerifier: '[secret]', method: 'oidc' },
     activationSecret: '[secret]',

@@ -5,13 +5,12 @@ import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
 import { hashPassword } from '../../crypto/kdf.ts'
 import { concat, equalConstantTime, equalPublic, utf8 } from '../../lib/bytes.ts'
-import type { Events } from '../../log/events.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'
 import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database/database.ts'
 import { type CommitRow, storeOtpFailure } from '../../storage/activation/commit.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
+import type { DomainParts } from '../secrets/secrets.ts'
 
 export interface ActivationOtps {
   /** The stored form of an OTP, 48 bytes. Throws UNAVAILABLE when too many hashes wait. */
@@ -67,7 +66,7 @@ export function createOtpJudge(otps: ActivationOtps, phase: CommitPhase, otp: st
  * reads and judges again.
  */
 export async function countWrongOtp(
-  { db, platform, events }: { readonly db: Db; readonly platform: Platform; readonly events: Events },
+  { db, platform, events }: Omit<DomainParts, 'recordKeys'>,
   activation: Omit<CommitRow, 'expiresAt' | 'commitPhase' | 'otpHash'>,
 ): Promise<boolean> {
   const { activationId, rowVersion, state: from } = activation

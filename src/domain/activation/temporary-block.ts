@@ -1,8 +1,6 @@
 // Temporary blocks: a block by failed attempts ends by itself, and each one in a row lasts twice as long (cloud §3.4).
-import type { Events } from '../../log/events.ts'
-import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database/database.ts'
 import { endTemporaryBlock } from '../../storage/activation/expiry.ts'
+import type { DomainParts } from '../secrets/secrets.ts'
 
 /** The end of the `blocksInRow`-th block in a row; null when `firstSeconds` is 0, because then blocks have no end. */
 export function composeBlockEnd(firstSeconds: number, blocksInRow: number, at: Date): Date | null {
@@ -16,7 +14,7 @@ export function composeBlockEnd(firstSeconds: number, blocksInRow: number, at: D
  * calls this first, so that history, audit log and webhooks have the end as an event of its own.
  */
 export async function endBlockIfOver(
-  { db, platform, events }: { readonly db: Db; readonly platform: Platform; readonly events: Events },
+  { db, platform, events }: Omit<DomainParts, 'recordKeys'>,
   { activationId, isBlockOver }: { readonly activationId: string; readonly isBlockOver: boolean },
 ): Promise<boolean> {
   if (!isBlockOver) return false

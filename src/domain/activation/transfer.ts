@@ -5,7 +5,6 @@ import type { ActivationRow } from '../../storage/activation/find.ts'
 import { findRegistrationBasis } from '../../storage/activation/insert.ts'
 import { findApplication } from '../../storage/application/applications.ts'
 import { toList } from '../../storage/database/columns.ts'
-import { findTransfer } from '../application/application.ts'
 import { splitActivationQrText } from './code.ts'
 import type { ActivationParts } from './created.ts'
 import { createRegistration, isExpired } from './registration.ts'
@@ -29,7 +28,7 @@ export async function createTransferCode(
   { applicationId, otp }: { readonly applicationId: string; readonly otp: string },
 ): Promise<TransferCode> {
   const transfers = (await findApplication(parts.db, source))?.transfers ?? []
-  const transfer = findTransfer(transfers, applicationId)
+  const transfer = transfers.find(({ targets }) => targets.includes(applicationId))
   if (transfer === undefined) throw refuse('the application does not hand over to this one')
   if (isUnverified(toList(flags))) throw refuse('the owner of the phone is yet to be verified')
   // Before the slow hash.

@@ -93,10 +93,6 @@ export async function requireTransfers(db: Db, applicationId: string, transfers:
   }
 }
 
-/** What is configured for a target; undefined when it is none. */
-export const findTransfer = (transfers: readonly Transfer[], target: string): Transfer | undefined =>
-  transfers.find(({ targets }) => targets.includes(target))
-
 const refuse = (hint: string): PawlError => administrationRefused('transfers', hint)
 
 /** Adds a version with a random key and secret. Throws ADMINISTRATION_REFUSED when the name is taken. */

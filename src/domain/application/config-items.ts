@@ -3,10 +3,10 @@
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { findUncarried } from '../../lib/json.ts'
-import type { Platform } from '../../lib/platform.ts'
 import { type ConfigItemRow, type ConfigOwner, listConfigItems, storeConfigItem } from '../../storage/application/config-items.ts'
 import type { Db } from '../../storage/database/database.ts'
 import type { ConfigScope } from '../../storage/database/schema.ts'
+import type { KeyParts } from '../secrets/secrets.ts'
 
 /** The items for an app without an activation: those of its application in the scope APPLICATION. */
 export const readApplicationConfig = async (db: Db, applicationId: string): Promise<ConfigItemRow[]> =>
@@ -39,7 +39,7 @@ export function mergeConfigItems(
  * apps, for a value of more than 4 KiB, and for more items than an owner may have. It must not run twice at the same time.
  */
 export async function writeConfigItem(
-  { db, platform }: { readonly db: Db; readonly platform: Platform },
+  { db, platform }: Pick<KeyParts, 'db' | 'platform'>,
   owner: ConfigOwner,
   { scope, key, value }: ConfigItemRow,
 ): Promise<void> {

@@ -34,12 +34,7 @@ export function openBasicFor(recordKeys: RecordKeys, key: KeyObject, webhook: Ta
 }
 
 /** The credentials as they are stored for the server of the URL. */
-export function sealBasic(
-  recordKeys: RecordKeys,
-  key: KeyObject,
-  target: Target,
-  basic: BasicCredentials | null,
-): StoredBasic {
+export function sealBasic(recordKeys: RecordKeys, key: KeyObject, target: Target, basic: BasicCredentials | null): StoredBasic {
   if (basic === null) return { basicCredentials: null, basicMac: null }
   const text = `${basic.username}:${basic.password}`
   return {
