@@ -11,7 +11,7 @@ import type { UniqueValue } from '../storage/activation/unique-values.ts'
 import type { LockedOperation } from '../storage/operation/operations.ts'
 import type { DoorVerdict } from '../storage/request/door-verdicts.ts'
 import type { ChannelParts } from './parts.ts'
-import { activationKeysOf, ctrDataOf, serverKeysOf } from './secrets.ts'
+import { activationKeysOf, codeKeysOf, serverKeysOf } from './secrets.ts'
 import {
   type CodeVerdict,
   composeDecision,
@@ -45,7 +45,10 @@ export interface OtpDecision {
   readonly store: (tx: Tx) => Promise<{ readonly operation: LockedOperation | undefined } | undefined>
 }
 
-/** The text of a QR code, signed for this activation; undefined while the activation has no keys. `nonce` is the Base64 of 16 bytes. */
+/**
+ * The text of a QR code, signed for this activation; undefined while it has no keys, or where they were altered. `nonce` is the Base64 of 16
+ * bytes.
+ */
 export function signForActivation(
   { recordKeys, protocols }: ChannelParts,
   activation: ReadActivationRow,
@@ -196,9 +199,8 @@ function findMatch(
 ): CodeMatch<OfflineMatch> {
   const decoy = decoys[protocol.path]
   // One that is not ACTIVE takes no code, and counts none. It is compared with a decoy, so that the time does not tell a right guess.
-  const known = activation?.state === 'ACTIVE' ? activationKeysOf(recordKeys, protocol, activation) : undefined
-  const keys = known ?? decoy.activationKeys
-  const ctrData = (known && ctrDataOf(recordKeys, activation)) ?? decoy.openCtrData()
+  const known = activation?.state === 'ACTIVE' ? codeKeysOf(recordKeys, protocol, activation) : undefined
+  const { keys, ctrData } = known ?? { keys: decoy.activationKeys, ctrData: decoy.openCtrData() }
   const { otp, resourceId, body, nonce, componentLength, totps } = attempt
   const isBiometryAllowed = attempt.isBiometryAllowed && activation?.isBiometryEnabled !== false
   const request = { otp, resourceId, body, nonceBase64: nonce, componentLength, isBiometryAllowed, totps }

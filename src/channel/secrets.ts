@@ -60,15 +60,26 @@ export function activationKeysOf<Keys extends ActivationKeys>(
   )
 }
 
-/** The hash-based counter of an activation; undefined before the key exchange, and where it was altered in the database. */
-export function ctrDataOf(keys: RecordKeys, activation: StatusRow | undefined): Uint8Array | undefined {
-  if (activation?.ctrData == null) return undefined
-  const { activationId, ctrData } = activation
-  return unlessAltered(() => keys.open(places.ctrData(activationId), ctrData))
+/** The same with the hash-based counter; undefined as well when that was altered in the database. */
+export function codeKeysOf<Keys extends ActivationKeys>(
+  recordKeys: RecordKeys,
+  protocol: Protocol<Keys>,
+  activation: StatusRow | undefined,
+): { readonly keys: Keys; readonly ctrData: Uint8Array } | undefined {
+  const keys = activationKeysOf(recordKeys, protocol, activation)
+  if (keys === undefined || activation?.ctrData == null) return undefined
+  const { activationId, ctrData: sealed } = activation
+  const ctrData = unlessAltered(() => recordKeys.open(places.ctrData(activationId), sealed))
+  return ctrData && { keys, ctrData }
 }
 
-/** The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or those that sign for it in 4.0. */
-export const serverKeysOf = (keys: RecordKeys, protocol: Protocol, activation: ReadActivationRow): SigningKeys =>
-  keys.openCached(places.serverPrivateKey(activation), activation.serverPrivateKey, (stored) =>
-    protocol.importSigningKeys(activation.algorithm ?? 'EC_P256', stored),
+/**
+ * The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or those that sign for it in 4.0. Undefined when they were altered in the
+ * database.
+ */
+export const serverKeysOf = (keys: RecordKeys, protocol: Protocol, activation: ReadActivationRow): SigningKeys | undefined =>
+  unlessAltered(() =>
+    keys.openCached(places.serverPrivateKey(activation), activation.serverPrivateKey, (stored) =>
+      protocol.importSigningKeys(activation.algorithm ?? 'EC_P256', stored),
+    ),
   )

@@ -329,11 +329,14 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   readonly createDecoyKeys: (randomBytes: (length: number) => Uint8Array) => DecoyKeys<Keys>
   /** Undefined when the JWT does not parse or lacks a claim. */
   parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Keys> | undefined
-  /** The text of the QR code for one activation, with a proof by a key of that activation (v3 §15.1, v4 §11.2). */
+  /**
+   * The text of the QR code for one activation, with a proof by a key of that activation (v3 §15.1, v4 §11.2); undefined without the server keys,
+   * where they are needed.
+   */
   createPersonalizedPayload(
     payload: PersonalizedPayload,
-    own: { readonly keys: Keys; readonly openServerKeys: () => SigningKeys },
-  ): string
+    own: { readonly keys: Keys; readonly openServerKeys: () => SigningKeys | undefined },
+  ): string | undefined
   /** Tries every accepted TOTP, counter value and allowed combination of factors; all of it is one attempt (v3 §15.2, v4 §11.1). */
   verifyOfflineOtp(keys: Keys, ctrData: Uint8Array, otp: OfflineOtp, lookAhead: number): CodeMatch<OfflineMatch>
 }

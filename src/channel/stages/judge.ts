@@ -1,11 +1,11 @@
 // Judges whether a code is right, and what that does to its activation. Nothing is read or stored here.
 import { decideAuthentication } from '../../domain/activation/authentication.ts'
 import { isExpired } from '../../domain/activation/registration.ts'
-import type { ActivationKeys, CodeMatch, Protocol } from '../../protocol/protocol.ts'
+import type { CodeMatch, Protocol } from '../../protocol/protocol.ts'
 import { isOlderVersion } from '../../protocol/wire/header.ts'
 import type { RequestParties } from '../../storage/request/parties.ts'
 import type { ChannelParts } from '../parts.ts'
-import { activationKeysOf, applicationSecretOf, ctrDataOf } from '../secrets.ts'
+import { applicationSecretOf, codeKeysOf } from '../secrets.ts'
 import type { CodeAttempt } from './attempt.ts'
 import type { Judged, Refusal } from './decision.ts'
 
@@ -24,11 +24,11 @@ export function judgeCode(
   lookAhead: number,
 ): Judged {
   const { header, goodFor } = code
-  const own = activationKeysOf(parts.recordKeys, protocol, activation)
-  const refused = refusalBefore(parts, code, { version, activation, keys: own })
+  const known = codeKeysOf(parts.recordKeys, protocol, activation)
+  const refused = refusalBefore(parts, code, { version, activation }, known !== undefined)
   // The search ends at a right code. Where a guess costs no attempt, its time would tell a thief of the possession key the right PIN.
-  const keys = refused === undefined ? own : undefined
-  const { move, isPossessionRight } = matchOf(parts, protocol, code, { version, activation, keys }, lookAhead)
+  const tried = refused === undefined ? known : undefined
+  const { move, isPossessionRight } = matchOf(parts, protocol, code, { version, known: tried }, lookAhead)
   if (activation === undefined || refused !== undefined)
     return { isRight: false, refusal: refused ?? 'activation_unknown', isGuess: false, outcome: undefined }
   // Only the holder of the possession key can guess another factor. Whoever knows ids, which are public, can neither block a user nor use up
@@ -53,7 +53,8 @@ export function judgeCode(
 function refusalBefore(
   { platform }: ChannelParts,
   { header, goodFor }: CodeToJudge,
-  { version, activation, keys }: RequestParties & { readonly keys: ActivationKeys | undefined },
+  { version, activation }: RequestParties,
+  hasKeys: boolean,
 ): Refusal | undefined {
   if (activation === undefined) return 'activation_unknown'
   if (version?.isSupported !== true || version.applicationId !== activation.applicationId) return 'activation_invalid_application'
@@ -64,7 +65,7 @@ function refusalBefore(
     failedAttempts < maxFailedAttempts &&
     !isExpired(activation, platform.now())
   if (state !== 'ACTIVE' && !(state === 'PENDING_COMMIT' && isPendingAccepted)) return 'activation_invalid_state'
-  if (keys === undefined) return 'activation_invalid_state_ctr_mismatch'
+  if (!hasKeys) return 'activation_invalid_state_ctr_mismatch'
   const lowest = [version.minimumVersion, activation.highestVersion]
   if (lowest.some((other) => typeof other === 'string' && isOlderVersion(header.version, other))) return 'protocol_version_too_low'
   const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
@@ -72,26 +73,26 @@ function refusalBefore(
 }
 
 /**
- * How the code matches, by `keys` of the activation or those of a decoy: `lookAhead` counter values are tried, or fewer where what it may cover is so
+ * How the code matches, by the keys of the activation or those of a decoy: `lookAhead` counter values are tried, or fewer where what it may cover is so
  * long that as many would take more than 192 KiB; two at least, so that one lost request never stops a phone (v3 §9.1, v4 §7.4).
  */
 function matchOf(
   { recordKeys, decoys }: ChannelParts,
   protocol: Protocol,
   { header, method, resourceId, bodies }: CodeToJudge,
-  { version, activation, keys }: RequestParties & { readonly keys: ActivationKeys | undefined },
+  { version, known }: Pick<RequestParties, 'version'> & { readonly known: ReturnType<typeof codeKeysOf> },
   lookAhead: number,
 ): CodeMatch {
   const decoy = decoys[protocol.path]
   const applicationSecret = applicationSecretOf(recordKeys, decoy, version)
-  const ctrData = (keys && ctrDataOf(recordKeys, activation)) ?? decoy.openCtrData()
+  const { keys, ctrData } = known ?? { keys: decoy.activationKeys, ctrData: decoy.openCtrData() }
   const { nonce } = header
   const readings = bodies.map((body) => protocol.signedData({ method, resourceId, nonce, body, applicationSecret }))
   const bytes = readings.reduce((sum, { length }) => sum + length, 0)
   const steps = Math.min(lookAhead, Math.max(2, Math.floor(BYTES_MAX / bytes)))
   let isPossessionRight = false
   for (const reading of readings) {
-    const found = protocol.verifyAuthenticationCode(keys ?? decoy.activationKeys, ctrData, reading, header, steps)
+    const found = protocol.verifyAuthenticationCode(keys, ctrData, reading, header, steps)
     isPossessionRight ||= found.isPossessionRight
     if (found.move) return { move: found.move, isPossessionRight }
   }

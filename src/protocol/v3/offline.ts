@@ -7,13 +7,14 @@ import { composeOfflineHead, findOfflineMatch, listOfflineFactors } from '../wir
 import { computeComponents, selectFactorKeys } from './authentication-code.ts'
 import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 
-/** The text of the QR code for one activation, signed with KEY_SERVER_PRIVATE (v3 §15.1). */
+/** The text of the QR code for one activation, signed with KEY_SERVER_PRIVATE (v3 §15.1); undefined without that key. */
 export function createPersonalizedPayload(
   payload: PersonalizedPayload,
-  { openServerKeys }: { readonly openServerKeys: () => SigningKeys },
-): string {
+  { openServerKeys }: { readonly openServerKeys: () => SigningKeys | undefined },
+): string | undefined {
   const head = composeOfflineHead(payload, '1')
-  return `${head}${toBase64(ecdsaSign(openServerKeys().ecdsa, utf8(head)))}`
+  const keys = openServerKeys()
+  return keys && `${head}${toBase64(ecdsaSign(keys.ecdsa, utf8(head)))}`
 }
 
 /** Verifies a one-time password: with possession and knowledge first, then with possession and biometry, if allowed (v3 §15.2). */

@@ -1,7 +1,7 @@
 // activation/status: the encrypted state of an activation, for anybody who asks; only its phone can read it. Spec: v3 §9.
 import { Type } from '@sinclair/typebox'
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
-import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
+import { codeKeysOf } from '../../../channel/secrets.ts'
 import { isExpired } from '../../../domain/activation/registration.ts'
 import { OptionalOrNull, AnyMembers, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
@@ -40,7 +40,8 @@ export const activationStatusV3 = plainEndpoint({
 })
 
 /**
- * An activation that is unknown or has no keys yet gets random bytes, after the same computation: nobody learns which ids exist.
+ * An activation that is unknown, has no keys yet, or whose keys or counter were altered gets random bytes, after the same computation: nobody
+ * learns which ids exist.
  */
 function encryptStatus(
   parts: DeviceParts,
@@ -49,13 +50,14 @@ function encryptStatus(
 ) {
   const { recordKeys, platform, settings } = parts
   const [protocol, decoy] = [parts.protocols.v3, parts.decoys.v3]
-  const keys = activationKeysOf(recordKeys, protocol, activation)
+  const known = codeKeysOf(recordKeys, protocol, activation)
+  const { keys, ctrData } = known ?? { keys: decoy.activationKeys, ctrData: decoy.openCtrData() }
   const blob = protocol.encryptStatusBlob(
-    keys ?? decoy.activationKeys,
+    keys,
     {
       state: activation && !isExpired(activation, platform.now()) ? activation.state : 'REMOVED',
       counter: activation?.counter ?? 0,
-      ctrData: ctrDataOf(recordKeys, activation) ?? decoy.openCtrData(),
+      ctrData,
       failedAttempts: activation?.failedAttempts ?? 0,
       maxFailedAttempts: activation?.maxFailedAttempts ?? 0,
       lookAhead: settings.counterLookAhead,
@@ -65,7 +67,7 @@ function encryptStatus(
     iv,
     platform.randomBytes(32),
   )
-  return keys ? blob : platform.randomBytes(blob.length)
+  return known ? blob : platform.randomBytes(blob.length)
 }
 
 function parseChallenge(text: string): Uint8Array {

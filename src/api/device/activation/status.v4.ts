@@ -1,7 +1,7 @@
 // activation/status: the state of an activation, in an envelope that only its phone can open. Spec: v4 §9.4.
 import { Type } from '@sinclair/typebox'
 import { openedEndpoint } from '../../../channel/flow/opened.ts'
-import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
+import { codeKeysOf } from '../../../channel/secrets.ts'
 import { listAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { isExpired } from '../../../domain/activation/registration.ts'
 import { AnyMembers } from '../../../http/types.ts'
@@ -50,9 +50,9 @@ function composeBlob(
 ): Uint8Array {
   const { recordKeys, platform, settings } = parts
   const { v4 } = parts.protocols
-  const keys = activationKeysOf(recordKeys, v4, activation)
-  const ctrData = ctrDataOf(recordKeys, activation)
-  if (keys === undefined || ctrData === undefined) throw new PawlError('INTERNAL', { detail: 'an opened envelope without keys' })
+  const known = codeKeysOf(recordKeys, v4, activation)
+  // The keys have opened the envelope.
+  if (known === undefined) throw new PawlError('ENCRYPTION_FAILED', { detail: 'the counter of the activation does not open' })
   const isUpgradePending = activation.isUpgradePending === true
   const { counter, failedAttempts, maxFailedAttempts, algorithm, isConfirmationPending, isBiometryEnabled } = activation
   const status = {
@@ -64,10 +64,10 @@ function composeBlob(
     isAlgorithmUnsupported: algorithm === null || !allowed.includes(algorithm),
     isBiometryEnabled: isBiometryEnabled === true,
     counter,
-    ctrData,
+    ctrData: known.ctrData,
     failedAttempts,
     maxFailedAttempts,
     lookAhead: settings.counterLookAhead,
   }
-  return v4.composeStatusBlob(keys, status, platform.randomBytes(4))
+  return v4.composeStatusBlob(known.keys, status, platform.randomBytes(4))
 }

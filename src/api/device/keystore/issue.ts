@@ -44,7 +44,7 @@ export function verifyKeystoreRequest<Keys extends ActivationKeys>(
 
 /**
  * Makes the key of a genuine request, signed by the application or by the activation the request names. Throws TEMPORARY_KEY_FAILED when
- * the client's own keys are not valid.
+ * the client's own keys are not valid, and when the activation's key was altered in the database.
  */
 export async function issueTemporaryKey<Keys extends ActivationKeys>(
   parts: DeviceParts,
@@ -57,6 +57,7 @@ export async function issueTemporaryKey<Keys extends ActivationKeys>(
   const signingKeys = isOfActivation
     ? serverKeysOf(recordKeys, protocol, activation)
     : await findSigningMasterKeys(parts, version.applicationId, asked.algorithm)
+  if (signingKeys === undefined) throw refuseTemporaryKey(parts, 'the server key of the activation does not open')
   const temporaryKeyId = platform.uuid()
   const issuedAt = platform.now()
   const expiresAt = issuedAt + settings.temporaryKeyValiditySeconds * 1000
