@@ -1,5 +1,5 @@
 // The table audit_pending, where audit rows wait for their seal, and the view audit_trail of all rows. Rows of a change are written in the
-// statement of the change. Sealing takes them away within seconds (audit-rows.ts).
+// statement of the change. Sealing takes them away within seconds (rows.ts).
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 

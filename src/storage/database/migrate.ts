@@ -209,7 +209,7 @@ const wait = async (ms: number, signal: AbortSignal | undefined): Promise<void> 
   signal?.throwIfAborted()
 }
 
-/** The same for an open database: on connections of its own where the statements of requests are limited in time. */
+/** Migrates an open database: on connections of its own where the statements of requests are limited in time. */
 export async function migrateDatabase({ db, openPatient }: Database, options?: MigrateOptions): Promise<string[]> {
   if (openPatient === undefined) return migrate(db, options)
   const patient = openPatient()

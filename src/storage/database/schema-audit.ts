@@ -1,8 +1,9 @@
-// Row types of the audit log, of what administrators change, and of the chains over both.
+// Row types of the audit log, of what administrators change, of the chains over both, and of counts in place of audit rows.
 import type { Generated } from 'kysely'
 import type { Bytes, OptionalText, OptionalTime, Position, Sequence } from './columns.ts'
 
-export interface AuditPendingTable {
+/** A view: all rows of devices, sealed or not. */
+interface AuditTrailView {
   sequence: Sequence
   occurred_at: Date
   activation_id: string
@@ -12,15 +13,11 @@ export interface AuditPendingTable {
   event_data: string
   /** User name of the credential for which it was checked. */
   verified_by: OptionalText
-}
-
-/** A view: all rows of devices, sealed or not. */
-export interface AuditTrailView extends AuditPendingTable {
-  /** 'infinity' until then. */
+  /** 'infinity' until it is sealed. */
   sealed_at: Date | number
 }
 
-export interface AdminEventTable {
+interface AdminEventTable {
   sequence: Sequence
   username: string
   action: string
@@ -32,8 +29,8 @@ export interface AdminEventTable {
   occurred_at: Date
 }
 
-/** Codes for activations that do not exist. */
-export interface FailureCountTable {
+/** What has failed lately, for all processes together. */
+interface FailureCountTable {
   failure_key: Bytes
   failures: number
   ends_at: Date
@@ -41,13 +38,14 @@ export interface FailureCountTable {
   wait_ends_at: Date
 }
 
-export interface StrangerCountTable {
+/** Codes for activations that do not exist. */
+interface StrangerCountTable {
   minute: Date
   network: string
   codes: Position
 }
 
-export interface AuditChainTable {
+interface AuditChainTable {
   chain_id: Generated<number>
   name: string
   start_position: Position
@@ -58,20 +56,31 @@ export interface AuditChainTable {
 }
 
 /** One row a log. */
-export interface AuditSealerTable {
+interface AuditSealerTable {
   log: string
   sealed_at: OptionalTime
 }
 
 /** Of each user with sealed rows, until the user is erased. */
-export interface AuditUserKeyTable {
+interface AuditUserKeyTable {
   user_id: string
   user_key: Bytes
 }
 
 /** How far each chain was delivered to a store outside. */
-export interface AuditDeliveryTable {
+interface AuditDeliveryTable {
   chain_id: number
   position: Position
   seal: Bytes
+}
+
+export interface AuditSchema {
+  audit_trail: AuditTrailView
+  audit_user_key: AuditUserKeyTable
+  admin_event: AdminEventTable
+  audit_chain: AuditChainTable
+  audit_delivery: AuditDeliveryTable
+  audit_sealer: AuditSealerTable
+  stranger_count: StrangerCountTable
+  failure_count: FailureCountTable
 }

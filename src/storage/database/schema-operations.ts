@@ -4,7 +4,7 @@ import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from 
 
 export type OperationStatus = 'PENDING' | 'APPROVED' | 'REJECTED' | 'CANCELED' | 'EXPIRED' | 'FAILED'
 
-export interface TemplateRevisionTable {
+interface TemplateRevisionTable {
   template_revision_id: string
   template_name: string
   operation_type: string
@@ -27,7 +27,7 @@ export interface TemplateTable {
   source: 'shipped' | 'file' | 'administration'
 }
 
-export interface OperationTable {
+interface OperationTable {
   operation_id: string
   application_id: string
   user_id: OptionalText
@@ -56,13 +56,13 @@ export interface OperationTable {
   finalized_at: OptionalTime
 }
 
-export interface OperationNonceTable {
+interface OperationNonceTable {
   operation_id: string
   nonce: string
   created_at: Date
 }
 
-export interface IdempotencyKeyTable {
+interface IdempotencyKeyTable {
   username: string
   idempotency_key: string
   body_hash: Bytes
@@ -70,7 +70,7 @@ export interface IdempotencyKeyTable {
   expires_at: Date
 }
 
-export interface DoorVerdictTable {
+interface DoorVerdictTable {
   key_hash: Bytes
   activation_id: string
   /** JSON. */
@@ -79,7 +79,7 @@ export interface DoorVerdictTable {
   mac: Bytes
 }
 
-export interface OfflineChallengeTable {
+interface OfflineChallengeTable {
   challenge_id: string
   application_id: string
   activation_id: string | null
@@ -91,7 +91,7 @@ export interface OfflineChallengeTable {
   expires_at: Date
 }
 
-export interface PushRegistrationTable {
+interface PushRegistrationTable {
   activation_id: string
   platform: 'apns' | 'fcm' | 'hms'
   environment: ColumnType<
@@ -120,7 +120,7 @@ export type WebhookKind = 'OPERATION' | 'ACTIVATION'
 export type DeliveryStatus = 'WAITING' | 'DELIVERED' | 'DEAD'
 
 /** Providers of pushes stand in it too (storage/webhook/push-providers.ts), and are read by none of the queries that are made of these columns. */
-export interface WebhookTable {
+interface WebhookTable {
   webhook_id: string
   application_id: string
   name: string
@@ -145,7 +145,7 @@ export interface WebhookTable {
 }
 
 /** Rows are inserted by triggers alone. */
-export interface WebhookDeliveryTable {
+interface WebhookDeliveryTable {
   sequence: Sequence
   delivery_id: string
   webhook_id: string
@@ -163,4 +163,18 @@ export interface WebhookDeliveryTable {
   last_error: OptionalText
   created_at: Date
   finished_at: OptionalTime
+}
+
+export interface OperationsSchema {
+  template_revision: TemplateRevisionTable
+  template: TemplateTable
+  operation: OperationTable
+  operation_nonce: OperationNonceTable
+  idempotency_key: IdempotencyKeyTable
+  door_verdict: DoorVerdictTable
+  offline_challenge: OfflineChallengeTable
+  push_registration: PushRegistrationTable
+  inbox_message: InboxMessageTable
+  webhook: WebhookTable
+  webhook_delivery: WebhookDeliveryTable
 }

@@ -1,32 +1,10 @@
-// Row types of the tables in migrations/. Sealed columns hold records encrypted by domain/secrets/record-keys.ts.
+// Row types of the tables and views that migrations/ make, but for those that are named in SQL alone. Sealed columns hold records encrypted by
+// domain/secrets/record-keys.ts.
 import type { ColumnType, Generated } from 'kysely'
 import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from './columns.ts'
-import type {
-  AdminEventTable,
-  AuditChainTable,
-  AuditDeliveryTable,
-  AuditPendingTable,
-  AuditSealerTable,
-  AuditTrailView,
-  AuditUserKeyTable,
-  FailureCountTable,
-  StrangerCountTable,
-} from './schema-audit.ts'
-import type {
-  DoorVerdictTable,
-  IdempotencyKeyTable,
-  InboxMessageTable,
-  OfflineChallengeTable,
-  OperationNonceTable,
-  OperationTable,
-  PushRegistrationTable,
-  TemplateRevisionTable,
-  TemplateTable,
-  WebhookDeliveryTable,
-  WebhookTable,
-} from './schema-operations.ts'
+import type { AuditSchema } from './schema-audit.ts'
+import type { OperationsSchema } from './schema-operations.ts'
 
-export type * from './schema-audit.ts'
 export type * from './schema-operations.ts'
 
 export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
@@ -214,17 +192,6 @@ interface UniqueValueTable {
   expires_at: Date
 }
 
-interface SealedAnswerTable {
-  ticket_id: Bytes
-  plaintext_hash: Bytes
-  sealed_at: Date
-  expires_at: Date
-}
-
-interface TicketFenceTable {
-  fenced_at: Date
-}
-
 interface CredentialTable {
   username: string
   role: Role
@@ -233,8 +200,9 @@ interface CredentialTable {
   is_disabled: Generated<boolean>
   expires_at: OptionalTime
   created_at: Date
-  /** Comma list of addresses and ranges; empty: any. */
+  /** Comma list of fingerprints. */
   certificates: Generated<string>
+  /** Comma list of addresses and ranges; empty: any. */
   allowed_addresses: Generated<string>
   /** Comma list in alphabetical order. */
   rights: Generated<string>
@@ -280,7 +248,7 @@ interface OidcProviderTable {
   updated_at: Date
 }
 
-export interface Schema {
+export interface Schema extends AuditSchema, OperationsSchema {
   wrapped_key: WrappedKeyTable
   record_binding: RecordBindingTable
   application: ApplicationTable
@@ -295,31 +263,9 @@ export interface Schema {
   token: TokenTable
   temporary_key: TemporaryKeyTable
   unique_value: UniqueValueTable
-  sealed_answer: SealedAnswerTable
-  ticket_fence: TicketFenceTable
   credential: CredentialTable
   credential_password: CredentialPasswordTable
   console_session: ConsoleSessionTable
-  audit_pending: AuditPendingTable
-  audit_trail: AuditTrailView
-  audit_user_key: AuditUserKeyTable
-  admin_event: AdminEventTable
-  audit_chain: AuditChainTable
-  audit_delivery: AuditDeliveryTable
-  audit_sealer: AuditSealerTable
-  stranger_count: StrangerCountTable
-  failure_count: FailureCountTable
-  template_revision: TemplateRevisionTable
-  template: TemplateTable
-  operation: OperationTable
-  operation_nonce: OperationNonceTable
-  idempotency_key: IdempotencyKeyTable
-  door_verdict: DoorVerdictTable
-  offline_challenge: OfflineChallengeTable
-  push_registration: PushRegistrationTable
-  inbox_message: InboxMessageTable
-  webhook: WebhookTable
-  webhook_delivery: WebhookDeliveryTable
   user_claims: UserClaimsTable
   pinning_key_pair: PinningKeyPairTable
   pinned_domain: PinnedDomainTable
@@ -338,7 +284,7 @@ export interface PinningKeyPairTable {
   created_at: Date
 }
 
-export interface PinnedDomainTable {
+interface PinnedDomainTable {
   application_id: string
   domain: string
   port: Generated<number>
@@ -351,7 +297,7 @@ export interface PinnedDomainTable {
   problem: OptionalText
 }
 
-export interface PinnedCertificateTable {
+interface PinnedCertificateTable {
   application_id: string
   domain: string
   fingerprint: Bytes
@@ -373,7 +319,7 @@ export interface VersionRuleTable {
   created_at: Date
 }
 
-export interface VersionTextTable {
+interface VersionTextTable {
   message_key: string
   language: string
   text: string

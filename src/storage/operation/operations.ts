@@ -1,4 +1,4 @@
-// The table operation: what a user is asked to approve. How one ends is in operation-transitions.ts.
+// The table operation: what a user is asked to approve. How one ends is in transitions.ts.
 import { type RawBuilder, sql } from 'kysely'
 import { type AuditEventOfSource, insertAuditFrom } from '../audit/audit.ts'
 import { toList } from '../database/columns.ts'
