@@ -926,7 +926,6 @@ const NO_QUERIES = [
   'activation/seen-state',
   'application/version',
   'request/lookup',
-  'request/parties',
   'request/recent-phones',
 ]
 

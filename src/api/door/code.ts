@@ -9,7 +9,7 @@ import { named, OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
-import type { ReadParties } from '../../storage/request/parties.ts'
+import type { ReadParties } from '../../storage/request/lookup.ts'
 import { door, type DoorCall } from './endpoint.ts'
 import {
   areFlagsRight,

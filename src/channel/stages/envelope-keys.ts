@@ -2,7 +2,7 @@
 import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, EnvelopeKey, Protocol } from '../../protocol/protocol.ts'
-import type { RequestParties } from '../../storage/request/parties.ts'
+import type { RequestParties } from '../../storage/request/lookup.ts'
 import type { TemporaryKeyRow } from '../../storage/application/temporary-keys.ts'
 import type { ChannelParts } from '../parts.ts'
 import { activationKeysOf, serverKeysOf } from '../secrets.ts'

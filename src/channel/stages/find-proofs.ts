@@ -2,8 +2,7 @@
 // something that does not exist.
 import { inStage } from '../../lib/trace.ts'
 import type { Envelope, EnvelopeContext, TokenHeader } from '../../protocol/protocol.ts'
-import type { RequestParties } from '../../storage/request/parties.ts'
-import type { FoundToken, ProofNames, Proofs } from '../../storage/request/lookup.ts'
+import type { FoundToken, ProofNames, Proofs, RequestParties } from '../../storage/request/lookup.ts'
 import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, tokenValue } from '../replay.ts'
 import type { EnvelopePolicy, EnvelopeToOpen } from './envelope-keys.ts'

@@ -13,15 +13,19 @@ import { type Caches, createCaches } from '../../lib/memory.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
 import {
   ASKED,
+  FIND_PROOFS,
   fromAsked,
   PARTIES,
   type PartiesRow,
   type PartyNames,
+  type ProofColumns,
+  type ProofNames,
+  type Proofs,
   type ReadParties,
   type RequestParties,
   toParties,
-} from './parties.ts'
-import { FIND_PROOFS, type ProofColumns, type ProofNames, type Proofs, toProofs } from './lookup.ts'
+  toProofs,
+} from './lookup.ts'
 import { type DoorEnvelope, type DoorEnvelopeNames, findDoorEnvelopes } from './door-envelopes.ts'
 import { type DoorNames, type DoorParties, findDoorParties } from './door-parties.ts'
 import { type DoorVerdict, insertVerdictsFrom, toVerdictColumns, VERDICT_COLUMNS } from './door-verdicts.ts'

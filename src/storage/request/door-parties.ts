@@ -4,7 +4,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { defineAskedRows } from '../database/bulk-statement.ts'
 import type { Db } from '../database/database.ts'
 import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
-import { fromAsked, PARTIES, type PartiesRow, PARTY_NAMES, type PartyNames, type ReadParties, toParties } from './parties.ts'
+import { fromAsked, PARTIES, type PartiesRow, PARTY_NAMES, type PartyNames, type ReadParties, toParties } from './lookup.ts'
 
 /** The names in a request, and the key that it may be repeated under: 32 bytes, null without one. */
 export interface DoorNames extends PartyNames {

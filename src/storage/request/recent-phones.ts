@@ -8,7 +8,7 @@ import { keyIdOf } from '../../lib/sealed-value.ts'
 import { givenColumns, REQUEST_COLUMNS, STATUS_COLUMNS } from '../activation/columns.ts'
 import type { ActivationRow, ReadActivationRow } from '../activation/find.ts'
 import type { VersionRow } from '../application/version.ts'
-import type { PartyNames, ReadParties, RequestParties } from './parties.ts'
+import type { PartyNames, ReadParties, RequestParties } from './lookup.ts'
 
 export interface PhoneEvents {
   /** Both are counters; `known` is what this process stored. */

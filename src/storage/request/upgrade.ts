@@ -4,8 +4,22 @@ import type { Db, Tx } from '../database/database.ts'
 import type { ActivationAlgorithm } from '../database/schema.ts'
 import type { ReadActivationRow } from '../activation/find.ts'
 import { insertHistoryFrom } from '../activation/history.ts'
-import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type ReadParties, toParties } from './parties.ts'
-import { ASKED_PROOFS, fromAskedProofs, type ProofColumns, type ProofNames, type Proofs, PROOFS, toProofs } from './lookup.ts'
+import {
+  ASKED,
+  ASKED_PROOFS,
+  fromAsked,
+  fromAskedProofs,
+  PARTIES,
+  type PartiesRow,
+  type PartyNames,
+  type ProofColumns,
+  type ProofNames,
+  type Proofs,
+  PROOFS,
+  type ReadParties,
+  toParties,
+  toProofs,
+} from './lookup.ts'
 
 /** What upgrade/start agreed on. Sealed values are sealed for the columns of activation, into which they move. */
 interface Upgrade {

@@ -4,7 +4,7 @@ import { activationKeysOf } from '../../../channel/secrets.ts'
 import { findParties } from '../../../channel/stages/code.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
-import type { RequestParties } from '../../../storage/request/parties.ts'
+import type { RequestParties } from '../../../storage/request/lookup.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
   issueTemporaryKey,

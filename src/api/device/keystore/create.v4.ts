@@ -5,7 +5,7 @@ import { findParties } from '../../../channel/stages/code.ts'
 import { listAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
-import type { RequestParties } from '../../../storage/request/parties.ts'
+import type { RequestParties } from '../../../storage/request/lookup.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
   issueTemporaryKey,
