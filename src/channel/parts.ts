@@ -1,7 +1,7 @@
 // Names what the channel needs from the process; context.ts satisfies it.
 import type { Window } from '../domain/limits/window.ts'
 import type { AuthenticationStore } from '../storage/request/authentication.ts'
-import type { ExchangeBasisReader } from '../storage/activation/exchange-basis.ts'
+import type { ExchangeBasisReader } from '../storage/activation/keys.ts'
 import type { Pool } from '../storage/database/database.ts'
 import type { UniqueValue } from '../storage/activation/unique-values.ts'
 import type { Protocol } from '../protocol/protocol.ts'

@@ -21,7 +21,6 @@ import * as offlineChallenges from '../../src/storage/request/offline-challenges
 import * as activationUpgrade from '../../src/storage/request/upgrade.ts'
 import * as activationSearch from '../../src/storage/activation/search.ts'
 import * as activationCommit from '../../src/storage/activation/commit.ts'
-import * as activationExchangeBasis from '../../src/storage/activation/exchange-basis.ts'
 import * as activationHistory from '../../src/storage/activation/history.ts'
 import * as applications from '../../src/storage/application/applications.ts'
 import * as adminEvents from '../../src/storage/credential/admin-events.ts'
@@ -239,14 +238,6 @@ const operation = {
 const owner = { applicationId: 'a', userId: 'u' }
 
 const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown>>> = {
-  'activation/exchange-basis': {
-    'createExchangeBasisReader for one and for several': async (db) => {
-      const read = activationExchangeBasis.createExchangeBasisReader(db)
-      const names = { applicationId: 'a', codeHash: bytes, value: bytes, secondValue: null, at }
-      await read(names).catch(ignoreNoRow)
-      await Promise.all([read(names), read(names)])
-    },
-  },
   'request/authentication': {
     storeAuthentication: (db) => activationAuthentication.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
     'storeAuthentication of a block': (db) =>
@@ -314,6 +305,12 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       activationChange.renameActivation(db, 'x', 'n', at, { username: 'n', externalUserId: 'e' }),
   },
   'activation/keys': {
+    'createExchangeBasisReader for one and for several': async (db) => {
+      const read = activationKeys.createExchangeBasisReader(db)
+      const names = { applicationId: 'a', codeHash: bytes, value: bytes, secondValue: null, at }
+      await read(names).catch(ignoreNoRow)
+      await Promise.all([read(names), read(names)])
+    },
     storeKeyExchange: (db) => activationKeys.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, [auditEvent]),
     'storeKeyExchange that commits': (db) =>
       activationKeys.storeKeyExchange(db, { ...exchange, to: 'ACTIVE' }, [auditEvent, auditEvent]),

@@ -4,9 +4,14 @@ import { generateKeyPair } from '../../crypto/key.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { changeState } from '../../storage/activation/change.ts'
-import type { ExchangeBasis, WaitingActivationRow } from '../../storage/activation/exchange-basis.ts'
 import { findActivation, type ActivationRow } from '../../storage/activation/find.ts'
-import { type DeviceDescription, storeKeyExchange, storeKeyExchangeOfChild } from '../../storage/activation/keys.ts'
+import {
+  type DeviceDescription,
+  type ExchangeBasis,
+  storeKeyExchange,
+  storeKeyExchangeOfChild,
+  type WaitingActivationRow,
+} from '../../storage/activation/keys.ts'
 import { toList } from '../../storage/database/columns.ts'
 import type { Db } from '../../storage/database/database.ts'
 import type { ActivationAlgorithm } from '../../storage/database/schema.ts'

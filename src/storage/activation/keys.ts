@@ -1,12 +1,71 @@
-// The keys of an activation: its key exchange, and what changes in them afterwards (v3 §8.3, v4 §9.6, §9.12, §9.13).
+// The keys of an activation: what their exchange reads and stores, and what changes in them afterwards (v3 §8.3, v4 §9.6, §9.12, §9.13).
 import { type RawBuilder, sql } from 'kysely'
 import { AUDIT_GIVEN, AUDIT_OF_GIVEN, type AuditEvent, insertAuditFrom, toAuditGiven } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
-import { defineSharedWrite } from '../database/batched-statement.ts'
+import { defineAskedRows, defineGivenRows } from '../database/bulk-statement.ts'
+import type { CommitPhase } from '../database/schema.ts'
+import { createSharedTrip, defineSharedWrite } from '../database/batched-statement.ts'
 import { insertTwoValuesFrom, insertValuesFrom, toValueColumns, type UniqueValue, VALUE_COLUMNS } from './unique-values.ts'
-import { DEVICE_COLUMNS, EXCHANGED_COLUMNS, givenColumns, setColumns, type Written } from './columns.ts'
+import {
+  DEVICE_COLUMNS,
+  EXCHANGED_COLUMNS,
+  givenColumns,
+  PARENT_COLUMNS,
+  type Read,
+  selectColumns,
+  setColumns,
+  type Written,
+} from './columns.ts'
+import { type ReadActivationRow, selectActivation } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
+
+/** An activation before its key exchange. */
+export interface WaitingActivationRow extends ReadActivationRow, Read<typeof PARENT_COLUMNS> {
+  readonly serverPublicKey: Buffer
+  readonly codeHash: Buffer
+  readonly commitPhase: CommitPhase
+  readonly otpHash: Buffer | null
+}
+
+/** What a request names, and the time at which the activation is seen. */
+interface ExchangeNames {
+  readonly applicationId: string
+  /** 32 bytes; null where the request has no code. */
+  readonly codeHash: Uint8Array | null
+  /** What the envelopes use up; 32 bytes each. */
+  readonly value: Uint8Array | null
+  readonly secondValue: Uint8Array | null
+  readonly at: Date
+}
+
+/** What a key exchange needs to know. */
+export interface ExchangeBasis {
+  /** One of the values was used before. */
+  readonly isUsed: boolean
+  /** The activation that waits for the code in the application. */
+  readonly activation: WaitingActivationRow | undefined
+  /** sealed; what the bank stored about its user, null when that is nothing */
+  readonly userClaims: Buffer | null
+}
+
+export type ExchangeBasisReader = (names: ExchangeNames) => Promise<ExchangeBasis>
+
+/** A reader of one process: requests of one moment share a statement. */
+export const createExchangeBasisReader = (db: Db): ExchangeBasisReader =>
+  createSharedTrip(async (names) => {
+    const { rows } = await db.executeQuery<BasisColumns>(FIND_BASIS(names))
+    return rows.map(toBasis)
+  })
+
+type BasisColumns = Pick<ExchangeBasis, 'isUsed' | 'userClaims'> & {
+  readonly [K in keyof WaitingActivationRow]: WaitingActivationRow[K] | null
+}
+
+const toBasis = (row: BasisColumns): ExchangeBasis => ({
+  isUsed: row.isUsed,
+  activation: row.activationId === null ? undefined : (row as WaitingActivationRow),
+  userClaims: row.userClaims,
+})
 
 /** What the device says of itself. */
 export interface DeviceDescription extends Written<typeof DEVICE_COLUMNS> {}
@@ -21,8 +80,8 @@ interface KeyExchange extends Written<typeof EXCHANGED_COLUMNS>, DeviceDescripti
 
 /**
  * CREATED to PENDING_COMMIT or ACTIVE with the device's key, together with history, one or two audit rows, and up to two values that the
- * request uses up, in a statement that is shared with others. False when the code was used, removed or expired meanwhile, or a wrong OTP counted; nothing is used up then. Throws a
- * unique violation when a value was used meanwhile.
+ * request uses up, in a statement that is shared with others. False when the code was used, removed or expired meanwhile, or a wrong OTP
+ * counted; nothing is used up then. Throws a unique violation when a value was used meanwhile.
  */
 export const storeKeyExchange = (
   db: Db,
@@ -81,6 +140,23 @@ export async function findFactorKeys(db: Db, activationId: string): Promise<Buff
     where activation_id = ${activationId} and state in ('ACTIVE', 'BLOCKED')`.execute(db)
   return rows[0]?.masterSecret ?? undefined
 }
+
+const FIND_BASIS = defineAskedRows<ExchangeNames>({
+  applicationId: 'text',
+  codeHash: 'bytea',
+  value: 'bytea',
+  secondValue: 'bytea',
+  at: 'timestamptz',
+}).define(
+  (asked) => sql`
+  select exists (select from unique_value u where u.value_hash in (i.value, i."secondValue")) as "isUsed", c.claims as "userClaims",
+    ${selectActivation(sql`i.at`)}, a.server_public_key as "serverPublicKey", a.activation_code_hash as "codeHash", a.commit_phase as "commitPhase", a.otp_hash as "otpHash",
+    ${selectColumns(PARENT_COLUMNS)}
+  from ${asked} as i
+  left join activation a on a.application_id = i."applicationId" and a.activation_code_hash = i."codeHash" and a.state = 'CREATED'
+  left join user_claims c on c.application_id = a.application_id and c.user_id = a.user_id
+  order by i.position`,
+)
 
 type GivenExchange = KeyExchange &
   ReturnType<typeof toAuditGiven> &
