@@ -10,13 +10,16 @@ import type { Db, Tx } from '../database/database.ts'
 export const slotOf = (applicationId: RawBuilder<unknown>, activationId: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`coalesce((select ${activationId} from application where application_id = ${applicationId} and is_multi_device for share), '')`
 
-/** Whether a user may have several phones; locked until the end of the transaction. Undefined when there is no such application. */
+/**
+ * Whether a user may have several phones; locked until the end of the transaction, but not for rows that refer to the application. Undefined when
+ * there is no such application.
+ */
 export async function lockMultiDevice(tx: Tx, applicationId: string): Promise<boolean | undefined> {
   const row = await tx
     .selectFrom('application')
     .select('is_multi_device as isMultiDevice')
     .where('application_id', '=', applicationId)
-    .forUpdate()
+    .forNoKeyUpdate()
     .executeTakeFirst()
   return row?.isMultiDevice
 }
@@ -50,7 +53,7 @@ export async function emptySlots(tx: Tx, applicationId: string, after: string, l
     with taken as (
       select activation_id from activation
       where application_id = ${applicationId} and state <> 'REMOVED' and device_slot <> '' and activation_id > ${after}
-      order by activation_id limit ${limit} for update
+      order by activation_id limit ${limit} for no key update
     ), emptied as (
       update activation a set device_slot = '' from taken where a.activation_id = taken.activation_id
     )

@@ -72,7 +72,7 @@ export async function insertApplication(tx: Tx, applicationId: string, displayNa
 /** Moves the default mark to this application. */
 export async function markDefaultApplication(tx: Tx, applicationId: string): Promise<void> {
   // All rows, in one order: two that move the mark at once wait for each other instead of meeting in the unique index.
-  await tx.selectFrom('application').select('application_id').orderBy('application_id').forUpdate().execute()
+  await tx.selectFrom('application').select('application_id').orderBy('application_id').forNoKeyUpdate().execute()
   await tx.updateTable('application').set({ is_default: false }).where('is_default', '=', true).execute()
   await tx.updateTable('application').set({ is_default: true }).where('application_id', '=', applicationId).execute()
 }
