@@ -3,7 +3,10 @@
 import { sql } from 'kysely'
 import type { Db } from './database/database.ts'
 
-/** Vacuums the table with the most dead rows when it has as many as autovacuum would act on; one at a time, because all else waits. */
+/**
+ * Vacuums the table with the most dead rows, once they are more than a fifth of its live ones and 1,000 beside. One table at a time, because all
+ * else waits.
+ */
 export async function vacuumFullest(db: Db): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_stat_user_tables where n_dead_tup > 1000 + n_live_tup / 5 order by n_dead_tup desc limit 1`.execute(

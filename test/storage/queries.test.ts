@@ -943,7 +943,6 @@ const NOT_QUERIES = [
   'fieldsOf',
   'isTold',
   'toSealable',
-  'selectStatus',
   'selectActivation',
   'fromOwners',
   'slotOf',

@@ -76,12 +76,9 @@ export async function findRegistrations(
     .execute()
 }
 
-/** What is selected of an activation `a` that is seen at a time, for its status. */
-export const selectStatus = (at: SeenAt): RawBuilder<unknown> => selectColumns(STATUS_COLUMNS, at)
-
-/** The same with what other requests of a device need. */
+/** What is selected of an activation `a` that is seen at a time, for the requests of its phone. */
 export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
-  sql`${selectStatus(at)}, ${blockExpiresAt(at)} as "blockExpiresAt", ${isBlockOver(at)} as "isBlockOver", ${selectColumns(REQUEST_COLUMNS, at)}`
+  sql`${selectColumns(STATUS_COLUMNS, at)}, ${blockExpiresAt(at)} as "blockExpiresAt", ${isBlockOver(at)} as "isBlockOver", ${selectColumns(REQUEST_COLUMNS, at)}`
 
 const FIND = toConstantText(sql`
   select ${selectActivation(sql`$2`)} from activation a where a.activation_id = $1`)
@@ -97,8 +94,8 @@ export interface OwnerNames {
 
 /**
  * The application `p` that each row of `asked` names, and the live activation `a` of its user there; both may be missing. Where one of several is
- * not named, `a` is any of them. `limit 1`: joined
- * as a table, `a` is searched by the application alone as long as PostgreSQL takes it for empty, and it keeps that plan for a minute.
+ * not named, `a` is any of them. `limit 1`: joined as a table, `a` is searched by the application alone as long as PostgreSQL takes it for empty,
+ * and it keeps that plan for a minute.
  */
 export const fromOwners = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`from ${asked} as i
   left join application p
@@ -144,7 +141,7 @@ const toStatusRead = (row: StatusColumns): StatusRead => ({
 
 const FIND_STATUS = defineAskedRows<StatusNames>({ activationId: 'text', at: 'timestamptz' }).define(
   (asked) => sql`
-  select ${APPLICATIONS_STATE} as "applicationsState", ${selectStatus(sql`i.at`)}
+  select ${APPLICATIONS_STATE} as "applicationsState", ${selectColumns(STATUS_COLUMNS, sql`i.at`)}
   from ${asked} as i left join activation a on a.activation_id = i."activationId"
   order by i.position`,
 )

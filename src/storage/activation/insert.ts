@@ -61,8 +61,10 @@ interface ActivationToInsert {
   readonly audit: AuditEvent
 }
 
-/** Inserts a CREATED activation with history and audit row. Throws a unique violation when the user has a live one and may have
- * no other, or the code exists. */
+/**
+ * Inserts a CREATED activation with history and audit row. Throws a unique violation when the user has a live one and may have no other, or the
+ * code exists.
+ */
 export async function insertActivation(db: Db, activation: ActivationToInsert): Promise<void> {
   await db.executeQuery(INSERT([toNewRow(activation)]))
 }

@@ -20,7 +20,7 @@ export async function insertAuditEvent(db: Db, event: AuditEvent, rows?: RawBuil
   await insertAuditOf(event, rows).execute(db)
 }
 
-/** The statement that does. `rows`: what follows `from`; one row without it. */
+/** The statement that writes it. `rows`: what follows `from`; without it, the audit row is written in any case. */
 export const insertAuditOf = (event: AuditEvent, rows: RawBuilder<unknown> = sql`(select) as once`): RawBuilder<unknown> =>
   insertAuditFrom(rows, { ...toColumns(event), activationId: sql`${event.activationId}::text` })
 

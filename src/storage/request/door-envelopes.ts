@@ -3,7 +3,7 @@
 import { sql } from 'kysely'
 import { insertTwoValuesFrom, selectValues, type UniqueValue } from '../activation/unique-values.ts'
 import { type AuditEvent, heldActivation, insertAuditOf } from '../audit/audit.ts'
-import { type Db, isUniqueViolation } from '../database/database.ts'
+import { type Db, isUniqueViolation, type Pool } from '../database/database.ts'
 import {
   joinTemporaryKey,
   TEMPORARY_KEY_COLUMNS,
@@ -62,7 +62,7 @@ export interface Opening {
 }
 
 /** Stores all of it in one statement. Gives the time; undefined, and nothing is stored, where the value was used or the key has an answer. */
-export async function recordOpening(db: Db, { uses, kept, audit }: Opening): Promise<Date | undefined> {
+export async function recordOpening(db: Pool, { uses, kept, audit }: Opening): Promise<Date | undefined> {
   const { activationId } = audit
   try {
     const { rows } = await sql<{ at: Date }>`

@@ -6,7 +6,7 @@ import { heldActivation } from '../audit/audit.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
 import { defineAskedRows } from '../database/bulk-statement.ts'
 import { toList } from '../database/columns.ts'
-import { type Db, isUniqueViolation } from '../database/database.ts'
+import { isUniqueViolation, type Pool } from '../database/database.ts'
 import { joinToken, type TokenColumns, toToken } from '../token/tokens.ts'
 import {
   type DoorVerdict,
@@ -72,7 +72,7 @@ const FIND = defineAskedRows<DoorTokenNames>({
 )
 
 /** Uses up the value of a token header and keeps the verdict on it, or neither, when the value was used or the key has a verdict. */
-export async function useTokenAtDoor(db: Db, activationId: string, use: UniqueValue, verdict: DoorVerdict): Promise<boolean> {
+export async function useTokenAtDoor(db: Pool, activationId: string, use: UniqueValue, verdict: DoorVerdict): Promise<boolean> {
   try {
     await composeUse(activationId, use, verdict).execute(db)
     return true

@@ -111,7 +111,7 @@ const PHONE_BYTES = 448
 const VERSIONS_MAX = 1_000
 const VERSION_BYTES = 4
 
-/** An activation as bytes takes less than half of what it takes as an object (docs/decisions/0014-memory.md). */
+/** What is packed of an activation: as bytes it takes less than half of what it takes as an object (docs/decisions/0014-memory.md). */
 type PackedRow = Omit<ActivationRow, 'isUpgradePending'>
 
 /**
