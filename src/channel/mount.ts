@@ -35,8 +35,7 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
   renderUnknownPathsWith(app, renderError)
   const all = groups.flatMap(({ endpoints, ...group }) => endpoints.map((endpoint) => ({ ...group, endpoint })))
   for (const { protocols, prefix, endpoint } of all) {
-    // With this name, the stack of every failure has the path of the endpoint.
-    const serve = Object.defineProperty(endpoint.prepare(parts, protocols), 'name', { value: endpoint.path })
+    const serve = endpoint.prepare(parts, protocols)
     const handler = async (request: FastifyRequest, reply: FastifyReply) => {
       // Fastify compiles a schema once and remembers it.
       const serialize = reply.compileSerializationSchema(endpoint.response as Record<string, unknown>) as (

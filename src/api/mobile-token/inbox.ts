@@ -12,7 +12,7 @@ import {
   markMessageRead,
 } from '../../storage/user/inbox-messages.ts'
 import { formatTime } from './operation/view.ts'
-import { tokenOfRead, tokenOfWrite, type MobileTokenParts } from './parts.ts'
+import type { MobileTokenParts } from './parts.ts'
 
 const Message = Type.Object({
   id: Type.String(),
@@ -41,7 +41,7 @@ export const inboxList = tokenEndpoint({
   path: 'inbox/message/list',
   summary: 'Messages of the inbox',
   errors: ['TOO_MANY_REQUESTS'],
-  token: tokenOfRead,
+  isRepeatable: true,
   request: ObjectRequest(
     Type.Object({
       page: Type.Integer({ minimum: 0, maximum: 100_000, description: 'from 0' }),
@@ -67,7 +67,7 @@ export const inboxDetail = tokenEndpoint({
   path: 'inbox/message/detail',
   summary: 'One message',
   errors: ['TOO_MANY_REQUESTS', 'INBOX_REFUSED'],
-  token: tokenOfRead,
+  isRepeatable: true,
   request: OfMessage,
   response: ObjectResponse(Type.Composite([Message, Type.Object({ body: Type.String() })])),
   async handle({ bearer, request }, parts: MobileTokenParts) {
@@ -82,7 +82,7 @@ export const inboxRead = tokenEndpoint({
   path: 'inbox/message/read',
   summary: 'Marks a message as read',
   errors: ['INBOX_REFUSED'],
-  token: tokenOfWrite,
+  isRepeatable: false,
   request: OfMessage,
   response: Ok,
   async handle({ bearer, request }, parts: MobileTokenParts) {
@@ -96,7 +96,7 @@ export const inboxReadAll = tokenEndpoint({
   path: 'inbox/message/read-all',
   summary: 'Marks all messages as read',
   errors: [],
-  token: tokenOfWrite,
+  isRepeatable: false,
   request: Type.Object({}),
   response: Ok,
   async handle({ bearer }, parts: MobileTokenParts) {

@@ -4,7 +4,6 @@ import type { ActivationParts } from '../../domain/activation/created.ts'
 import type { Window } from '../../domain/limits/window.ts'
 import type { OidcLogins } from '../../domain/oidc/logins.ts'
 import type { ReadTemplateTexts } from '../../domain/template/reader.ts'
-import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
 import type { TokenReads } from '../../storage/token/reads.ts'
 
 export interface MobileTokenParts extends ChannelParts, ActivationParts {
@@ -16,9 +15,3 @@ export interface MobileTokenParts extends ChannelParts, ActivationParts {
   /** Reads of one activation, and codes that it asks for. */
   readonly mobileReads: Window
 }
-
-/** Tokens of any factors. What only reads may be repeated, and so writes nothing: phones poll it (mobile-token §4.1). */
-export const tokenOfRead = { factors: FACTOR_COMBINATIONS, isRepeatable: true } as const
-
-/** Tokens of any factors, good once. */
-export const tokenOfWrite = { factors: FACTOR_COMBINATIONS, isRepeatable: false } as const

@@ -6,7 +6,7 @@ import { NotBlank, ObjectRequest, Ok, OneOf, OptionalOrNull } from '../../http/t
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { type PushEnvironment, type PushPlatform, putPushRegistration } from '../../storage/token/push-registrations.ts'
-import { tokenOfWrite, type MobileTokenParts } from './parts.ts'
+import type { MobileTokenParts } from './parts.ts'
 
 // The older names of the same three are still sent.
 const PLATFORMS: Readonly<Record<string, PushPlatform>> = {
@@ -23,7 +23,7 @@ const registerAt = (path: string) =>
     path,
     summary: 'Says where pushes reach the phone',
     errors: ['PUSH_REGISTRATION_REFUSED'],
-    token: tokenOfWrite,
+    isRepeatable: false,
     request: ObjectRequest(
       Type.Object({
         platform: Type.String({ enum: Object.keys(PLATFORMS) }),

@@ -2,7 +2,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ExchangeRequest } from '../../domain/activation/activation.ts'
 import { compileParser } from '../../http/validation.ts'
-import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { PawlError } from '../../lib/errors.ts'
 import type { ExchangeBasis } from '../../storage/activation/keys.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { VersionRow } from '../../storage/application/version.ts'
@@ -42,8 +42,6 @@ interface NestedDeclaration<Q extends TSchema, N extends TSchema, R extends TSch
     readonly pick: (request: Static<Q>) => unknown
     /** Whether the inner envelope may be made for another temporary key than the outer one (v4 §8.4). */
     readonly isAnyKeyAccepted: boolean
-    /** The error code for a malformed inner envelope, and for one whose plaintext does not match its schema. */
-    readonly refusal: ErrorCode
   }
   /** The hash by which the activation code of the outer plaintext is looked up; null without a code. */
   readonly codeHashOf: (request: Static<Q>, parts: Parts) => Uint8Array | null
@@ -59,7 +57,7 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
   const place = { scope: 'APPLICATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
   const parseInner = compileParser(inner.request)
   return composeEndpoint(declared, {
-    refusals: { headers: 'ENCRYPTION_FAILED', inner: inner.refusal },
+    refusals: { headers: 'ENCRYPTION_FAILED' },
     headers: ['Encryption'],
     checks: [describeEncryption(place)],
     body: { kind: 'nested', outer: declared.request, inner: inner.request },
@@ -72,7 +70,7 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
       const request = parsePlaintext(parse, opened.plaintext, { plaintext: refusal })
 
       const innerContext = { ...context, sharedInfo1: inner.sharedInfo1 }
-      const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(request), inner.refusal)
+      const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(request), 'REQUEST_INVALID')
       const isKeyShared = innerEnvelope.temporaryKeyId === envelope.temporaryKeyId
       if (!inner.isAnyKeyAccepted && !isKeyShared)
         throw new PawlError(refusal, { detail: 'the envelopes are for different temporary keys' })
@@ -81,7 +79,7 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         ? { ...toOpen, context: innerContext, envelope: innerEnvelope, isUsed: false }
         : await findEnvelopeOf(parts, innerContext, innerEnvelope, toOpen.parties)
       const openedInner = await openOfApplication(parts, protocol, innerToOpen, refusal, opened)
-      const innerInput = parsePlaintext(parseInner, openedInner.plaintext, { plaintext: refusal, request: inner.refusal })
+      const innerInput = parsePlaintext(parseInner, openedInner.plaintext, { plaintext: refusal })
 
       const values = [...opened.uniqueValues, ...openedInner.uniqueValues]
       const use = { values, applicationKey: context.applicationKey, code: refusal }

@@ -2,13 +2,12 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Answered, Endpoint, Parsed } from '../endpoint.ts'
 import { parseBody } from '../stages/parse.ts'
-import type { Client, Dialect } from '../stages/receive.ts'
+import type { Client } from '../stages/receive.ts'
 import { composeEndpoint, jsonOr } from './compose.ts'
 
 interface PlainCall<Request> {
   readonly request: Request
   readonly client: Client
-  readonly dialect: Dialect
 }
 
 /** Declares an endpoint that anybody may call. Its handler checks the content of the JSON body. Without a schema the body is not read. */
@@ -20,8 +19,8 @@ export const plainEndpoint = <Q extends TSchema, R extends TSchema, Parts>(
     headers: [],
     checks: [],
     body: jsonOr('none', declared.request),
-    async serve({ request: { body }, client, dialect }, { parse, handle, serialize }) {
+    async serve({ request: { body }, client }, { parse, handle, serialize }) {
       const request = declared.request && parseBody(parse, body)
-      return serialize(await handle({ request, client, dialect }))
+      return serialize(await handle({ request, client }))
     },
   })

@@ -1,6 +1,6 @@
 // The flow of a token in place of a code, for frequent requests of low risk (v3 §11.3). The JSON body is read after the token was checked.
 import type { Static, TSchema } from '@sinclair/typebox'
-import type { Factors } from '../../protocol/protocol.ts'
+import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { Answered, Endpoint, Parsed } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -19,25 +19,23 @@ interface TokenCall<Request> {
 interface TokenDeclaration<Q extends TSchema, R extends TSchema, Parts>
   extends Answered<R, TokenCall<Static<Q>>, Parts>,
     Parsed<Q> {
-  /**
-   * The factors with which the token must have been made. The header of a repeatable request may come again within its window; nothing is
-   * written.
-   */
-  readonly token: { readonly factors: readonly Factors[]; readonly isRepeatable: boolean }
+  /** Whether the header may come again within its window; nothing is then written. */
+  readonly isRepeatable: boolean
 }
 
-/** Declares an endpoint for phones with a token. */
+/** Declares an endpoint for phones with a token of any factors. */
 export function tokenEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: TokenDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const { token, path } = declared
+  const { path, isRepeatable } = declared
+  const terms = { resourceId: `/${path}`, factors: FACTOR_COMBINATIONS, isRepeatable }
   return composeEndpoint(declared, {
     refusals: { headers: 'AUTHENTICATION_CODE_INVALID' },
     headers: ['Token'],
-    checks: [describeToken(token.factors)],
+    checks: [describeToken(terms.factors)],
     body: { kind: 'json', schema: declared.request },
     async serve(received, { parts, refusals, parse, handle, serialize }) {
-      const { bearer, uniqueValues } = await acceptToken(parts, received, { resourceId: `/${path}`, ...token }, refusals.headers)
+      const { bearer, uniqueValues } = await acceptToken(parts, received, terms, refusals.headers)
       const request = parseBody(parse, received.request.body)
       await useUp(parts, uniqueValues, refusals.headers)
       return serialize(await handle({ request, bearer, client: received.client }))

@@ -30,7 +30,6 @@ export const activationCreateV3 = nestedEndpoint({
     request: Type.Object({ devicePublicKey: NotBlank(128), ...DeviceMembers }),
     pick: (layer1) => layer1.activationData,
     isAnyKeyAccepted: false,
-    refusal: 'REQUEST_INVALID',
   },
   request: Layer1Request,
   response: Layer1Response,

@@ -42,7 +42,6 @@ export const activationCreateV4 = nestedEndpoint({
     }),
     pick: (layer1) => layer1.activationData,
     isAnyKeyAccepted: true,
-    refusal: 'REQUEST_INVALID',
   },
   request: Layer1Request,
   response: Layer1Response,

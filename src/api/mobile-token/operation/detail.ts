@@ -11,7 +11,7 @@ import { PawlError } from '../../../lib/errors.ts'
 import { findActivation, type OwnedActivation } from '../../../storage/activation/find.ts'
 import { inTransaction } from '../../../storage/database/database.ts'
 import { findOperation, lockOperation, type OperationRow } from '../../../storage/operation/operations.ts'
-import { type MobileTokenParts, tokenOfWrite } from '../parts.ts'
+import type { MobileTokenParts } from '../parts.ts'
 import { formatTime, OperationObject, toOperationObjects } from './view.ts'
 
 /** `{ "requestObject": { "id": ... } }` */
@@ -44,7 +44,7 @@ export const operationClaim = tokenEndpoint({
   path: 'auth/token/app/operation/detail/claim',
   summary: 'Takes an operation that nobody has claimed',
   errors: ['TOO_MANY_REQUESTS', 'OPERATION_NOT_FOUND', 'ACTIVATION_FLAG_MISSING', ...STATE_REFUSALS, 'REQUEST_INVALID'],
-  token: tokenOfWrite,
+  isRepeatable: false,
   request: OfOperation,
   response: OperationResponse,
   async handle({ bearer, client, request }, parts: MobileTokenParts) {
