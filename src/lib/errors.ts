@@ -3,8 +3,6 @@
 /** What every API may answer: the request is wrong, the path unknown, the caller too fast; or the failure is ours. */
 export type SharedCode = 'REQUEST_INVALID' | 'PATH_UNKNOWN' | 'TOO_MANY_REQUESTS' | 'UNAVAILABLE' | 'INTERNAL'
 
-/** What a phone's code may fail with. */
-type CodeFailure = 'AUTHENTICATION_CODE_INVALID' | 'AUTHENTICATION_REQUEST_INVALID' | 'AUTHENTICATION_HEADER_MISSING'
 /** What the state of an operation may refuse. */
 type OperationFailure =
   | 'OPERATION_NOT_FOUND'
@@ -12,17 +10,11 @@ type OperationFailure =
   | 'OPERATION_FAILED'
   | 'OPERATION_CANCELED'
   | 'OPERATION_EXPIRED'
-/** What the state of a registration, or of what an administrator names, may refuse. */
-type RegistrationFailure =
-  | 'REGISTRATION_EXISTS'
-  | 'REGISTRATION_NOT_FOUND'
-  | 'REGISTRATION_CHANGE_REFUSED'
-  | 'ADMINISTRATION_REFUSED'
-
 export type DeviceCode =
   | SharedCode
-  | CodeFailure
-  | RegistrationFailure
+  | 'AUTHENTICATION_CODE_INVALID'
+  | 'AUTHENTICATION_REQUEST_INVALID'
+  | 'AUTHENTICATION_HEADER_MISSING'
   | 'TOKEN_FAILED'
   | 'ENCRYPTION_FAILED'
   | 'ACTIVATION_FAILED'
@@ -37,8 +29,8 @@ export type DeviceCode =
 
 export type MobileTokenCode =
   | SharedCode
-  | CodeFailure
   | OperationFailure
+  | 'AUTHENTICATION_CODE_INVALID'
   | 'APPROVAL_REFUSED'
   | 'ACTIVATION_FLAG_MISSING'
   | 'PUSH_REGISTRATION_REFUSED'
@@ -52,8 +44,11 @@ export type UtilityCode = SharedCode | 'CHALLENGE_INSUFFICIENT' | 'PINNING_APPLI
 export type CloudCode =
   | SharedCode
   | OperationFailure
-  | RegistrationFailure
+  | 'REGISTRATION_EXISTS'
+  | 'REGISTRATION_NOT_FOUND'
+  | 'REGISTRATION_CHANGE_REFUSED'
   | 'REGISTRATION_NOT_ALLOWED'
+  | 'ADMINISTRATION_REFUSED'
   | 'CREDENTIALS_INVALID'
   | 'ROLE_FORBIDDEN'
   | 'OTP_INVALID'

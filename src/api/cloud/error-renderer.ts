@@ -4,9 +4,6 @@ import { askForBasic, sendErrorResponse } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { CloudCode, PawlError } from '../../lib/errors.ts'
 
-const request: RenderedError = { status: 400, code: 'ERROR_REQUEST', message: 'Request validation failed' }
-const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
-
 const operationState: RenderedError = {
   status: 400,
   code: 'ERROR_OPERATION_STATE_CHANGE',
@@ -14,7 +11,7 @@ const operationState: RenderedError = {
 }
 
 export const rendering = {
-  REQUEST_INVALID: request,
+  REQUEST_INVALID: { status: 400, code: 'ERROR_REQUEST', message: 'Request validation failed' },
   PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'No such URL' },
   TOO_MANY_REQUESTS: { status: 429, code: 'HTTP_429', message: 'Too many requests' },
   CREDENTIALS_INVALID: { status: 401, code: 'HTTP_401', message: 'Unauthorized' },
@@ -40,7 +37,7 @@ export const rendering = {
   AUDIT_REFUSED: { status: 400, code: 'ERROR_AUDIT', message: 'The audit log could not be fetched' },
   ADMINISTRATION_REFUSED: { status: 400, code: 'ERROR_ADMIN', message: 'Invalid or unknown application, version or user' },
   UNAVAILABLE: { status: 503, code: 'HTTP_503', message: 'Service unavailable' },
-  INTERNAL: generic,
+  INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' },
 } satisfies Record<CloudCode, RenderedError>
 
 /** Answers with the documented body; structural errors list what is wrong. */

@@ -7,8 +7,6 @@ import type { DeviceCode, PawlError } from '../../lib/errors.ts'
 
 const authentication = (message: string): RenderedError => ({ status: 401, code: 'ERR_AUTHENTICATION', message })
 
-const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'INTERNAL_ERROR' }
-
 export const rendering = {
   REQUEST_INVALID: { status: 400, code: 'ERR_VALIDATION', message: 'REQUEST_INVALID' },
   PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'NOT_FOUND' },
@@ -26,13 +24,9 @@ export const rendering = {
   UPGRADE_FAILED: { status: 400, code: 'ERR_UPGRADE', message: 'UPGRADE_FAILED' },
   STATUS_FAILED: { status: 400, code: 'ERR_STATUS', message: 'STATUS_ERROR' },
   CONFIGURATION_FAILED: { status: 400, code: 'ERR_CONFIG', message: 'CONFIG_FAILURE' },
-  REGISTRATION_EXISTS: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
-  REGISTRATION_NOT_FOUND: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
-  REGISTRATION_CHANGE_REFUSED: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
   USER_INFO_FAILED: { status: 400, code: 'ERR_USER_INFO', message: 'USER_INFO_FAILED' },
-  ADMINISTRATION_REFUSED: { status: 400, code: 'ERR_VALIDATION', message: 'REQUEST_INVALID' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'UNAVAILABLE' },
-  INTERNAL: generic,
+  INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'INTERNAL_ERROR' },
 } satisfies Record<DeviceCode, RenderedError>
 
 /** The texts that differ in generation 4 (v4 §12). */

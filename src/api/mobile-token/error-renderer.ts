@@ -4,17 +4,11 @@ import { sendErrorResponse } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { MobileTokenCode, PawlError } from '../../lib/errors.ts'
 
-const request: RenderedError = { status: 400, code: 'INVALID_REQUEST', message: 'Invalid request' }
-const authentication: RenderedError = { status: 401, code: 'POWERAUTH_AUTH_FAIL', message: 'Authentication failed' }
-const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error' }
-
 export const rendering = {
-  REQUEST_INVALID: request,
+  REQUEST_INVALID: { status: 400, code: 'INVALID_REQUEST', message: 'Invalid request' },
   PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'No such URL' },
   TOO_MANY_REQUESTS: { status: 429, code: 'TOO_MANY_REQUESTS', message: 'Too many requests' },
-  AUTHENTICATION_CODE_INVALID: authentication,
-  AUTHENTICATION_REQUEST_INVALID: authentication,
-  AUTHENTICATION_HEADER_MISSING: authentication,
+  AUTHENTICATION_CODE_INVALID: { status: 401, code: 'POWERAUTH_AUTH_FAIL', message: 'Authentication failed' },
   OPERATION_NOT_FOUND: { status: 400, code: 'INVALID_OPERATION', message: 'No such operation' },
   OPERATION_FINISHED: { status: 400, code: 'OPERATION_ALREADY_FINISHED', message: 'The operation is finished' },
   OPERATION_FAILED: { status: 400, code: 'OPERATION_ALREADY_FAILED', message: 'The operation has failed' },
@@ -32,7 +26,7 @@ export const rendering = {
   INBOX_REFUSED: { status: 400, code: 'INBOX_FAILED', message: 'No such message' },
   CONFIGURATION_FAILED: { status: 400, code: 'ERR_CONFIG', message: 'No such OpenID provider' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'Service unavailable' },
-  INTERNAL: generic,
+  INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error' },
 } satisfies Record<MobileTokenCode, RenderedError>
 
 /** Answers with the documented body. */

@@ -7,8 +7,6 @@ import type { UtilityCode } from '../../lib/errors.ts'
 import { sourceOf } from '../../lib/address.ts'
 import type { DomainParts } from '../../domain/secrets/secrets.ts'
 
-const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
-
 export const rendering = {
   REQUEST_INVALID: { status: 400, code: 'ERROR_REQUEST', message: 'Invalid request' },
   PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'No such URL' },
@@ -20,7 +18,7 @@ export const rendering = {
   },
   PINNING_APPLICATION_UNKNOWN: { status: 404, code: 'PUBLIC_KEY_NOT_FOUND', message: 'No application of this name' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'Service unavailable' },
-  INTERNAL: generic,
+  INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' },
 } satisfies Record<UtilityCode, RenderedError>
 
 /** Signs the body of an answer with the key of the application that the request named: the value of X-Cert-Pinning-Signature. */
