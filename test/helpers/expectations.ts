@@ -22,7 +22,7 @@ export const REFUSED = {
   encryption: [400, 'ERR_ENCRYPTION', 'ENCRYPTION_FAILED'],
   activation: [400, 'ERR_ACTIVATION', 'ACTIVATION_INVALID'],
   vault: [400, 'ERR_SECURE_VAULT', 'SECURE_VAULT_INVALID'],
-  userInfo: [400, 'ERR_USER_INFO', 'USER_INFO_FAILED'],
+  userInfo: [400, 'ERR_USER_INFO', 'USER_INFO_ERROR'],
   temporaryKey: [400, 'ERR_TEMPORARY_KEY', 'TEMPORARY_KEY_FAILURE'],
 } as const satisfies Record<string, readonly [number, string, string]>
 

@@ -24,7 +24,7 @@ export const rendering = {
   UPGRADE_FAILED: { status: 400, code: 'ERR_UPGRADE', message: 'UPGRADE_FAILED' },
   STATUS_FAILED: { status: 400, code: 'ERR_STATUS', message: 'STATUS_ERROR' },
   CONFIGURATION_FAILED: { status: 400, code: 'ERR_CONFIG', message: 'CONFIG_FAILURE' },
-  USER_INFO_FAILED: { status: 400, code: 'ERR_USER_INFO', message: 'USER_INFO_FAILED' },
+  USER_INFO_FAILED: { status: 400, code: 'ERR_USER_INFO', message: 'USER_INFO_ERROR' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'UNAVAILABLE' },
   INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'INTERNAL_ERROR' },
 } satisfies Record<DeviceCode, RenderedError>
@@ -34,7 +34,6 @@ export const renderingV4: Readonly<Record<DeviceCode, RenderedError>> = {
   ...rendering,
   AUTHENTICATION_CODE_INVALID: authentication('CODE_INVALID'),
   AUTHENTICATION_HEADER_MISSING: authentication('CODE_INVALID'),
-  USER_INFO_FAILED: { status: 400, code: 'ERR_USER_INFO', message: 'USER_INFO_ERROR' },
 }
 
 /** Answers with the documented body in the caller's dialect. */

@@ -21,7 +21,7 @@ import {
 export const activationCreateV3 = nestedEndpoint({
   path: 'activation/create',
   summary: 'Exchanges keys for an activation code',
-  errors: ['ACTIVATION_FAILED', 'USER_INFO_FAILED'],
+  errors: ['ACTIVATION_FAILED'],
   bytesMax: LAYER_1_BYTES_MAX,
   codeHashOf,
   encrypt: { sharedInfo1: '/pa/generic/application' },

@@ -26,7 +26,7 @@ const DevicePublicKeys = Type.Object({ ecdsa: NotBlank(LAYER_1_BYTES_MAX), mldsa
 export const activationCreateV4 = nestedEndpoint({
   path: 'activation/create',
   summary: 'Exchanges keys for an activation code',
-  errors: ['ACTIVATION_FAILED', 'USER_INFO_FAILED'],
+  errors: ['ACTIVATION_FAILED'],
   bytesMax: LAYER_1_BYTES_MAX,
   codeHashOf,
   encrypt: { sharedInfo1: '/pa/generic/application' },
