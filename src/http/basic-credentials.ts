@@ -1,8 +1,8 @@
 // Demands HTTP Basic, a client certificate or an access token before every route of a part of the server. A browser adds stored Basic credentials by
 // itself, so they prove no intent: what a foreign page makes it send is refused.
+import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { PawlError } from '../lib/errors.ts'
-import { toPawlError } from './errors.ts'
 import { exemptFromShares } from './load-limits.ts'
 
 /** A login by password. `onGone` calls back when the caller disconnects, and returns a function that unsubscribes. */
@@ -36,11 +36,6 @@ export function requireCredentials<Caller extends object>(
 ): (request: FastifyRequest) => Caller {
   const known = Symbol('caller')
   app.decorateRequest(known, undefined)
-  const callerOf = (request: FastifyRequest): Caller | undefined => request.getDecorator(known)
-  const accept = (request: FastifyRequest, caller: Caller): void => {
-    request.setDecorator(known, caller)
-    exemptFromShares(request)
-  }
   const verifyOther = async (request: FastifyRequest): Promise<Caller | undefined> => {
     const { authorization } = request.headers
     if (authorization !== undefined) {
@@ -50,25 +45,21 @@ export function requireCredentials<Caller extends object>(
     const fingerprint = certificate?.read(request)
     return certificate && fingerprint !== undefined ? certificate.verify(fingerprint, request.ip) : undefined
   }
-  app.addHook('onRequest', async (request) => {
-    const caller = recognise(request) ?? (await verifyOther(request))
-    if (caller !== undefined) accept(request, caller)
-  })
-  app.addHook('onRequest', async (request, { raw: reply }) => {
-    if (callerOf(request) !== undefined) return
+  const verifyBasic = (request: FastifyRequest, answer: ServerResponse): Promise<Caller> => {
     const { username, password } = readBasic(request.headers.authorization)
     const onGone = (callback: () => void) => {
-      reply.once('close', callback)
-      return () => reply.off('close', callback)
+      answer.once('close', callback)
+      return () => answer.off('close', callback)
     }
-    try {
-      accept(request, await verify({ username, source: request.ip, onGone }, password))
-    } catch (error) {
-      throw toPawlError(error)
-    }
+    return verify({ username, source: request.ip, onGone }, password)
+  }
+  app.addHook('onRequest', async (request, reply) => {
+    const caller = recognise(request) ?? (await verifyOther(request)) ?? (await verifyBasic(request, reply.raw))
+    request.setDecorator(known, caller)
+    exemptFromShares(request)
   })
   return (request) => {
-    const caller = callerOf(request)
+    const caller = request.getDecorator<Caller | undefined>(known)
     if (caller === undefined) throw new TypeError('a route was reached without credentials')
     return caller
   }

@@ -47,22 +47,14 @@ export function toPawlError(thrown: unknown): PawlError {
   if (thrown instanceof PawlError) return thrown
   const statusCode = thrown instanceof Error && 'statusCode' in thrown ? Number(thrown.statusCode) : 500
   const detail = thrown instanceof Error ? thrown.message : String(thrown)
-  // There are no credentials, or the header has none.
-  if (statusCode === 401) return new PawlError('CREDENTIALS_INVALID', { detail, cause: thrown })
-  if (statusCode === 404) return new PawlError('PATH_UNKNOWN', { detail, cause: thrown })
-  if (statusCode === 503 || isUnavailable(thrown))
-    return new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1, cause: thrown })
+  if (isUnavailable(thrown)) return new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1, cause: thrown })
   if (statusCode >= 400 && statusCode < 500) {
     // curl -d sends application/x-www-form-urlencoded unless another type is given.
     const violation =
       statusCode === 415
         ? { fieldName: 'Content-Type', hint: 'must be application/json' }
         : { fieldName: 'request', hint: detail.slice(0, 200) }
-    return new PawlError('REQUEST_INVALID', {
-      detail,
-      violations: [violation],
-      cause: thrown,
-    })
+    return new PawlError('REQUEST_INVALID', { detail, violations: [violation], cause: thrown })
   }
   return new PawlError('INTERNAL', { detail, cause: thrown })
 }

@@ -8,7 +8,7 @@ import { PawlError, type Violation } from '../lib/errors.ts'
 /** Returns the parsed value, or throws a PawlError REQUEST_INVALID with a violation for each wrong member. */
 export type Parser<S extends TSchema> = (value: unknown) => Static<S>
 
-/** Makes the parser of a schema for bodies. `secret` names members whose values are never repeated to the caller. */
+/** Makes the parser of a schema for bodies. */
 export function compileParser<S extends TSchema>(schema: S): Parser<S> {
   let validate: ValidateFunction | undefined
   return (value) => {
