@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { withExample } from '../../http/types.ts'
 import { parseCertificateRequestPem } from '../../lib/pem.ts'
 import { type ReadCertificateRequest, readCertificateRequest } from '../../protocol/device-key.ts'
+import { applicationOf } from '../cloud/application-of.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
 import { Identifier } from '../cloud/fields.ts'
 import { Algorithm, DOOR_ROLES, SignatureVerdict } from './members.ts'
@@ -43,7 +44,8 @@ export const certificateRequest = cloudEndpoint({
   async handle(call) {
     const { activationId, pem } = call.body
     const request = read(pem)
-    const { activation, verified, ...judged } = await judgeSignatures(call, DOOR, activationId, request && sentBy(request))
+    const own = { ...call, applicationId: await applicationOf(call) }
+    const { activation, verified, ...judged } = await judgeSignatures(own, DOOR, activationId, request && sentBy(request))
     const [algorithm] = verified
     return { ...judged, ...activation, ...(judged.isValid && request && algorithm && { subject: request.subject, algorithm }) }
   },
@@ -61,6 +63,6 @@ const sentBy = ({ covered, ...request }: ReadCertificateRequest): SentSignatures
   data: covered,
   signatures: [{ covered, ...request }],
   states: ['ACTIVE'],
-  // A certificate is about one key.
+  // A certificate is for one key.
   isEnough: (verified) => verified.length === 1,
 })

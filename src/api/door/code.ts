@@ -58,7 +58,7 @@ const CodeToVerify = named(
     ),
     query: Type.Optional(
       Type.String({
-        // As long as headers of a phone's request to pawl may be: reading it takes time that nothing has proved anything for.
+        // As long as the headers of a request to pawl may be. The query is read before the code is checked.
         pattern: '^[^]{0,16384}$',
         description: 'must be at most 16384 characters: the raw query string without its question mark, never parsed by the bank',
         examples: ['from=2026-01-01'],
@@ -85,7 +85,7 @@ export const CodeVerification = named(
 
 type Request = Static<typeof CodeToVerify>
 export type CodeAnswer = Static<typeof CodeVerification>
-/** What a code must be, beside right. */
+/** The flags that the activation must have and not have. */
 type FlagTerms = Pick<Request, 'refusedFlags' | 'requiredFlags'>
 
 export const verificationCode = door({
@@ -109,8 +109,8 @@ async function judge(call: DoorCall<Request>): Promise<CodeAnswer> {
 }
 
 /**
- * Judges the code of a request as the phone sent it. `composed`: what the code covers, where the bank has composed that; such a bank does not say
- * where the phone is either (AtDoor.isSourceUnknown).
+ * Judges the code of a phone's request. `composed` is set by callers that have composed the covered bytes themselves. Such a caller does not
+ * name the address of the phone (AtDoor.isSourceUnknown).
  */
 export async function judgeSent(
   call: DoorCall<Request>,
@@ -146,15 +146,15 @@ export async function judgeSent(
     })
     return compose(judged)
   } catch (error) {
-    // The budget is the only thing that refuses.
+    // Only the budget of wrong codes refuses with this error.
     if (!(error instanceof PawlError) || error.code !== 'AUTHENTICATION_CODE_INVALID') throw error
-    // What was answered before its end is answered again.
+    // The same call may have been answered before the budget was used up.
     if (repeats !== undefined) await find()
     return { isValid: false, reason: 'TOO_MANY_FAILURES', covered }
   }
 }
 
-/** All that the answer depends on. */
+/** Everything on which the answer depends. */
 const listMembers = (request: Request, method: string): readonly (string | null)[] => [
   'code',
   request.authorization,
@@ -167,7 +167,7 @@ const listMembers = (request: Request, method: string): readonly (string | null)
   listOf(request.requiredFlags),
 ]
 
-/** Reads the parties of a header. Throws what Repeats.refuseKnown throws. */
+/** Reads version and activation of a header. Throws what Repeats.refuseKnown throws. */
 async function findParties(
   { parts }: DoorCall<Request>,
   { applicationKey, activationId }: AuthorizationHeader,
@@ -180,7 +180,7 @@ async function findParties(
   return parties
 }
 
-/** The answer on a code that was judged. */
+/** The answer for a judged code. */
 export function composeAnswer(
   request: FlagTerms,
   { factors, version: protocolVersion }: AuthorizationHeader,
@@ -188,7 +188,7 @@ export function composeAnswer(
   { verdict, version }: JudgedAtDoor,
 ): CodeAnswer {
   const { activation } = verdict
-  // A version of another application, or of none, is an unknown one.
+  // A version of another application counts as unknown.
   if (activation === undefined || version === undefined) return { isValid: false, reason: 'UNKNOWN', covered }
   const reason = verdict.isRight ? flagsReasonOf(request, activation) : REASON_OF[verdict.reason]
   const own = composeOwn(activation, { versionName: version.name, roles: version.roles })

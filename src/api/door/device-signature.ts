@@ -4,6 +4,7 @@ import { OneOf, withExample } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { parseSignedJws } from '../../protocol/wire/signed-jws.ts'
 import type { SignatureAlgorithm } from '../../protocol/protocol.ts'
+import { applicationOf } from '../cloud/application-of.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
 import { Identifier } from '../cloud/fields.ts'
 import { Algorithm, DOOR_ROLES, refuse, SignatureVerdict, States } from './members.ts'
@@ -74,7 +75,8 @@ export const deviceSignature = cloudEndpoint({
   async handle(call) {
     const { activationId } = call.body
     const sent = readDeviceSignature(call.body)
-    const { activation, verified, ...judged } = await judgeSignatures(call, DOOR, activationId, sent)
+    const applicationId = await applicationOf(call)
+    const { activation, verified, ...judged } = await judgeSignatures({ ...call, applicationId }, DOOR, activationId, sent)
     return {
       ...judged,
       ...activation,
@@ -86,10 +88,10 @@ export const deviceSignature = cloudEndpoint({
 
 const DOOR = { path: '/verification/device-signature', type: 'device_signature' } as const
 
-/** What is asked; `isOneEnough`: one signature that fits is, whichever keys the activation has. */
+/** The body of a request. With `isOneEnough`, one right signature is enough, whichever keys the activation has. */
 export type SignatureToVerify = Static<typeof Request> & { readonly isOneEnough?: boolean }
 
-/** Undefined when what the phone made cannot be read. Throws REQUEST_INVALID for what the bank composed wrongly. */
+/** Reads the signatures of a body. Undefined when what the phone made cannot be read. Throws REQUEST_INVALID for a fault of the bank. */
 export function readDeviceSignature(body: SignatureToVerify): SentSignatures | undefined {
   const { jws, data, signature, format, algorithm, keys, states = ['ACTIVE'], isOneEnough = false } = body
   const isEnough = (verified: readonly SignatureAlgorithm[], all: readonly SignatureAlgorithm[]): boolean =>
@@ -133,18 +135,18 @@ function readPlain(given: Pick<Static<typeof Request>, 'data' | 'signature' | 'f
   return { form: format, data, signatures: [one] }
 }
 
-/** By the lengths that its two algorithms cannot both have. */
+/** The algorithm that a signature of this length seems to have: the length tells the two algorithms of each kind apart. */
 const guess = (algorithm: 'ECDSA' | 'ML_DSA', length: number): SignatureAlgorithm =>
   algorithm === 'ECDSA' ? (length > ES256_LENGTH_MAX ? 'ES384' : 'ES256') : length > ML_DSA_65_LENGTH ? 'ML-DSA-87' : 'ML-DSA-65'
 
 const nameOf = (algorithm: SignatureAlgorithm): KeyName =>
   algorithm === 'ML-DSA-65' ? 'ML_DSA_65' : algorithm === 'ML-DSA-87' ? 'ML_DSA_87' : 'ECDSA'
 
-/** r ‖ s. */
+/** The encoding r ‖ s. */
 const JOSE = { dsaEncoding: 'ieee-p1363' } as const
-/** In DER. */
+/** The longest ES256 signature in DER, in bytes. */
 const ES256_LENGTH_MAX = 72
 const ML_DSA_65_LENGTH = 3309
 const DATA_BYTES_MAX = 128 * 1024
-/** A payload of as many bytes, with two signatures. */
+/** Room for a payload of DATA_BYTES_MAX bytes in Base64url, and two signatures. */
 const JWS_LENGTH_MAX = 192 * 1024

@@ -1,4 +1,4 @@
-// What a door declares: an endpoint of the cloud API by which a bank has something checked that a phone sent to it (cloud §12).
+// Declares doors: endpoints of the cloud API by which a bank has something checked that a phone sent to it (cloud §12).
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { applicationOf } from '../cloud/application-of.ts'
@@ -10,17 +10,17 @@ import type { CloudParts } from '../cloud/parts.ts'
 /** A request to a door, whose structure was checked. */
 export interface DoorCall<Request> {
   readonly request: Request
-  /** Of the credential: nothing outside of it is told of. */
+  /** The application of the credential. A door tells nothing about others. */
   readonly applicationId: string
   readonly caller: Caller
   /** Address of the caller. */
   readonly source: string
-  /** Set where the request may come again. */
+  /** Set when the request has an `Idempotency-Key`. */
   readonly asker: Asker | undefined
   readonly parts: CloudParts
 }
 
-/** Any other answer is good. */
+/** The members of an answer that say whether it is good; an answer with neither of the first two is good. */
 export interface DoorAnswer {
   readonly isValid?: boolean
   readonly isOpened?: boolean
@@ -28,10 +28,10 @@ export interface DoorAnswer {
 }
 
 interface DoorDeclaration<B extends TSchema, R extends TSchema> {
-  /** Last word of the path, and name in metrics without `label`. */
+  /** The last word of the path, and the name in metrics when there is no `label`. */
   readonly name: string
   readonly label?: string
-  /** First word of the path; `verification` without it. */
+  /** The first word of the path; `verification` when absent. */
   readonly place?: string
   readonly operationId: string
   readonly summary: string
@@ -41,7 +41,7 @@ interface DoorDeclaration<B extends TSchema, R extends TSchema> {
   readonly judge: (call: DoorCall<Static<B>>) => Promise<Static<R> & DoorAnswer>
 }
 
-/** Declares a door. What the phone did wrong is a verdict, what the bank did wrong is an error. */
+/** Declares a door. A fault of the phone is a verdict, a fault of the bank is an error. */
 export function door<B extends TSchema, R extends TSchema>({
   name,
   place = 'verification',
@@ -85,5 +85,5 @@ const KeyHeader = Type.Object({
   ),
 })
 
-/** A body of 128 KiB as Base64, with all the rest. */
+/** Room for a body of 128 KiB in Base64, and all other members. */
 const BYTES_MAX = 384 * 1024

@@ -1,4 +1,4 @@
-// The envelope of a phone, as a bank hands it to `/encryption/open`: read, and opened by the stages of pawl's own endpoints (cloud §13.1).
+// Reads the envelope that a phone sent to a bank, and opens it by the stages of pawl's own endpoints (cloud §13.1).
 import { findContext } from '../../channel/stages/envelope.ts'
 import { type Opened, openOfActivation, openOfApplication } from '../../channel/stages/open.ts'
 import { envelopeKeyValue, envelopeValue } from '../../channel/replay.ts'
@@ -14,24 +14,24 @@ import type { CloudParts } from '../cloud/parts.ts'
 
 export type ScopeName = 'APPLICATION' | 'ACTIVATION'
 
-/** An envelope that is not opened yet, and what came with it. */
+/** An envelope that is not opened yet, with its headers. */
 export interface SealedRequest {
   readonly received: Received
-  /** Undefined where the phone sent an encryption header. */
+  /** Undefined when the phone sent an encryption header. */
   readonly authorization: AuthorizationHeader | undefined
   readonly context: EnvelopeContext
   readonly envelope: Envelope
 }
 
-/** An envelope that opened. */
+/** An opened envelope. */
 export interface OpenedRequest extends Opened {
-  /** In activation scope. */
+  /** Undefined in application scope. */
   readonly activation: ActivationRow | undefined
 }
 
 /**
- * Reads header and envelope. Refuses (ENCRYPTION_FAILED) what the phone made wrong; the log has the reason. `parse`: makes the envelope of what
- * the header says.
+ * Reads header and envelope. Throws ENCRYPTION_FAILED for every fault of the phone, and logs the reason. `parse` makes the envelope, by the
+ * version and application key of the header.
  */
 export function readSealed(
   { protocols, events }: Pick<CloudParts, 'protocols' | 'events'>,
@@ -56,8 +56,8 @@ export function readSealed(
 }
 
 /**
- * What an envelope names, as it is stored, and what was answered under a key. One that names another application than the caller's is one of an
- * unknown application. `verdictKey`: 32 bytes, null without a key.
+ * Reads the rows that an envelope names, and the answer that was given under a key. Another application than the caller's counts as unknown.
+ * `verdictKey` has 32 bytes, or is null when the request has no key.
  */
 export async function findSealed(
   { authenticationStore, platform, settings }: CloudParts,
@@ -80,9 +80,9 @@ export async function findSealed(
 }
 
 /**
- * Opens an envelope with what it names. Nothing is used up yet: that is what pawl's own endpoints use up as well, and the keys themselves, so that
- * `/encryption/open` and the decryptor open it once between them. `isRepeated`: it was opened before under the same key. Refuses
- * (ENCRYPTION_FAILED) everything that is wrong with it alike.
+ * Opens an envelope with the rows that it names. Nothing is used up yet. The values to use up are those of pawl's own endpoints, and one for the
+ * keys of the envelope, so that `/encryption/open` and the decryptor open it once between them. `isRepeated` says that it was opened before under
+ * the same `Idempotency-Key`. Throws ENCRYPTION_FAILED for every fault of the envelope.
  */
 export async function openSealed(
   parts: CloudParts,
@@ -114,7 +114,7 @@ async function openInScope(
   throw new PawlError(CODE, { detail: 'the envelope is one of activation/create' })
 }
 
-/** It was in the window when it was opened first. */
+/** A repeated envelope was in the window when it was opened first. */
 const withLongerWindow = (parts: CloudParts): CloudParts => ({
   ...parts,
   settings: {
@@ -123,7 +123,7 @@ const withLongerWindow = (parts: CloudParts): CloudParts => ({
   },
 })
 
-/** The outer layer of activation/create has the same label, and holds activation codes. */
+/** Whether a plaintext is the outer layer of activation/create, which has the same label, and holds activation codes. */
 function isOfActivation(plaintext: Uint8Array): boolean {
   try {
     const json = parseJson(plaintext)
@@ -133,7 +133,7 @@ function isOfActivation(plaintext: Uint8Array): boolean {
   }
 }
 
-/** The generic labels, and no other: a bank opens nothing that is for pawl itself. */
+/** The generic labels. A bank opens no others, because they are for pawl's own endpoints. */
 const PLACES = {
   APPLICATION: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
   ACTIVATION: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },

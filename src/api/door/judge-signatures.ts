@@ -1,72 +1,70 @@
-// Judges what a phone signed with its device keys, and leaves a row of the audit log and a count behind. Nothing of the activation changes.
+// Judges what a phone signed with its device keys. Each verdict about an activation has an audit row. The activation itself does not change.
 import { composeSignedData } from '../../domain/audit/audit.ts'
 import { createDecoyDeviceKeys, importDeviceKeys, type SignatureForm, verifyByDeviceKey } from '../../protocol/device-key.ts'
 import type { DeviceKey, SignatureAlgorithm } from '../../protocol/protocol.ts'
 import { type DeviceKeysRow, findDeviceKeys, insertSignatureAudit } from '../../storage/activation/device-keys.ts'
 import type { Db } from '../../storage/database/database.ts'
 import type { ActivationState } from '../../storage/database/schema.ts'
-import { applicationOf } from '../cloud/application-of.ts'
 import type { CloudCall } from '../cloud/endpoint.ts'
 import type { SignatureRefusal } from './members.ts'
 
-/** A signature as it came. */
+/** A signature as the phone sent it. */
 export interface SentSignature {
-  /** Whether this key is the one to verify it with. */
+  /** Whether the signature is to be verified with this key. */
   readonly fits: (key: DeviceKey) => boolean
   readonly covered: Uint8Array
   readonly signature: Uint8Array
-  /** Of ECDSA. */
+  /** The encoding of an ECDSA signature. */
   readonly form?: SignatureForm
-  /** Which algorithm it seems to be of: that of the decoy which it is verified with where there is no activation. */
+  /** The algorithm that the signature seems to have. Where there is no activation, it is verified with the decoy of this algorithm. */
   readonly looksLike: SignatureAlgorithm
 }
 
-/** What came with the name of an activation. */
+/** The signatures of one request, with what they must be. */
 export interface SentSignatures {
-  /** How it was written down: the first word of the audit row. */
+  /** The form in which they came; the first word of the audit row. */
   readonly form: 'JWS' | 'DER' | 'JOSE' | 'RAW' | 'PKCS10'
-  /** What the audit row has the hash of. */
+  /** The signed data; the audit row has its hash. */
   readonly data: Uint8Array
   readonly signatures: readonly SentSignature[]
-  /** In which a signature is good. */
+  /** The states of an activation in which its signatures are good. */
   readonly states: readonly ActivationState[]
-  /** Whether it is enough that these keys have signed, of all that the activation has. */
+  /** Whether it is enough that the keys `verified` have signed. `all` are those of the activation. */
   readonly isEnough: (verified: readonly SignatureAlgorithm[], all: readonly SignatureAlgorithm[]) => boolean
 }
 
-/** Which door it came through. */
+/** The door that judges. */
 export interface Door {
-  /** In the log. */
+  /** The name in the log. */
   readonly path: string
-  /** In metrics. */
+  /** The name in metrics. */
   readonly type: 'device_signature' | 'certificate_request'
 }
 
 export interface JudgedSignatures {
   readonly isValid: boolean
   readonly reason?: SignatureRefusal
-  /** Absent where it is not one of this application. */
+  /** Absent when the application has no such activation. */
   readonly activation?: Pick<DeviceKeysRow, 'activationId' | 'userId' | 'state'>
-  /** Keys whose signature is right. */
+  /** The keys whose signature is right. */
   readonly verified: readonly SignatureAlgorithm[]
 }
 
 /**
- * Judges by the activation of this name; a verdict about one has its audit row before it is given. Where the application of the credential has
- * none, signatures are verified with decoys, and the statement that writes the row writes none. `sent` is undefined where it could not be read: then
- * nothing is looked up. Throws REGISTRATION_NOT_FOUND for a credential without application.
+ * Judges signatures by the device keys of an activation of the application, and stores the audit row before it returns. Without such an
+ * activation the signatures are verified with decoys, and the same statement stores no row. `sent` is undefined when the request could not be
+ * read; nothing is looked up then.
  */
 export async function judgeSignatures(
-  call: Pick<CloudCall, 'parts' | 'caller'>,
+  { parts, caller, applicationId }: Pick<CloudCall, 'parts' | 'caller'> & { readonly applicationId: string },
   door: Door,
   activationId: string,
   sent: SentSignatures | undefined,
 ): Promise<JudgedSignatures> {
-  const { db, platform, events } = call.parts
-  const applicationId = await applicationOf(call)
+  const { db, platform, events } = parts
   const at = new Date(platform.now())
   const row = sent && (await findDeviceKeys(db, { applicationId, activationId, at }))
-  const asked = { applicationId, activationId, at, verifiedBy: call.caller.username }
+  const asked = { applicationId, activationId, at, verifiedBy: caller.username }
   const judged = sent === undefined ? FORM : await judgeAudited(db, asked, row, sent)
   const result = judged.reason?.toLowerCase() ?? 'accepted'
   events.authenticationChecked({ version: String(row?.protocolVersion ?? 'unknown'), type: door.type, result })
@@ -93,7 +91,7 @@ async function judgeAudited(
     occurredAt: asked.at,
     verifiedBy: asked.verifiedBy,
   })
-  // It was deleted meanwhile.
+  // Nothing is written for an activation that was deleted since the read.
   return isWritten ? judged : UNKNOWN
 }
 
@@ -113,7 +111,7 @@ async function judgeByKeys(row: DeviceKeysRow, sent: SentSignatures): Promise<Ju
   return { isValid: reason === undefined, ...(reason && { reason }), activation: { activationId, userId, state }, verified }
 }
 
-/** The key that made the signature. */
+/** The key that made the signature. WRONG: it did not. NO_KEY: the activation has no key that the signature could be of. */
 async function verifyByOneOf(
   keys: readonly DeviceKey[],
   { fits, covered, signature, form }: SentSignature,
@@ -123,7 +121,7 @@ async function verifyByOneOf(
   return (await verifyByDeviceKey(key, covered, signature, form)) ? key : 'WRONG'
 }
 
-/** Of this process; made when they are first needed. */
+/** The decoys of this process; they are made when they are first needed. */
 let decoys: ReturnType<typeof createDecoyDeviceKeys> | undefined
 
 async function judgeByDecoys({ signatures }: SentSignatures): Promise<JudgedSignatures> {

@@ -1,4 +1,4 @@
-// Members that several doors share (cloud §12.1, §12.2): their schemas, how those of a request are read, and what an answer tells of an activation.
+// Members that several doors share (cloud §12.1, §12.2): their schemas, how they are read, and what an answer tells of an activation.
 import { type Static, Type } from '@sinclair/typebox'
 import type { DeviceRequest } from '../../channel/stages/receive.ts'
 import { named, OneOf, withExample } from '../../http/types.ts'
@@ -15,7 +15,7 @@ import { Flag, Time } from '../cloud/fields.ts'
 export const HeaderOfPhone = (description: string, example: string) =>
   Type.String({ minLength: 1, maxLength: 4096, description, examples: [example] })
 
-/** Those that endpoints of banks may ask for. */
+/** The factors that endpoints of a bank may ask for. */
 export const FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] as const satisfies readonly Factors[]
 
 const FactorNames = named(
@@ -27,12 +27,13 @@ const FactorNames = named(
     examples: [['POSSESSION_KNOWLEDGE']],
   }),
 )
+/** The factors that are enough when the request names none. */
 export const FACTORS_WITHOUT: readonly Factors[] = ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 
 const FlagNames = (description: string) => Type.Array(withExample(Flag, 'VIP'), { maxItems: 64, description })
 const REFUSED_FLAGS_WITHOUT: readonly string[] = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
 
-/** What a code or a token must be beside right. */
+/** What a code or token must be made with, and which flags its activation must have and not have. */
 export const PROOF_TERMS = {
   factors: Type.Optional(FactorNames),
   refusedFlags: Type.Optional(
@@ -74,7 +75,7 @@ export const AuditText = Type.String({
   description: 'must be at most 1024 bytes without control characters; the audit log keeps it for years',
 })
 
-/** What the phone sent, as a door is told. */
+/** The request of a phone, as the bank describes it. */
 interface SentRequest {
   readonly method: string
   readonly resourceId: string
@@ -85,8 +86,8 @@ interface SentRequest {
 }
 
 /**
- * The request of the phone with one protocol header. Throws REQUEST_INVALID for what the bank composed wrong: a method or an address that is
- * none, bad Base64, a body of more than `bytesMax`, a resource id that is pawl's own.
+ * The request of a phone with one protocol header. Throws REQUEST_INVALID for a fault of the bank: an unknown method, a text that is no address,
+ * bad Base64, a body of more than `bytesMax` bytes, a resource id that is pawl's own.
  */
 export function readSent(
   { method, resourceId, body, query, client }: SentRequest,
@@ -116,40 +117,40 @@ export function refuseReserved(resourceId: string): void {
     throw refuse('resourceId', `must not begin with ${RESERVED.join(', ')}: these are pawl's own`)
 }
 
-/** The address of the phone. Throws REQUEST_INVALID for a text that is none. */
+/** The address of the phone. Throws REQUEST_INVALID for a text that is no address. */
 export function readAddress({ address }: SentRequest['client']): string {
   const ip = parseAddress(address)
   if (ip === undefined) throw refuse('client.address', 'must be an IP address')
   return ip
 }
 
-/** The spelling that takes both scheme words: which of the two headers the bank read is not told. */
+/** The headers of a phone's request. The bank does not say which spelling it read, so the one that takes both scheme words is used. */
 export const headersOf = (
   header: 'authorization' | 'token' | 'encryption',
   value: string,
   { userAgent }: SentRequest['client'],
 ): DeviceRequest['headers'] => ({ [`x-svc-${header}`]: value, 'user-agent': userAgent })
 
-/** Throws REQUEST_INVALID for a text of more than 1024 bytes. */
+/** Throws REQUEST_INVALID for an `auditText` of more than 1024 bytes. */
 export function refuseLongText(text: string | undefined): void {
   if (text !== undefined && Buffer.byteLength(text) > TEXT_BYTES_MAX)
     throw refuse('auditText', `must have at most ${TEXT_BYTES_MAX} bytes`)
 }
 
-/** What the bank did wrong. */
+/** The error REQUEST_INVALID for a fault of the bank in one member. */
 export const refuse = (fieldName: string, hint: string): PawlError =>
   new PawlError('REQUEST_INVALID', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
-// A bank that passed these on would take a code out of circulation without its effect.
+// Codes for these resource ids are meant for pawl's own endpoints. A door would use up such a code without its effect.
 const RESERVED = ['/pa/', '/operation/', '/api/']
 export const NO_BODY = new Uint8Array(0)
 const TEXT_BYTES_MAX = 1024
 
-/** Who may have something checked. */
+/** The roles that may call doors. */
 export const DOOR_ROLES: readonly Role[] = ['admin', 'integration', 'verification']
 
-/** Throws ROLE_FORBIDDEN for a credential without the right. One must be given before a bank opens what phones encrypted (cloud §2.4). */
+/** Throws ROLE_FORBIDDEN for a credential without the right (cloud §2.4). */
 export function requireRight({ rights }: { readonly rights: readonly Right[] }, right: Right): void {
   if (rights.includes(right)) return
   const hint = `must have the right ${right} (PATCH /admin/users/{name})`
@@ -157,18 +158,19 @@ export function requireRight({ rights }: { readonly rights: readonly Right[] }, 
 }
 
 const REFUSALS = ['SIGNATURE_WRONG', 'FORM', 'KEYS_MISSING', 'STATE', 'UNKNOWN'] as const
+
 /** Why a signature is not valid. */
 export type SignatureRefusal = (typeof REFUSALS)[number]
 
 const STATES: readonly ActivationState[] = ['PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED']
 
-/** States in which a signature is good. An activation that is CREATED has no keys. */
+/** The states of an activation in which its signatures are good. A CREATED activation has no keys. */
 export const States = Type.Array(OneOf(STATES), { minItems: 1 })
 
-/** How a device key signs. */
+/** The algorithm of a device key. */
 export const Algorithm = OneOf<SignatureAlgorithm>(['ES256', 'ES384', 'ML-DSA-65', 'ML-DSA-87'])
 
-/** Members of an answer that say what was found out, and of which activation; the last three are absent unless it is one of this application. */
+/** The verdict about a signature. The last three members are there only for an activation of the caller's application. */
 export const SignatureVerdict = {
   isValid: Type.Boolean(),
   reason: Type.Optional(OneOf(REFUSALS, { description: 'for the log of the bank, never for the phone' })),
@@ -192,7 +194,7 @@ export const OWN_MEMBERS = {
   applicationRoles: Type.Optional(Type.Array(Type.String())),
 }
 
-/** `isValid`, and why not: for the log of the bank, never for the phone. */
+/** The members that say whether something is valid, and why not. */
 export const verdictMembers = <Reason extends string>(reasons: readonly Reason[]) => ({
   isValid: Type.Boolean(),
   reason: Type.Optional(OneOf(reasons, { description: 'why `isValid` is false: for the log of the bank, never for the phone' })),
@@ -200,7 +202,10 @@ export const verdictMembers = <Reason extends string>(reasons: readonly Reason[]
 
 export type OwnAnswer = Static<ReturnType<typeof Type.Object<typeof OWN_MEMBERS>>>
 
-/** What is told of an own activation: `activation` as it is now, `versionName` where a version was named, and the roles of the application. */
+/**
+ * Values of OWN_MEMBERS. `versionName` is the name of the application version that the request names, if it names one; `roles` are those of the
+ * application.
+ */
 export const composeOwn = (
   activation: ActivationRow,
   { versionName, roles }: { readonly versionName?: string; readonly roles: readonly string[] },
@@ -216,7 +221,7 @@ export const composeOwn = (
   applicationRoles: [...roles],
 })
 
-/** Whether the flags of an activation are as the bank demands. */
+/** Whether an activation has all required flags, and no refused one. */
 export function areFlagsRight(
   { flags: text }: Pick<ActivationRow, 'flags'>,
   {

@@ -1,4 +1,4 @@
-// POST /offline/challenges: the text of a QR code for a phone without connection, over data of the bank (cloud §16.1).
+// POST /offline/challenges: makes the text of a QR code, over data of the bank, for a phone without connection (cloud §16.1).
 import { type Static, Type } from '@sinclair/typebox'
 import { signForActivation } from '../../channel/authenticate-offline.ts'
 import { findPhone } from '../../channel/offline-approval.ts'
@@ -120,7 +120,7 @@ function readBody(text: string): Uint8Array {
   return bytes
 }
 
-/** The ACTIVE activation that a request names; undefined where it names none. */
+/** The ACTIVE activation that a request names; undefined when it names none. */
 async function findNamed(
   parts: DoorCall<Request>['parts'],
   applicationId: string,
@@ -152,7 +152,7 @@ async function signText(
   return await signOfflineText(parts, application, composeOfflineHead({ data: content.data, nonceBase64: content.nonce }, '0'))
 }
 
-/** Of the nonce and of a seed. */
+/** The length of the nonce, and of the seed of a proximity check. */
 const KEY_BYTES = 16
-/** More than a QR code holds. Each counter value that is tried has its codes computed over it. */
+/** More than a QR code holds. For each counter value that is tried, codes are computed over the body. */
 const BODY_BYTES_MAX = 4096

@@ -1,4 +1,4 @@
-// What an offline challenge is about, as it is sealed in its row, and what it must not be about (cloud §16.1).
+// The terms of an offline challenge, sealed in its row, and the texts that a challenge must not have (cloud §16.1).
 import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { fromUtf8, parseUtf8, utf8 } from '../../lib/bytes.ts'
@@ -8,10 +8,10 @@ import type { Db } from '../../storage/database/database.ts'
 import { findOperation } from '../../storage/operation/operations.ts'
 import { refuse } from './members.ts'
 
-/** What a one-time password is checked against. */
+/** The values against which a one-time password is checked. */
 export interface ChallengeTerms {
   readonly applicationId: string
-  /** Null where any phone of the application may answer. */
+  /** Null when any phone of the application may answer. */
   readonly activationId: string | null
   readonly resourceId: string
   /** Base64. */
@@ -25,17 +25,17 @@ export interface ChallengeTerms {
   readonly expiresAt: number
 }
 
-/** Whoever writes to the database can neither read these nor make them others. */
+/** Seals the terms, so that nobody who can write to the database can read or change them. */
 export const sealTerms = (recordKeys: RecordKeys, challengeId: string, terms: ChallengeTerms): Buffer =>
   recordKeys.seal(places.challengeTerms(challengeId), utf8(JSON.stringify(terms)))
 
-/** Undefined for a record that was altered, or is of another challenge. */
+/** Opens the terms. Undefined for a record that was altered, or that belongs to another challenge. */
 export const openTerms = (recordKeys: RecordKeys, challengeId: string, sealed: Uint8Array): ChallengeTerms | undefined =>
   unlessAltered(() => JSON.parse(fromUtf8(recordKeys.open(places.challengeTerms(challengeId), sealed))) as ChallengeTerms)
 
 /**
- * Throws REQUEST_INVALID where the body begins with the id of an operation of the application: its code would be taken out of circulation
- * without approving it.
+ * Throws REQUEST_INVALID when the body begins with the id of an operation of the application. The code for such a body approves the operation;
+ * here it would be used up without that effect.
  */
 export async function refuseOperationBody(
   db: Db,
@@ -49,7 +49,10 @@ export async function refuseOperationBody(
     throw refuse(fieldName, 'is of an operation of pawl: POST /operations/offline/otp approves it')
 }
 
-/** Throws REQUEST_INVALID where the text would be read as that of an operation: its user would be shown another title than what the code approves. */
+/**
+ * Throws REQUEST_INVALID when a phone would read the text as that of an operation. It would show a title other than that of the operation which
+ * the code approves.
+ */
 export async function refuseOperationText(db: Db, applicationId: string, data: string): Promise<void> {
   const [first = ''] = data.split('\n', 1)
   if (ID.test(first) && (await findOperation(db, applicationId, first)) !== undefined)
@@ -57,6 +60,6 @@ export async function refuseOperationText(db: Db, applicationId: string, data: s
 }
 
 const ID_LENGTH = 36
-/** Other bytes are no text that the database may be asked for: what is decoded from Base64 may have U+0000. */
+/** Only bytes of this form are looked up: other decoded bytes may have U+0000, which PostgreSQL does not take. */
 const ID_AT_START = /^([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})&$/
 const ID = /^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$/

@@ -1,4 +1,4 @@
-// POST /offline/verification: whether what a user typed in answers a challenge that the bank has shown (cloud §16.2).
+// POST /offline/verification: checks the digits that a user typed in for a challenge of the bank (cloud §16.2).
 import { type Static, Type } from '@sinclair/typebox'
 import { type OfflineVerdict, verifyOfflineAtDoor } from '../../channel/authenticate-offline.ts'
 import { answerHash, describeCovered } from '../../domain/activation/door-key.ts'
@@ -83,14 +83,14 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   const { activationId, key } = await findWho(call, terms)
   parts.otpAttempts.take(`${call.applicationId} ${key}`, parts.platform.monotonic())
   if (!(await takeAttempt(parts.db, request.challengeId, repeats?.questionHash ?? null))) {
-    // The same request may have been answered since.
+    // The same request may have been answered since its key was looked up.
     if (repeats !== undefined) await readChallenge(call, repeats)
     return { isValid: false, reason: 'CHALLENGE' }
   }
   return await check(call, otp, { terms, roles, activationId, repeats })
 }
 
-/** Undefined terms: there is no such challenge that may be answered. Throws what Repeats.refuseKnown throws. */
+/** Reads a challenge. Its terms are undefined when it takes no answer (any more), or was altered. Throws what Repeats.refuseKnown throws. */
 async function readChallenge(
   { request: { challengeId }, parts, applicationId }: DoorCall<Request>,
   repeats: Repeats | undefined,
@@ -111,7 +111,10 @@ async function readChallenge(
   return { terms: isAsSealed ? terms : undefined, roles }
 }
 
-/** Who is to have answered. `key`: for the bound of attempts, whether or not there is such a user. Throws REQUEST_INVALID for none, or for two. */
+/**
+ * The activation that is said to have answered. `key` is that of its budget of attempts, also for a user who does not exist. Throws
+ * REQUEST_INVALID when the request names nobody, or more than one activation.
+ */
 async function findWho(
   { request: { activationId, userId }, parts, applicationId }: DoorCall<Request>,
   terms: ChallengeTerms,
@@ -128,7 +131,7 @@ async function findWho(
   const active = registrations.filter(({ state }) => state === 'ACTIVE')
   if (active.length > 1) throw refuse('activationId', 'must be present: the user has several active registrations')
   const registration = active[0] ?? registrations[0]
-  // A user who is not there has as many attempts as any other.
+  // A user who does not exist has as many attempts as any other.
   return registration === undefined
     ? { activationId: NOBODY, key: `user ${userId}` }
     : { activationId: registration.activationId, key: registration.activationId }
@@ -179,7 +182,7 @@ function composeAnswer(request: Request, { verdict, factors }: OfflineVerdict, r
   return areFlagsRight(activation, request) ? { isValid: true, ...details } : { isValid: false, reason: 'FLAGS', ...details }
 }
 
-/** All that the answer depends on. */
+/** Everything on which the answer depends. */
 const listMembers = (request: Request): readonly (string | null)[] => [
   'offline',
   request.challengeId,

@@ -1,4 +1,4 @@
-// POST /encryption/open: a bank has an envelope opened that a phone sent to it, and its code checked if it has one (cloud §13.1).
+// POST /encryption/open: opens an envelope that a phone sent to the bank, and checks the code over its plaintext if there is one (cloud §13.1).
 import { type Static, Type } from '@sinclair/typebox'
 import { parseEnvelope } from '../../channel/stages/envelope.ts'
 import { verifyAtDoor } from '../../channel/stages/code.ts'
@@ -124,14 +124,14 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   }
 }
 
-/** One call with what was made of it. */
+/** One call with its parsed envelope. */
 interface Opening {
   readonly call: DoorCall<Request>
   readonly sealed: SealedRequest
   readonly repeats: Repeats | undefined
 }
 
-/** Refuses (ENCRYPTION_FAILED) what is wrong with the envelope. */
+/** Opens the envelope, and checks its code if there is one. Throws ENCRYPTION_FAILED for every fault of the envelope. */
 async function openFor(call: DoorCall<Request>, sealed: SealedRequest): Promise<Answer> {
   const { request, asker, parts } = call
   if (asker !== undefined) refuseKeyOfEnvelope(asker.idempotencyKey, request)
@@ -142,12 +142,12 @@ async function openFor(call: DoorCall<Request>, sealed: SealedRequest): Promise<
   if (request.code === undefined)
     return { isOpened: true, ...facts, ...handOut(opening, opened, await useUp(opening, opened, known)) }
   const verdict = known ?? (await checkCode(opening, request.code, opened, seen))
-  // Who looks for the plaintext alone must not find one that nobody signed.
+  // A caller who reads only `plaintext` must not find one that nobody signed.
   const content = verdict.isValid ? handOut(opening, opened, await recordAgain(opening, opened)) : {}
   return { isOpened: true, verdict, ...facts, ...content }
 }
 
-/** The envelope opened, and what was answered before under the key. Refuses (ENCRYPTION_FAILED) what is wrong with it. */
+/** Opens the envelope, and finds the answer that was given under the key. Throws ENCRYPTION_FAILED for every fault of the envelope. */
 async function openOnce(
   opening: Opening,
   seen: DoorEnvelope,
@@ -159,7 +159,7 @@ async function openOnce(
     return { known, opened: await openAs(known !== undefined) }
   } catch (error) {
     if (repeats === undefined || known !== undefined || !isEnvelopeRefusal(error)) throw error
-    // The same call may have spent the envelope since its key was looked for.
+    // The same call may have used up the envelope since its key was looked up.
     const meanwhile = await findKnown(opening, await readSeen(opening))
     if (meanwhile === undefined) throw error
     return { known: meanwhile, opened: await openAs(true) }
@@ -168,7 +168,7 @@ async function openOnce(
 
 const isEnvelopeRefusal = (error: unknown): boolean => error instanceof PawlError && error.code === 'ENCRYPTION_FAILED'
 
-/** The plaintext, and the ticket for its answer. `at`: when it was opened, by the clock of the database. */
+/** The plaintext, and the ticket for its answer. `at` is the time of the opening by the clock of the database. */
 function handOut({ call, sealed }: Opening, opened: OpenedRequest, at: Date): Pick<Answer, 'plaintext' | 'sealTicket'> {
   const { parts, caller, applicationId } = call
   const { context, envelope, received } = sealed
@@ -201,7 +201,10 @@ const composeFacts = (
   isReplayProtected: envelope.uniqueValue !== undefined,
 })
 
-/** Records the opening; with a value it is used up in the same statement. Undefined where it was used, or the key has an answer by now. */
+/**
+ * Writes the audit row of the opening. For the first opening, the same statement uses up the envelope and stores the answer under its key.
+ * Undefined when the envelope was used meanwhile, or the key has an answer by now.
+ */
 function record({ call, sealed, repeats }: Opening, opened: OpenedRequest, isFirst: boolean): Promise<Date | undefined> {
   const { parts, caller, applicationId } = call
   const { context } = sealed
@@ -220,14 +223,14 @@ function record({ call, sealed, repeats }: Opening, opened: OpenedRequest, isFir
   })
 }
 
-/** The value was used up before, by this request. */
+/** Writes the audit row of an envelope that this request, or an earlier one of its key, has used up. */
 async function recordAgain(opening: Opening, opened: OpenedRequest): Promise<Date> {
   const at = await record(opening, opened, false)
   if (at === undefined) throw new TypeError('nothing was to be used up')
   return at
 }
 
-/** Uses up the envelope, unless this key did. Refuses (ENCRYPTION_FAILED) one that another request used meanwhile. */
+/** Uses up the envelope, unless a request of this key did. Throws ENCRYPTION_FAILED when another request used it meanwhile. */
 async function useUp(opening: Opening, opened: OpenedRequest, known: object | undefined): Promise<Date> {
   const at = known === undefined ? await record(opening, opened, true) : undefined
   if (at !== undefined) return at
@@ -235,7 +238,7 @@ async function useUp(opening: Opening, opened: OpenedRequest, known: object | un
   throw new PawlError('ENCRYPTION_FAILED', { detail: 'used meanwhile by another request' })
 }
 
-/** The verdict on the code over the plaintext; a right one uses up the envelope in the statement that moves the counter. */
+/** Judges the code over the plaintext. A right code uses up the envelope in the statement that moves the counter. */
 async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, seen: DoorEnvelope): Promise<CodeAnswer> {
   const { call, sealed, repeats } = opening
   const { parts, caller, applicationId } = call
@@ -269,23 +272,26 @@ async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, se
     return compose(await verifyAtDoor(parts, sealed.received, attempt, seen.parties))
   } catch (error) {
     if (error instanceof RepeatedRequest) return error.answer as CodeAnswer
-    // The budget is the only thing that refuses so.
+    // Only the budget of wrong codes refuses with this error.
     if (!(error instanceof PawlError) || error.code !== 'AUTHENTICATION_CODE_INVALID') throw error
     return { isValid: false, reason: 'TOO_MANY_FAILURES', covered: 'BODY' }
   }
 }
 
-/** What is stored of the parties, the envelope, and what was answered under the key. */
+/** Reads the rows that the envelope names, and the answer that was given under the key. */
 const readSeen = ({ call: { parts, applicationId }, sealed, repeats }: Opening): Promise<DoorEnvelope> =>
   findSealed(parts, applicationId, sealed, repeats?.keyHash ?? null)
 
-/** What the same request was answered before: its verdict, or no member. Throws REQUEST_INVALID where the key is of another request. */
+/**
+ * The answer that the same request got before: its verdict, or an object without members when it had no code. Throws REQUEST_INVALID when the
+ * key belongs to another request.
+ */
 async function findKnown(
   { call, repeats }: Opening,
   { known }: { readonly known: KnownVerdict | undefined },
 ): Promise<CodeAnswer | undefined> {
   try {
-    // An envelope of an application is of no user, who might have been erased.
+    // An envelope in application scope has no user whose erasure would end the answer.
     await repeats?.refuseKnown(known && call.request.scope === 'APPLICATION' ? { ...known, ...NOBODY } : known)
     return undefined
   } catch (error) {
@@ -294,7 +300,7 @@ async function findKnown(
   }
 }
 
-/** All that the answer depends on. */
+/** Everything on which the answer depends. */
 const listMembers = ({ scope, encryption, authorization, envelope, code }: Request): readonly (string | null)[] => [
   'open',
   scope,
@@ -306,7 +312,7 @@ const listMembers = ({ scope, encryption, authorization, envelope, code }: Reque
     : JSON.stringify([code.method.toUpperCase(), code.resourceId, code.factors, code.refusedFlags, code.requiredFlags]),
 ]
 
-/** Whoever repeats an envelope would have it opened again. */
+/** Throws REQUEST_INVALID for a key that was taken from the envelope or its header. Whoever repeats the envelope would have it opened again. */
 function refuseKeyOfEnvelope(key: string, { envelope, authorization }: Request): void {
   const texts = [...Object.values(envelope), ...(authorization?.match(/"[^"]*"/g) ?? []).map((quoted) => quoted.slice(1, -1))]
   const isTaken = (text: unknown): boolean =>
@@ -314,8 +320,8 @@ function refuseKeyOfEnvelope(key: string, { envelope, authorization }: Request):
   if (texts.some(isTaken)) throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the phone')
 }
 
-/** Whose an envelope of an application is. */
+/** The owner of an envelope in application scope. */
 const NOBODY = { activationId: '', userId: '' }
 
-/** Of the shortest nonce that a phone sends, 16 bytes as Base64. */
+/** The length of the shortest nonce that a phone sends: 16 bytes as Base64, without padding. */
 const TOLD_LENGTH = 22

@@ -1,4 +1,4 @@
-// `Idempotency-Key` of the doors (cloud §12.4): a request whose answer was lost is sent again, and gets the answer of the first time.
+// `Idempotency-Key` of the doors (cloud §12.4): a request whose answer was lost is sent again, and gets the first answer.
 import type { Db } from '../../storage/database/database.ts'
 import { deleteExpiredVerdict, type DoorVerdict, type KnownVerdict } from '../../storage/request/door-verdicts.ts'
 import { type DoorKey, hashDoorKey } from '../../domain/activation/door-key.ts'
@@ -7,21 +7,21 @@ import { toBase64 } from '../../lib/base64.ts'
 import type { CloudParts } from '../cloud/parts.ts'
 import { refuse } from './members.ts'
 
-/** The key of a request, and what is done with it. */
+/** The hashed key of a request. */
 export interface Repeats extends DoorKey {
-  /** What is kept of an answer. */
+  /** The row that stores an answer under the key. */
   readonly keep: (owner: Owner, answer: Readonly<Record<string, unknown>>) => DoorVerdict
-  /** Throws RepeatedRequest where the same was asked under the key before, and REQUEST_INVALID where something else was. */
+  /** Throws RepeatedRequest when the same request came under the key before, and REQUEST_INVALID when another one did. */
   readonly refuseKnown: (known: KnownVerdict | undefined) => Promise<void>
 }
 
-/** Of whose activation an answer is. */
+/** The activation that an answer is about, and its user. */
 export interface Owner {
   readonly activationId: string
   readonly userId: string
 }
 
-/** The request was answered before, so. */
+/** The same request was answered before. `answer` is that answer. */
 export class RepeatedRequest extends Error {
   readonly answer: Readonly<Record<string, unknown>>
 
@@ -32,21 +32,21 @@ export class RepeatedRequest extends Error {
   }
 }
 
-/** Who asks under which key. */
+/** The credential that asks, and its key. */
 export interface Asker {
   readonly username: string
   readonly applicationId: string
   readonly idempotencyKey: string
 }
 
-/** `request`: all that the answer depends on, in one order. */
+/** Hashes the key of a request. `request` lists everything on which the answer depends, in a fixed order. */
 export function createRepeats(parts: CloudParts, asker: Asker, request: readonly (string | null)[]): Repeats {
   const hashes = hashDoorKey(parts.installationKeys.codeLookup, { ...asker, request })
   return {
     ...hashes,
     keep: ({ activationId, userId }, { userId: _, ...answer }) => {
       const expiresAt = new Date(parts.platform.now() + parts.settings.doorIdempotencySeconds * 1000)
-      // The name of the user stands in the activation.
+      // The user is read from the activation again, so that nothing is told of one who was erased.
       const kept = { activationId, answer: JSON.stringify(answer), expiresAt }
       return { keyHash: hashes.keyHash, ...kept, mac: hashes.authenticate({ ...kept, userId }) }
     },
@@ -62,19 +62,18 @@ async function refuseKnown(
 ): Promise<void> {
   if (known === undefined) return
   if (known.expiresAt.getTime() <= now) return deleteExpiredVerdict(db, keyHash, new Date(now))
-  // Of an activation that was erased nothing is told any more.
   const { userId } = known
-  // What is judged in its place is to be kept.
+  // The activation was erased, and so is its answer. The row makes room for the next one under this key.
   if (userId === null) return deleteExpiredVerdict(db, keyHash, known.expiresAt)
-  // As well where somebody changed what is kept, or whose the activation is.
+  // The MAC differs for another request, and when the row or the owner of the activation was changed in the database.
   if (!equalConstantTime(authenticate({ ...known, userId }), known.mac))
     throw refuse(KEY_HEADER, 'was used for another request: make a new key for each')
   throw new RepeatedRequest({ ...(JSON.parse(known.answer) as Readonly<Record<string, unknown>>), userId })
 }
 
 /**
- * Throws REQUEST_INVALID for a key that holds the nonce or another text of the phone's header: whoever repeats the header would be answered what
- * the owner was.
+ * Throws REQUEST_INVALID for a key that contains the nonce or `text` of the phone's header. With such a key, whoever repeats the header would get
+ * the answer of its owner.
  */
 export function refuseKeyOfPhone(key: string, { nonce, text }: { readonly nonce: Uint8Array; readonly text: string }): void {
   const nonceText = toBase64(nonce).replace(/=+$/, '')
@@ -82,7 +81,7 @@ export function refuseKeyOfPhone(key: string, { nonce, text }: { readonly nonce:
     throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the phone')
 }
 
-/** A list of names as one text of a request; null where it is absent. */
+/** A list of names as one text; null when it is absent. */
 export const listOf = (names: readonly string[] | undefined): string | null => names?.join(',') ?? null
 
 export const KEY_HEADER = 'Idempotency-Key'

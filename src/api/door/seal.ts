@@ -1,4 +1,4 @@
-// POST /encryption/seal: the answer to an envelope that was opened for the bank, as the phone reads it (cloud §13.2).
+// POST /encryption/seal: seals the answer of the bank to an envelope that was opened for it (cloud §13.2).
 import { type Static, Type } from '@sinclair/typebox'
 import { deriveAnswerNonce, hashAnswer, readTicket } from '../../domain/secrets/seal-ticket.ts'
 import { named } from '../../http/types.ts'
@@ -65,7 +65,7 @@ async function judge({ request, parts, caller, applicationId }: DoorCall<Static<
   return protocol.importAnswerKeys(ticket.answerKeys)(plaintext, answer) as Static<typeof SealedAnswer>
 }
 
-/** One text for all, so that nobody learns whose ticket it is. */
+/** One refusal for every ticket that is not accepted, so that nobody learns whose ticket it is. */
 const noTicket = () => refuse('sealTicket', 'must be a ticket of this credential that has not ended')
 
 const ANSWER_BYTES_MAX = 256 * 1024

@@ -77,7 +77,7 @@ export async function judgeTokenOf(call: DoorCall<Request>): Promise<Answer> {
   const header = received.protocol.parseTokenHeader(request.token, received.headers.schemes)
   if (header === undefined) return { isValid: false, reason: 'HEADER_MALFORMED' }
   if (asker !== undefined) refuseKeyOfPhone(asker.idempotencyKey, { nonce: header.nonce, text: toBase64(header.digest) })
-  // Of one that may come again nothing is kept: it is right again.
+  // No verdict is stored about a header that may come again: it would be right again.
   const repeats = asker && !isRepeatable ? createRepeats(parts, asker, listMembers(request)) : undefined
   const found = await findOwn(call, received, header, repeats)
   const terms = { resourceId: RESOURCE, factors: request.factors ?? FACTORS_WITHOUT, isRepeatable }
@@ -85,12 +85,12 @@ export async function judgeTokenOf(call: DoorCall<Request>): Promise<Answer> {
   const answer = composeAnswer(request, header, judged, found)
   if (!judged.isRight) return answer
   if (await useUp(parts, judged, answer, repeats)) return answer
-  // Another request of this key was faster, or somebody else's with this header.
+  // Another request with this key, or with this header, was faster.
   const again = await findOwn(call, received, header, repeats)
   return composeAnswer(request, header, { isRight: false, reason: 'USED' }, again)
 }
 
-/** All that the answer depends on. */
+/** Everything on which the answer depends. */
 const listMembers = (request: Request): readonly (string | null)[] => [
   'token',
   request.token,
@@ -99,7 +99,7 @@ const listMembers = (request: Request): readonly (string | null)[] => [
   listOf(request.requiredFlags),
 ]
 
-/** What was read; a token of another application is an unknown one. Throws what Repeats.refuseKnown throws. */
+/** Reads a token with its activation; one of another application counts as unknown. Throws what Repeats.refuseKnown throws. */
 async function findOwn(
   { parts, applicationId }: DoorCall<Request>,
   { protocol }: Received,
@@ -120,7 +120,7 @@ async function findOwn(
   return found.token?.applicationId === applicationId ? found : { ...found, token: undefined, activation: undefined }
 }
 
-/** Uses up the header, with what is kept of the answer; false when it is used, or the key has an answer. */
+/** Uses up the header, and stores the answer under its key. False when the header was used, or the key has an answer. */
 async function useUp(
   { db, useUniqueValues }: DoorCall<Request>['parts'],
   { bearer, uniqueValues }: JudgedToken & { readonly isRight: true },
@@ -146,5 +146,5 @@ function composeAnswer(
   return reason === undefined ? { isValid: true, ...details } : { isValid: false, reason, ...details }
 }
 
-/** For the log: a token has no resource. */
+/** The log shows this path, because a token has no resource id. */
 const RESOURCE = '/verification/token'

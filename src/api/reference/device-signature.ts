@@ -30,7 +30,6 @@ const deviceEndpoint = <B extends TSchema>(
     summary: 'Whether a phone signed data with its device keys',
     description:
       'Of an activation that is ACTIVE. **The same signature is valid again and again**: the data must have a number of their own.',
-    errors: ['REGISTRATION_NOT_FOUND'],
     roles: DOOR_ROLES,
     request,
     response: Type.Object({ signatureValid: Type.Boolean() }),
