@@ -1,4 +1,4 @@
-// activation/commit, block, unblock, remove, status/update, otp/update, name/update: changes of an activation (cloud §15.2).
+// activation/commit, block, unblock, remove, status/update, otp/update and name/update: change an activation (cloud §15.2).
 import { Type } from '@sinclair/typebox'
 import { changeRegistration, commitRegistration } from '../../domain/activation/registration.ts'
 import { NotBlank, OneOf } from '../../http/types.ts'
@@ -13,7 +13,7 @@ import { findOwn, refuseState } from '../cloud/application-of.ts'
 import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
 import { ActivationId, CHANGE_ERRORS, Optional } from './members.ts'
 
-/** What a request names: the activation, and who of the bank asks. */
+/** The activation that a request names, and the person at the bank who asks. */
 const OF_ACTIVATION = { activationId: ActivationId, externalUserId: Optional }
 
 const Changed = Type.Object({
@@ -154,7 +154,7 @@ export const updateName = (dialect: Dialect) =>
     },
   })
 
-/** What an activation becomes. */
+/** The state that an activation is to have. */
 type Target = 'ACTIVE' | 'BLOCKED' | 'REMOVED'
 
 interface Wanted {
@@ -164,8 +164,8 @@ interface Wanted {
 }
 
 /**
- * Makes an activation what it is to be, and gives it as it is then. Throws REGISTRATION_NOT_FOUND, or REGISTRATION_CHANGE_REFUSED where its
- * state does not allow that.
+ * Brings an activation to a state, and returns it as it is then. Throws REGISTRATION_NOT_FOUND, or REGISTRATION_CHANGE_REFUSED when its state
+ * does not allow the change.
  */
 async function changeTo(
   call: ReferenceCall,
@@ -187,7 +187,7 @@ async function changeTo(
     })
   } catch (error) {
     if (!(error instanceof PawlError && REFUSALS.has(error.code))) throw error
-    // The same change by another request, since the look above, is no error either.
+    // It is no error when another request has made the same change since the read.
     const other = await findOwn(call, activationId, db)
     if (isSoAlready(other, to)) return other
     throw error
@@ -195,11 +195,11 @@ async function changeTo(
   return await findOwn(call, activationId, db)
 }
 
-/** A temporary block, which ends by itself, is not yet the block that a bank asks for. */
+/** Whether an activation has the state already. A temporary block is not the block that a bank asks for, because it ends by itself. */
 const isSoAlready = ({ state, blockExpiresAt }: RegistrationDetailRow, to: Target): boolean =>
   state === to && (to !== 'BLOCKED' || blockExpiresAt === null)
 
-/** Throws REGISTRATION_CHANGE_REFUSED where the state of an activation does not allow what it is to become. */
+/** Throws REGISTRATION_CHANGE_REFUSED when the state of an activation does not allow the change. */
 function requireChangeable({ state }: Pick<RegistrationDetailRow, 'state'>, to: Target): void {
   if (state === to) return
   if (state === 'REMOVED' || (to !== 'REMOVED' && state !== 'ACTIVE' && state !== 'BLOCKED')) refuseState(state)

@@ -1,4 +1,4 @@
-// activation/flags/list, create, update, remove: the flags of an activation (cloud §15.2).
+// activation/flags/list, create, update and remove: the flags of an activation (cloud §15.2).
 import { Type } from '@sinclair/typebox'
 import { lockActivationFlags, setActivationFlags } from '../../storage/activation/flags.ts'
 import { inTransaction } from '../../storage/database/database.ts'
@@ -12,7 +12,7 @@ import { ActivationId, CHANGE_ERRORS, Names } from './members.ts'
 
 const FLAGS_MAX = 64
 
-/** Flags as pawl keeps them. */
+/** Flags in a request. */
 export const Flags = Type.Array(withExample(Flag, 'VIP'), { maxItems: FLAGS_MAX })
 
 const Answer = Type.Object({ activationId: Type.String(), activationFlags: Names })
@@ -32,7 +32,7 @@ export const listFlags = (dialect: Dialect) =>
     },
   })
 
-/** What becomes of the flags that an activation has, and those that are named. */
+/** Makes the new flags of an activation of those that it `has` and those that are `named`. */
 type Combine = (has: readonly string[], named: readonly string[]) => readonly string[]
 
 const changeFlags =

@@ -1,4 +1,4 @@
-// activation/status, list, lookup, history: activations as the bank sees them (cloud §15.2).
+// activation/status, list, lookup and history: the state of activations (cloud §15.2).
 import { type TObject, Type } from '@sinclair/typebox'
 import { openQrText, readRegistration } from '../../domain/activation/registration.ts'
 import { OptionalOrNull } from '../../http/types.ts'
@@ -14,7 +14,7 @@ import { ActivationId, Given, Iso, Names, NamesGiven, Optional, PAGE, placeOf, T
 
 const ROWS_MAX = 1000
 
-/** An activation in lists and by itself. */
+/** The members of an activation, in lists and by itself. */
 const ACTIVATION = {
   activationId: Type.String(),
   activationStatus: State,
@@ -128,7 +128,7 @@ export const lookupActivations = (dialect: Dialect) =>
         limit: ROWS_MAX + 1,
         offset: 0,
       })
-      // A list that is cut without a word would be taken for the whole.
+      // A caller would take a list that was cut for the whole list.
       if (rows.length > ROWS_MAX) throw refuse('userIds', `must be of users with at most ${ROWS_MAX} activations`)
       return { activations: rows.map((row) => toActivation(row, applicationId)) }
     },
@@ -172,7 +172,7 @@ export const activationHistory = (dialect: Dialect) =>
     },
   })
 
-/** An activation as it is answered. */
+/** An activation in an answer. */
 function toActivation(row: RegistrationDetailRow, applicationId: string) {
   const { blockedReason, name, platform, deviceInfo, extras, externalId, lastUsedAt } = row
   return {
@@ -191,13 +191,13 @@ function toActivation(row: RegistrationDetailRow, applicationId: string) {
     failedAttempts: row.failedAttempts,
     maxFailedAttempts: row.maxFailedAttempts,
     timestampCreated: row.createdAt.toISOString(),
-    // As the reference has it.
+    // The reference shows the time of creation for an activation that was never used.
     timestampLastUsed: (lastUsedAt ?? row.createdAt).toISOString(),
     version: row.protocolVersion ?? 0,
   }
 }
 
-/** As the reference answers. */
+/** The answer of the reference for an unknown activation. */
 const UNKNOWN = {
   activationStatus: 'REMOVED' as const,
   protocol: 'powerauth' as const,
@@ -206,7 +206,7 @@ const UNKNOWN = {
   applicationRoles: [],
 }
 
-/** Code and signature while no phone has used them. */
+/** The activation code and its signature, while no phone has used the code. */
 async function readCode({ parts, applicationId }: ReferenceCall, { activationId, userId, state }: RegistrationDetailRow) {
   if (state !== 'CREATED') return {}
   const owner = { applicationId, userId, activationId }

@@ -1,4 +1,4 @@
-// ecies/decryptor: the keys of one envelope of 3.0 to 3.3, for a back end that opens it itself (cloud §15.3).
+// ecies/decryptor: gives out the keys of one envelope of 3.0 to 3.3, to a back end that opens it itself (cloud §15.3).
 import { Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../http/types.ts'
 import { toBase64 } from '../../lib/base64.ts'
@@ -37,7 +37,7 @@ export const eciesDecryptor = (dialect: Dialect) =>
     async handle(call) {
       const scope: ScopeName = typeof call.request.activationId === 'string' ? 'ACTIVATION' : 'APPLICATION'
       requireRight(call.caller, 'keys:derive')
-      // What phones send before they are bound has the same label.
+      // Requests of phones that are not bound yet have the same label.
       if (scope === 'APPLICATION') requireRight(call.caller, 'envelopes:application')
       const { envelopeKey, base } = readRequestKeys(await deriveKeys(call, scope))
       return { secretKey: toBase64(envelopeKey), sharedInfo2: toBase64(base) }
@@ -50,7 +50,7 @@ interface KeyRequest {
   readonly protocolVersion: string
 }
 
-/** Answer keys as they are exported, once the envelope is spent. Refuses (ENCRYPTION_FAILED) everything that is wrong with it alike. */
+/** Uses up the envelope, and returns its exported keys. Throws ENCRYPTION_FAILED for every fault of the envelope. */
 async function deriveKeys({ request, parts, caller, applicationId, source }: ReferenceCall<KeyRequest>, scope: ScopeName) {
   const { activationId, applicationKey, protocolVersion } = request
   const header = composeHeader({

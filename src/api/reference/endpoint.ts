@@ -1,5 +1,5 @@
-// What an endpoint of the reference's back-end API declares (cloud §15): an endpoint for callers of the cloud API, in one of the two
-// dialects: that of the reference's versions 1.x, and that of 2.x, which has other words for the same.
+// Declares endpoints of the reference's back-end API (cloud §15), for callers of the cloud API. Each is declared in one of two dialects: that of
+// the reference's versions 1.x, or that of 2.x, which has other names for some members.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { OptionalOrNull, ok } from '../../http/types.ts'
@@ -10,16 +10,16 @@ import { type AnyCloudDeclaration, type AnyCloudEndpoint, cloudEndpoint } from '
 import type { CloudParts } from '../cloud/parts.ts'
 
 export interface Dialect {
-  /** Path element: /rest/v3, /rest/v4. */
+  /** The path element of the dialect: /rest/v3, /rest/v4. */
   readonly name: 'v3' | 'v4'
-  /** First word of the paths that verify codes. */
+  /** The first word of the paths that verify codes. */
   readonly place: 'signature' | 'auth'
-  /** Members of a code, and of the answer about one. */
+  /** Names of the members of a code, and of the answer about it. */
   readonly code: 'signature' | 'authenticationCode'
   readonly factors: 'signatureType' | 'authenticationCodeType'
   readonly version: 'signatureVersion' | 'authenticationVersion'
   readonly isValid: 'signatureValid' | 'authenticationValid'
-  /** Member of an operation: factors that may approve it. */
+  /** Name of the member of an operation with the factors that may approve it. */
   readonly operationFactors: 'signatureType' | 'authenticationCodeTypes'
 }
 
@@ -47,14 +47,14 @@ export const V4: Dialect = {
 export interface ReferenceCall<Request = unknown> {
   readonly request: Request
   readonly caller: Caller
-  /** Of the credential: nothing outside of it is told of. */
+  /** The application of the credential. Nothing is told about others. */
   readonly applicationId: string
-  /** Address of the back end: that of the phone is not sent. */
+  /** Address of the back end. The clients do not send that of the phone. */
   readonly source: string
   readonly parts: CloudParts
 }
 
-/** `path`: below /rest/v3/ or /rest/v4/. `errors`: beside ADMINISTRATION_REFUSED. `roles`: BANK_ROLES when absent. */
+/** `path` is that below /rest/v3/ or /rest/v4/. `errors` are those beside ADMINISTRATION_REFUSED. `roles` are BANK_ROLES when absent. */
 interface ReferenceDeclaration<B extends TSchema, R extends TSchema>
   extends Pick<AnyCloudDeclaration, 'path' | 'operationId' | 'summary' | 'description'>,
     Partial<Pick<AnyCloudDeclaration, 'errors' | 'roles'>> {
@@ -63,7 +63,7 @@ interface ReferenceDeclaration<B extends TSchema, R extends TSchema>
   readonly handle: (call: ReferenceCall<Static<B>>) => Promise<Static<R>>
 }
 
-/** Declares an endpoint of a dialect. */
+/** Declares an endpoint in a dialect. */
 export function referenceEndpoint<B extends TSchema, R extends TSchema>(
   dialect: Dialect,
   {
@@ -102,17 +102,17 @@ export function referenceEndpoint<B extends TSchema, R extends TSchema>(
   })
 }
 
-/** An application that is not the one of the credential, or none. */
+/** The refusal of an application that is not the one of the credential. */
 export const foreignApplication = (): PawlError =>
   new PawlError('ADMINISTRATION_REFUSED', { detail: 'not the application of the credential' })
 
-/** Throws ADMINISTRATION_REFUSED unless the credential is of this application. */
+/** Throws ADMINISTRATION_REFUSED when a request names another application than that of the credential. */
 export function requireOwn({ applicationId }: ReferenceCall, named: string | null | undefined): void {
   if (named !== null && named !== undefined && named !== applicationId) throw foreignApplication()
 }
 
-/** What the credentials of a bank's own back ends may do. */
+/** The roles of a bank's back ends. */
 const BANK_ROLES: readonly Role[] = ['admin', 'integration']
 
-/** A body of 128 KiB as Base64 in a base string, with all the rest. */
+/** Room for a body of 128 KiB in Base64 in a base string, and all other members. */
 const BYTES_MAX = 384 * 1024

@@ -29,7 +29,7 @@ export const rendering = {
   INTERNAL: { status: 500, code: 'ERR0000', message: 'Unknown error' },
 } satisfies Record<CloudCode | 'ENCRYPTION_FAILED', RenderedError>
 
-/** Answers with code and message; the message says which member is wrong. */
+/** Answers with code and message. The message names the wrong members. */
 export function renderReferenceError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
   const { status, code, message } = rowOf(rendering, error.code)
   if (status === 401) askForBasic(reply)
@@ -37,7 +37,7 @@ export function renderReferenceError(error: PawlError, _request: FastifyRequest,
   sendErrorResponse(reply, error, status, { code, message: told === '' ? message : `${message}: ${told}` })
 }
 
-/** For the description of the APIs. */
+/** The errors for the description of the APIs. */
 export const errorsOfReference: ErrorDescription = {
   rendering,
   headers: { 401: { 'WWW-Authenticate': 'asks for HTTP Basic' } },

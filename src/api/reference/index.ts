@@ -1,8 +1,8 @@
-// The back-end API of the reference (cloud §15): what its published clients call, over the rules and the doors that pawl has.
-// A file is named after the first noun of its URLs: activation/flags/list is in activation-flags.ts. What verifies or opens is named after
-// what it does: signature/verify and token/validate are in verify.ts, signature/offline/verify in offline.ts, signature/ecdsa/verify in
-// device-signature.ts, ecies/decryptor in decryptor.ts. Tests have the same names; activation.test.ts is that of every activation-*.ts, and
-// of application.ts.
+// The back-end API of the reference (cloud §15): the endpoints that its published clients call, made of pawl's rules and doors.
+// A file is named after the first noun of its URLs: activation/flags/list is in activation-flags.ts. A file whose endpoints verify or open is
+// named after that: signature/verify and token/validate are in verify.ts, signature/offline/verify in offline.ts, signature/ecdsa/verify in
+// device-signature.ts, ecies/decryptor in decryptor.ts. Tests have the same names; activation.test.ts also tests every activation-*.ts and
+// application.ts.
 import type { FastifyInstance } from 'fastify'
 import type { Operation } from '../../http/operation.ts'
 import { describeCloudEndpoints } from '../cloud/describe.ts'
@@ -69,7 +69,6 @@ const referenceEndpoints: readonly AnyCloudEndpoint[] = [
   ...[...BOTH, verifyDsa, verifyJwt].map((declared) => declared(V4)),
 ]
 
-/** Serves all of them. */
 export const referenceApi = (parts: CloudParts): ((app: FastifyInstance) => Promise<void>) =>
   apiOfCallers(parts, referenceEndpoints, renderReferenceError)
 

@@ -6,7 +6,7 @@ import { FACTOR_COMBINATIONS, type Factors } from '../../protocol/protocol.ts'
 import { GivenTime } from '../cloud/fields.ts'
 import { refuse } from '../door/members.ts'
 
-/** A short text that must be there; what is in it is checked where it is used. */
+/** A short text that must be there. Its content is checked where it is used. */
 export const Given = Type.String({ minLength: 1, maxLength: 1024, pattern: '^[^\\u0000-\\u001F\\u007F]*$' })
 export const Optional = OptionalOrNull(Type.String({ maxLength: 255, pattern: '^[^\\u0000]*$' }))
 export const ActivationId = withExample(Given, '3f2504e0-4f89-41d3-9a0c-0305e82c3301')
@@ -14,7 +14,7 @@ export const ActivationId = withExample(Given, '3f2504e0-4f89-41d3-9a0c-0305e82c
 export const FactorNames = OneOf<Factors>(FACTOR_COMBINATIONS)
 export const Names = Type.Array(Type.String())
 
-/** Refusals of what changes an activation. */
+/** The errors of endpoints that change an activation. */
 export const CHANGE_ERRORS = ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'] as const
 
 /** A list of texts in a request. */
@@ -22,13 +22,13 @@ export const NamesGiven = Type.Array(Given, { maxItems: 1000 })
 
 const PAGE_SIZE = 500
 
-/** Numbers of a page, from 0, and how many items it has. */
+/** The number of a page, from 0, and how many items it has. */
 export const PAGE = {
   pageNumber: OptionalOrNull(Type.Integer({ minimum: 0, maximum: 100_000 })),
   pageSize: OptionalOrNull(Type.Integer({ minimum: 1, maximum: PAGE_SIZE })),
 }
 
-/** Which items of a list a page has. */
+/** The place of a page in its list. */
 export function placeOf({ pageNumber, pageSize }: { pageNumber?: number | null; pageSize?: number | null }): {
   readonly limit: number
   readonly offset: number
@@ -40,11 +40,11 @@ export function placeOf({ pageNumber, pageSize }: { pageNumber?: number | null; 
 /** A time in a request, as the published clients write it. */
 export const TimeGiven = OptionalOrNull(GivenTime)
 
-/** The time of a member, if it has one. */
+/** The time of a member; null without one. */
 export const toTime = (given: Static<typeof TimeGiven> | undefined): Date | null =>
   given === null || given === undefined ? null : new Date(given)
 
-/** The time of a member, if it has one. Throws REQUEST_INVALID for one that is over. */
+/** The time of a member; undefined without one. Throws REQUEST_INVALID for a time that is over. */
 export function requireFuture(
   { platform }: { readonly platform: Platform },
   member: string,
@@ -55,10 +55,10 @@ export function requireFuture(
   return time ?? undefined
 }
 
-/** What the published clients may send, and pawl has no use for. */
+/** Data that the published clients may send, and pawl does not store. */
 export const AdditionalData = OptionalOrNull(AnyMembers)
 
-/** Throws REQUEST_INVALID for data that nothing would keep. */
+/** Throws REQUEST_INVALID for data that pawl would not store. */
 export function requireNoData(additionalData: object | null | undefined): void {
   if (Object.keys(additionalData ?? {}).length > 0) throw refuse('additionalData', 'is not offered')
 }

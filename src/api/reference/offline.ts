@@ -1,5 +1,5 @@
-// signature/offline/personalized/create, non-personalized/create, verify of 1.x, auth/offline/... of 2.x: the text of a QR code for a phone
-// without connection, and the code that a user typed in for it (cloud §15.3).
+// signature/offline/personalized/create, non-personalized/create and verify of 1.x, auth/offline/... of 2.x: make the text of a QR code for a phone
+// without connection, and check the code that a user typed in for it (cloud §15.3).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { signForActivation, verifyOfflineAtDoor } from '../../channel/authenticate-offline.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'
@@ -22,7 +22,7 @@ import { DATA_LENGTH_MAX, readCovered, told, Verdict } from './phone-request.ts'
 
 const NONCE_BYTES = 16
 
-/** As many bytes as the largest QR code holds, with room for the rest of its text. */
+/** A little less than the largest QR code holds, with room for the rest of its text. */
 const OfflineData = Type.String({ pattern: '^[^\\u0000]{0,2500}$', description: 'must be at most 2500 characters' })
 
 const OfflineText = Type.Object({
@@ -35,7 +35,7 @@ const ProximityCheck = Type.Object({
   stepLength: Type.Integer({ minimum: 1, maximum: 3600, description: 'seconds' }),
 })
 
-/** Each step is one more text that a code may be for. */
+/** With each step, a code is checked against one more text. */
 const ProximitySteps = Type.Composite([ProximityCheck, Type.Object({ stepCount: Type.Integer({ minimum: 0, maximum: 4 }) })])
 
 export const personalizedText = (dialect: Dialect) =>
@@ -127,11 +127,11 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
   const otp = (request as unknown as Readonly<Record<string, string>>)[dialect.code] ?? ''
   const totps = proximityCheck ? listTotps(parts, proximityCheck) : undefined
   const covered = readCovered(request.data)
-  // What does not have the form of a code is not a guess.
+  // A text that does not have the form of a code is not a guess.
   if (covered?.method !== 'POST' || !new RegExp(`^\\d{${componentLength}}-\\d{${componentLength}}$`).test(otp))
     return { [dialect.isValid]: false, activationId, applicationRoles: [], activationFlags: [] }
   await refuseOperationBody(parts.db, applicationId, covered, 'data')
-  // Who asks about an activation of another application must not hold up those whose it is.
+  // The key has the application of the caller, so that asking about an activation of another application does not use up its attempts.
   parts.otpAttempts.take(`${applicationId} ${activationId}`, parts.platform.monotonic())
   const { resourceId, nonce, body } = covered
   const eventData = `POST\n${resourceId}\n${describeCovered(body, undefined)}`
@@ -146,7 +146,7 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
   }
 }
 
-/** The activation as the code left it. */
+/** The activation as it is after the code. */
 async function describe({ parts, applicationId }: ReferenceCall, activationId: string) {
   const row = await findRegistrationDetail(parts.db, applicationId, activationId, new Date(parts.platform.now()))
   if (row === undefined) return told({ reason: 'UNKNOWN' }, applicationId)
@@ -162,7 +162,7 @@ async function describe({ parts, applicationId }: ReferenceCall, activationId: s
   return { ...told(own, applicationId), remainingAttempts: Math.max(0, maxFailedAttempts - failedAttempts) }
 }
 
-/** The passwords of a proximity check that are good now, newest first. Throws REQUEST_INVALID for a bad seed. */
+/** The one-time passwords that a proximity check accepts now, newest first. Throws REQUEST_INVALID for a bad seed. */
 function listTotps(
   { platform }: { readonly platform: Platform },
   { seed: text, stepLength, stepCount }: Static<typeof ProximitySteps>,

@@ -1,4 +1,4 @@
-// operation/create, detail, list, list/pending, cancel: what a user is asked to approve (cloud §15.2).
+// operation/create, detail, list, list/pending and cancel: the operations that a user is asked to approve (cloud §15.2).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { createOperation } from '../../domain/operation/create.ts'
 import { cancelOperation, readOperation, STATE_REFUSALS, statusAt } from '../../domain/operation/operation.ts'
@@ -174,7 +174,7 @@ export const operationCancel = (dialect: Dialect) =>
     },
   })
 
-/** Operations as they are now. */
+/** Operations in an answer, with their status now. */
 async function viewOperations(
   { operationFactors }: Dialect,
   { parts }: ReferenceCall,
@@ -214,7 +214,7 @@ async function viewOperations(
   })
 }
 
-/** One of them. */
+/** One operation in an answer. */
 async function viewOperation(dialect: Dialect, call: ReferenceCall, row: OperationRow): Promise<Static<TObject>> {
   const [view] = await viewOperations(dialect, call, [row])
   if (view === undefined) throw new TypeError('one operation has one view')

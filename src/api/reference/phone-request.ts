@@ -1,5 +1,5 @@
-// What a back end tells of the request of a phone, and what it is told of the activation. A library of the bank takes the header apart and
-// composes the base string (v3 §10.1, v4 §7.1): the header is put together again, so that one parser reads it.
+// The request of a phone as the reference's library describes it, and what an answer tells of the activation. The library takes the header apart
+// and composes the base string (v3 §10.1, v4 §7.1). pawl composes the header again, so that one parser reads all headers.
 import { type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { parseUtf8 } from '../../lib/bytes.ts'
@@ -8,10 +8,10 @@ import { State } from '../cloud/fields.ts'
 import type { OwnAnswer } from '../door/members.ts'
 import { Names } from './members.ts'
 
-/** The longest body that a setting may allow, as Base64, with the rest. */
+/** Room for the longest body that a setting may allow, in Base64, and the rest of the base string. */
 export const DATA_LENGTH_MAX = 360_000
 
-/** What a code covers beside the secret. */
+/** The data that a code covers, without the application secret. */
 export interface Covered {
   readonly method: string
   readonly resourceId: string
@@ -20,7 +20,7 @@ export interface Covered {
   readonly body: Uint8Array
 }
 
-/** What a base string says; undefined for one that pawl would not write so. */
+/** Parses a base string. Undefined for one that pawl would write in another way. */
 export function readCovered(data: string): Covered | undefined {
   const [method = '', resource = '', nonce = '', body = '', ...more] = data.split('&')
   const bytes = { resource: parseBase64(resource), body: parseBase64(body) }
@@ -32,14 +32,14 @@ export function readCovered(data: string): Covered | undefined {
   return isSame ? { method, resourceId, nonce, body: bytes.body } : undefined
 }
 
-/** A header of these pairs; undefined when a value is missing, or could not have stood in one. */
+/** Composes a header of these pairs. Undefined when a value is missing, or cannot stand in a header. */
 export function composeHeader(pairs: Readonly<Record<string, string | undefined>>): string | undefined {
   const values = Object.entries(pairs)
   if (values.some(([, value]) => value === undefined || !VALUE.test(value))) return undefined
   return `PowerAuth ${values.map(([name, value]) => `${name}="${value}"`).join(', ')}`
 }
 
-/** A verdict; `isValid` is the name of its first member, `more` what it says beside the activation. */
+/** The schema of a verdict. `isValid` is the name of its first member, `more` has the members beside those of the activation. */
 export const Verdict = (isValid: string, activationId: TProperties[string], more: TProperties): TObject =>
   Type.Object({
     [isValid]: Type.Boolean(),
@@ -53,7 +53,7 @@ export const Verdict = (isValid: string, activationId: TProperties[string], more
     activationFlags: Names,
   })
 
-/** The rest of a verdict. Where nothing is to be told, the activation is one that was removed. */
+/** The members of a verdict about the activation. An unknown activation is shown as removed, as the reference does. */
 export function told(
   { state, blockReason, userId, flags, applicationRoles, reason }: OwnAnswer & { readonly reason?: string | undefined },
   applicationId: string,
@@ -69,9 +69,9 @@ export function told(
 }
 
 const METHOD = /^(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)$/
-// oxlint-disable-next-line no-control-regex -- those that would be lines of their own in the audit log
+// oxlint-disable-next-line no-control-regex -- a line break would begin a new line of the row in the audit log
 const CONTROL = /[\u0000-\u001F\u007F]/
 const RESOURCE_ID_LENGTH_MAX = 1024
 const NO_BYTES = new Uint8Array(0)
-/** Printable, and no end of a value. */
+/** Printable ASCII without the quote that ends a value. */
 const VALUE = /^[\u0020-\u0021\u0023-\u007E]*$/
