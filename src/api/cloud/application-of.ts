@@ -1,4 +1,4 @@
-// In whose name a caller of the cloud API acts: the application of its credential (cloud §2).
+// Finds the application in which a caller of the cloud API acts, that of its credential (cloud §2), and registrations in it.
 import type { Owner } from '../../domain/activation/registration.ts'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
@@ -17,8 +17,8 @@ export const ownerOf = async (call: { parts: CloudParts; caller: Caller }, userI
 })
 
 /**
- * The same without a read: which one the default application is, the statement that uses it finds out. The user is null where nobody is named.
- * Throws as applicationOf.
+ * The same without a read: the application is null for the default application, which the next statement finds out. The user is null when nobody
+ * is named. Throws as applicationOf.
  */
 export async function namedOwnerOf<User extends OwnerNames['userId'] | null>(
   call: { parts: CloudParts; caller: Caller },
@@ -40,7 +40,7 @@ export async function applicationOf(call: { parts: CloudParts; caller: Caller })
   return applicationId
 }
 
-/** A refusal that says what is missing, in the answer and in the log: any application at all, or one for this credential. */
+/** A refusal that says, in the answer and in the log, whether there is no application at all, or none for this credential. */
 export async function refuseWithoutApplication(
   { parts, caller }: { parts: CloudParts; caller: Caller },
   code: ErrorCode,
@@ -53,7 +53,7 @@ export async function refuseWithoutApplication(
 }
 
 const NO_APPLICATION_YET = 'there is no application yet: POST /admin/application {"id":"my-app"} creates one'
-// An access token may name any.
+// An access token may name any application.
 const APPLICATION_UNKNOWN = 'there is no application of the name that the token has: GET /admin/applications has the names'
 const ADMIN_OUTSIDE =
   'administrators act on no application (PAWL_ADMIN_ACTS_ON_DEFAULT_APPLICATION): POST /admin/users {"username":"bank",' +
@@ -69,14 +69,14 @@ async function applicationOfAdmin(parts: CloudParts, { applicationId }: Caller):
   return applicationId ?? findDefaultApplicationId(parts.db)
 }
 
-/** What a registration is looked for with. */
+/** The part of a call with which a registration is found. */
 interface OwnCall {
   readonly parts: { readonly db: Db; readonly platform: Platform }
-  /** Of the credential. */
+  /** The application of the credential. */
   readonly applicationId: string
 }
 
-/** One registration as it is now. Throws REGISTRATION_NOT_FOUND for one of another application, or of none. */
+/** A registration as it is now. Throws REGISTRATION_NOT_FOUND when the application has none of this id. */
 export async function findOwn(
   { parts, applicationId }: OwnCall,
   activationId: string,
@@ -87,7 +87,7 @@ export async function findOwn(
   return row
 }
 
-/** The same, unless it is removed. Throws REGISTRATION_CHANGE_REFUSED then. */
+/** The same. Throws REGISTRATION_CHANGE_REFUSED when it is removed. */
 export async function findOwnLive(call: OwnCall, activationId: string): Promise<RegistrationDetailRow> {
   const row = await findOwn(call, activationId)
   if (row.state === 'REMOVED') refuseState(row.state)

@@ -1,4 +1,4 @@
-// GET /audit/log: what happened to the devices of a user. Spec: cloud §7.
+// GET /audit/log: the events of the devices of a user. Spec: cloud §7.
 import { Type } from '@sinclair/typebox'
 import { auditRefused, readAuditLog } from '../../domain/audit/audit.ts'
 import { findApplicationOf, refuseWithoutApplication } from './application-of.ts'
@@ -19,7 +19,7 @@ export const auditLog = cloudEndpoint({
   roles: ['admin', 'integration', 'read-only'],
   query: Type.Object({
     userId: Identifier,
-    // Times have an error code of their own, so they are read by the handler.
+    // A wrong time has an error code of its own, so the handler reads times.
     timestampFrom: Type.Optional(AnyTime),
     timestampTo: Type.Optional(AnyTime),
     before: Type.Optional(AnyTime),
@@ -49,7 +49,7 @@ export const auditLog = cloudEndpoint({
   },
 })
 
-/** A time as the contract has it, milliseconds since 1970; what lies beyond the calendar is its end. Throws AUDIT_REFUSED. */
+/** Parses milliseconds since 1970. A time after the year 9999 is the end of that year. Throws AUDIT_REFUSED for anything else. */
 function parseTime(name: string, value: unknown): Date | undefined {
   if (value === undefined) return undefined
   if (typeof value !== 'string' || !/^\d{1,19}$/.test(value))

@@ -1,4 +1,4 @@
-// An endpoint of administration that changes something: views, change and record are one transaction (cloud §7).
+// Declares endpoints of the administration that change something. Views, change and record are one transaction (cloud §7).
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { holdChanges } from '../../log/events.ts'
@@ -7,27 +7,27 @@ import { inTransaction, type Pool, type Tx } from '../../storage/database/databa
 import type { AnyCloudEndpoint, CloudCall, CloudDeclaration } from './endpoint.ts'
 import type { CloudParts } from './parts.ts'
 
-/** A call within the transaction of its change, which is all that it sees of the database. */
+/** A call within the transaction of its change. It has no other access to the database. */
 export interface AuditedCall<B = unknown, Q = unknown, U = unknown, H = unknown> extends Omit<CloudCall<B, Q, U, H>, 'parts'> {
   readonly parts: Omit<CloudParts, 'db'> & { readonly db: Tx }
-  /** Work for after the change is committed, on the database itself; not done when it is not. The answer waits for it. */
+  /** Adds work that is done on the database after the commit, and only if the change is committed. The answer waits for it. */
   readonly afterCommit: (work: (db: Pool) => unknown) => void
 }
 
-/** How a change is recorded in the audit log of administrators. Nothing of it may be secret. */
+/** The record of a change in the audit log of administrators. It must not contain secrets. */
 export interface Audited<U = unknown, B = unknown, Q = unknown, R = unknown> {
-  /** What was changed, for people: `user alice`. `answer` is the handler's; it may hold a password. */
+  /** The changed thing, for people: `user alice`. `answer` is that of the handler, and may contain a password. */
   readonly target: (call: AuditedCall<B, Q, U>, answer: R) => string
-  /** The thing as it is, as JSON; undefined when there is none. Asked before the change, without `answer`, and after it. */
+  /** The thing as it is, as JSON; undefined when there is none. Called before the change, without `answer`, and after it. */
   readonly view: (call: AuditedCall<B, Q, U>, answer: R | undefined) => Promise<unknown>
-  /** A refusal with this code has counted something, which must stay: it is committed, and nothing is recorded. */
+  /** The code of refusals that have counted something. The count is committed, and nothing is recorded. */
   readonly committedRefusal?: ErrorCode
 }
 
-/** Every endpoint below /admin that changes something. */
+/** An endpoint below /admin that changes something. */
 export interface AuditedEndpoint<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema, P>
   extends CloudDeclaration<B, Q, U, R, H> {
-  /** Slow work whose result the handler needs, done before the transaction. */
+  /** Does slow work before the transaction. The handler gets its result. */
   readonly prepare?: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>) => Promise<P>
   readonly handle: (call: AuditedCall<Static<B>, Static<Q>, Static<U>, Static<H>>, prepared: P) => Promise<Static<R>>
   readonly audited: Audited<Static<U>, Static<B>, Static<Q>, Static<R>>
@@ -63,7 +63,7 @@ export const auditedEndpoint = <
   },
 })
 
-/** `refusal`: what the change counted is to stay, and nothing is recorded. */
+/** Makes the change and records it. Returns a `refusal` whose count is to be committed; nothing is recorded then. */
 async function changeAndRecord<B, Q, U, H, R, P>(
   endpoint: Changing<B, Q, U, H, R, P>,
   call: AuditedCall<B, Q, U, H>,

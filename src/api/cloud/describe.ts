@@ -1,10 +1,10 @@
-// Describes the cloud API for the document of the APIs: its endpoints as they are declared, and the checks before them (cloud §1.2).
+// Describes endpoints of the cloud API for the OpenAPI document, with the refusals of the checks before them (cloud §1.2).
 import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { AnyCloudDeclaration } from './endpoint.ts'
 import { rendering } from './error-renderer.ts'
 
-/** One operation for each endpoint. `errors`: as the API of these endpoints renders them; `tagOf`: the group of a path. */
+/** One operation for each endpoint. `errors` is the error table of the API, `tagOf` gives the group of a path. */
 export const describeCloudEndpoints = (
   endpoints: readonly AnyCloudDeclaration[],
   errors: ErrorDescription = errorsOfCloud,
@@ -29,7 +29,7 @@ function describeEndpoint(endpoint: AnyCloudDeclaration, errors: ErrorDescriptio
   }
 }
 
-/** A group for each first word of a path; administration has many, and they are told apart by the second. */
+/** The group of a path, by its first word. The administration has several groups, by the second word. */
 function nameTag(path: string): string {
   const [first = '', second = ''] = path.slice(1).split('/')
   if (first === 'v2') return second === 'operations' ? 'Operations' : 'Registration'
@@ -38,11 +38,11 @@ function nameTag(path: string): string {
 }
 
 function listCodes({ params, errors, invalidAs, body, query }: AnyCloudDeclaration): ErrorCode[] {
-  // A query string that is not percent-encoded text, or a body over the limit, is refused wherever it comes.
+  // Every endpoint refuses a query string that is not percent-encoded text, and a body over the limit.
   const codes: ErrorCode[] = ['REQUEST_INVALID', 'CREDENTIALS_INVALID', 'ROLE_FORBIDDEN', 'TOO_MANY_REQUESTS']
   codes.push('UNAVAILABLE', 'INTERNAL', ...errors)
   if (invalidAs !== undefined && (params || body || query)) codes.push(invalidAs)
-  // A parameter of the path that is empty or holds a slash makes it another path.
+  // With an empty parameter, or with a slash in one, it is another path.
   if (params) codes.push('PATH_UNKNOWN')
   return codes
 }

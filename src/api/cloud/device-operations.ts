@@ -1,4 +1,4 @@
-// /v2/operations: what is asked of one device, of devices with a flag, or of whoever claims it (cloud §6.10).
+// /v2/operations: operations for one device, for devices with a flag, or for the first user who claims them (cloud §6.10).
 import { type Static, Type } from '@sinclair/typebox'
 import { named, OptionalOrNull } from '../../http/types.ts'
 import type { OperationRow } from '../../storage/operation/operations.ts'
@@ -40,7 +40,7 @@ const toDeviceOperation = (parts: CloudParts, row: OperationRow): Static<typeof 
   }
 }
 
-/** POST /v2/operations: asks one device, or devices with a flag, or whoever claims it (cloud §6.10). */
+/** POST /v2/operations: creates an operation (cloud §6.10). */
 export const deviceOperationCreate = cloudEndpoint({
   method: 'POST',
   path: '/v2/operations',
@@ -80,7 +80,7 @@ export const deviceOperationCreate = cloudEndpoint({
   },
 })
 
-/** GET /v2/operations/{id}: reads the state of an operation, with whom it is for (cloud §6.10). */
+/** GET /v2/operations/{id}: reads the state of an operation, and for which device it is (cloud §6.10). */
 export const deviceOperationRead = cloudEndpoint({
   method: 'GET',
   path: '/v2/operations/:id',

@@ -5,7 +5,7 @@ import type { ErrorCode } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import type { CloudParts } from './parts.ts'
 
-/** A call whose structure was checked. */
+/** A call whose structure was checked. The types are those of body, query, path parameters and headers. */
 export interface CloudCall<B = unknown, Q = unknown, U = unknown, H = unknown> {
   readonly body: B
   readonly query: Q
@@ -20,16 +20,16 @@ export interface CloudCall<B = unknown, Q = unknown, U = unknown, H = unknown> {
   readonly parts: CloudParts
 }
 
-/** What every endpoint says of itself, whether or not its changes are recorded. */
+/** The declaration of an endpoint, without its handler. */
 export interface CloudDeclaration<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
-  /** For the description of the API and the clients that are made from it: a verb and what it is about. */
+  /** For the OpenAPI document, and clients that are made from it: a verb and its object. */
   readonly operationId: string
-  /** For the description of the API: one line, and Markdown for what it does not say. */
+  /** For the OpenAPI document: one line, and more text as Markdown. */
   readonly summary: string
   readonly description?: string
-  /** What the handler itself refuses. */
+  /** The error codes of the handler. */
   readonly errors: readonly ErrorCode[]
   readonly roles: readonly Role[]
   readonly body?: B
@@ -38,29 +38,29 @@ export interface CloudDeclaration<B extends TSchema, Q extends TSchema, U extend
   /** Request headers beside the credentials, names in lower case. */
   readonly headers?: H
   readonly response: R
-  /** The code of a structural error, where it is not ERROR_REQUEST. */
+  /** The error code of a structural error; REQUEST_INVALID when absent. */
   readonly invalidAs?: ErrorCode
-  /** The longest body, where it is not CALLERS_BYTES_MAX. */
+  /** The longest body, in bytes; CALLERS_BYTES_MAX when absent. */
   readonly bodyBytesMax?: number
 }
 
-/** What an endpoint says of itself, whatever its schemas. */
+/** The declaration of an endpoint with any schemas. */
 export type AnyCloudDeclaration = CloudDeclaration<TSchema, TSchema, TSchema, TSchema, TSchema>
 
-/** An endpoint that reads, or whose change the audit log of administrators does not have. */
+/** An endpoint that reads, or makes a change that the audit log of administrators does not record. */
 export interface CloudEndpoint<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema>
   extends CloudDeclaration<B, Q, U, R, H> {
   readonly handle: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>) => Promise<Static<R>>
 }
 
-/** An endpoint whose schemas are no longer visible in its type. `serve` takes calls that were checked against them. */
+/** An endpoint of any schemas. `serve` takes calls that were checked against them. */
 export interface AnyCloudEndpoint extends AnyCloudDeclaration {
-  /** Its change is recorded in the audit log of administrators. */
+  /** Whether the audit log of administrators records its change. */
   readonly isAudited: boolean
   readonly serve: (call: CloudCall) => Promise<unknown>
 }
 
-/** Declares an endpoint; changes below /admin are declared by auditedEndpoint. */
+/** Declares an endpoint. Changes below /admin are declared by auditedEndpoint. */
 export const cloudEndpoint = <B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema>(
   endpoint: CloudEndpoint<B, Q, U, R, H>,
 ): AnyCloudEndpoint => ({

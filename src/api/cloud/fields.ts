@@ -1,4 +1,4 @@
-// Members that several endpoints share, with the limits of cloud §1.3.
+// Schemas of members that several endpoints share, with the limits of cloud §1.3.
 import { Type } from '@sinclair/typebox'
 import { OneOf, withExample } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
@@ -9,7 +9,7 @@ import type { ActivationState } from '../../storage/database/schema.ts'
 /** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters, compared as they are. */
 export const Identifier = Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] })
 
-/** The identifier of what is made, where paths name it. */
+/** The identifier of a new thing that paths name. */
 export const NewIdentifier = Type.String({ minLength: 1, ...forPaths(IDENTIFIER), examples: ['my-app'] })
 
 /** The parameter of a path with an id: `/admin/webhooks/{id}`. */
@@ -23,10 +23,13 @@ export const UserId = withExample(Identifier, 'alice')
 /** The state of a registration (v3 §8.1). */
 export const State = OneOf<ActivationState>(['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'])
 
-/** In a search: the beginning of user ids, whatever their capitals of A to Z. */
+/** In a search: the beginning of user ids. Capitals of A to Z count as small letters. */
 export const UserIdPrefix = Type.Optional(withExample(Identifier, 'ali'))
 
-/** In a search: a part of user ids, whatever their capitals of A to Z. An answer looks at 50,000 records, and `nextCursor` goes on behind them. */
+/**
+ * In a search: a part of user ids. Capitals of A to Z count as small letters. One answer covers 50,000 records, and `nextCursor` leads to the next
+ * ones.
+ */
 export const UserIdPart = Type.Optional(withExample(Identifier, 'lic'))
 
 /** Free text up to 255 UTF-16 code units; null counts as absent. */
@@ -37,12 +40,12 @@ export const OptionalText = Type.Optional(
 /** The user name of a credential. */
 export const Username = Type.String({ ...USERNAME, examples: ['bank'] })
 
-/** A name that stands in paths alone: the key of a configuration item, the id of an OpenID provider. */
+/** A name that is given only in a path: the key of a configuration item, the id of an OpenID provider. */
 export const WordOfPath = Type.String(
   forPaths({ pattern: '^[A-Za-z0-9_.-]{1,64}$', description: 'must be 1 to 64 letters, digits, `_`, `.` or `-`' }),
 )
 
-/** A mark of a registration, which templates and doors may demand. */
+/** A flag of a registration. Templates and doors may demand it. */
 export const Flag = Type.String({
   pattern: '^[A-Z0-9_]{1,64}$',
   description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
@@ -52,7 +55,7 @@ export const Flag = Type.String({
 /** All flags of a registration. */
 export const Flags = Type.Array(Flag, { uniqueItems: true, maxItems: 64 })
 
-/** Which of several phones of a user is meant. */
+/** The registration that is meant, when a user has several. */
 export const OfSeveral = Type.Optional(
   Type.String({
     minLength: 1,
@@ -76,7 +79,7 @@ export const OperationId = Type.String({
   examples: ['3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
 })
 
-/** The id of an activation, which is what the bank calls a registration; in either case, and compared in lower case. */
+/** The id of a registration, which is that of its activation. A UUID in either case; it is compared in lower case. */
 export const RegistrationId = withExample(OperationId, '7f0c2f5e-6d0c-4f55-8a53-3f1a2f6b1c11')
 
 /** A machine-readable reason that the phone may show. */
@@ -101,7 +104,7 @@ export const GivenTime = Type.Integer({
 })
 export const OptionalTime = Type.Optional(GivenTime)
 
-/** `expiresAt` of a body. Throws REQUEST_INVALID for a time that is over. */
+/** The value of `expiresAt` in a body. Throws REQUEST_INVALID for a time that is over. */
 export function readEnd({ platform }: { readonly platform: Platform }, expiresAt: number | undefined): Date | undefined {
   if (expiresAt === undefined) return undefined
   if (expiresAt > platform.now()) return new Date(expiresAt)
@@ -114,13 +117,12 @@ export const KeepPreviousSeconds = Type.Optional(
   Type.Integer({ minimum: 0, maximum: 2_592_000, description: 'how long the previous one stays good beside it; 0 without it' }),
 )
 
-/** In a query: how many items a page has at the most; `usual` where the query does not say. */
+/** In a query: the maximum of items on a page; `usual` when absent. */
 export const PageLimit = (max: number, usual: number) =>
   Type.Integer({ minimum: 1, maximum: max, default: usual, description: 'how many there are at the most' })
 
 /**
- * One page of rows of which one more than `limit` was asked for. `last` is the last row of the page when there is another page: the next
- * one begins behind it.
+ * One page of `rows`, which may have one more than `limit`. `last` is the last row of the page when there is another page, which begins behind it.
  */
 export function cutPage<Row>(
   rows: readonly Row[],
@@ -130,14 +132,14 @@ export function cutPage<Row>(
   return { page, last: rows.length > limit ? page.at(-1) : undefined }
 }
 
-/** Where the next page begins, as a member of an answer; none after the last page. */
+/** The member of an answer that says where the next page begins; without one after the last page. */
 export const nextCursorAt = (next: { readonly createdAt: Date; readonly id: string } | undefined): { nextCursor?: string } =>
   next === undefined ? {} : { nextCursor: `${next.createdAt.getTime()}_${next.id}` }
 
-// The time stays within what both databases and JavaScript can say.
+// With 14 digits, both databases and JavaScript can represent the time.
 const CURSOR = /^(\d{1,14})_([0-9a-f-]{36})$/
 
-/** In a query, of a list in the order of time of creation and id: the `nextCursor` of the page before. */
+/** In a query of a list that is ordered by time of creation and id: the `nextCursor` of the page before. */
 export const Cursor = Type.Optional(
   Type.String({
     pattern: CURSOR.source,
@@ -146,10 +148,10 @@ export const Cursor = Type.Optional(
   }),
 )
 
-/** In an answer. */
+/** The schema of the member that nextCursorAt composes. */
 export const NextCursor = Type.Optional(Type.String({ description: 'leads to the next page; absent on the last one' }))
 
-/** Reads a text that has the form of a cursor. */
+/** Parses a text that matches Cursor. */
 export function parseCursor(cursor: string): { readonly createdAt: Date; readonly id: string } {
   const [, time = '', id = ''] = CURSOR.exec(cursor) ?? []
   return { createdAt: new Date(Number(time)), id }

@@ -1,5 +1,4 @@
-// /inbox/messages: the bank leaves a message that its user reads in the app, sees whether it was read, and takes it back; beyond the
-// contract (cloud §6.9, mobile-token §8).
+// /inbox/messages: messages of the bank that a user reads in the app. The contract does not have these endpoints (cloud §6.9, mobile-token §8).
 import { Type } from '@sinclair/typebox'
 import { named, Ok, OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'

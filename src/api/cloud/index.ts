@@ -15,11 +15,11 @@ import { cloudEndpoints } from './endpoints.ts'
 import { renderCloudError } from './error-renderer.ts'
 import type { CloudParts } from './parts.ts'
 
-/** `more`: endpoints of other APIs with the same callers. */
+/** Serves the cloud API, and `more` endpoints for the same callers. */
 export const cloudApi = (parts: CloudParts, more: readonly AnyCloudEndpoint[]) =>
   apiOfCallers(parts, [...cloudEndpoints, ...more], renderCloudError)
 
-/** Endpoints for callers of the cloud API, whose errors are rendered so. */
+/** Serves endpoints for callers of the cloud API. */
 export const apiOfCallers =
   (parts: CloudParts, endpoints: readonly AnyCloudEndpoint[], renderError: ErrorRenderer) => async (app: FastifyInstance) => {
     keepJsonBodies(app)
@@ -91,11 +91,14 @@ function mountCloudEndpoint(
   })
 }
 
-/** A caller who reads for one application may not read the administration, which is about all applications. */
+/**
+ * Whether a caller may call an endpoint. A caller of the role read-only with an application may not read the administration, which is about all
+ * applications.
+ */
 const mayCall = ({ roles, path }: AnyCloudEndpoint, { role, applicationId }: Caller): boolean =>
   roles.includes(role) && !(role === 'read-only' && applicationId !== null && path.startsWith('/admin/'))
 
-/** Says which roles may call. */
+/** The refusal, which names the roles that may call. */
 function refuseRole({ roles }: AnyCloudEndpoint, { role }: Caller): PawlError {
   const isBound = roles.includes(role)
   const hint = isBound ? 'must belong to no application' : `must be ${roles.join(' or ')}, this is ${role}`

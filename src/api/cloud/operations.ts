@@ -1,4 +1,4 @@
-// /operations: what the bank asks its users to approve, online or without connection (cloud §6, §8).
+// /operations: the operations that the bank asks its users to approve, online or without connection (cloud §6, §8).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { type Asked, createOperation, type OperationRequest } from '../../domain/operation/create.ts'
 import { approveOffline, createOfflineQr } from '../../channel/offline-approval.ts'
@@ -12,10 +12,10 @@ import { type CloudCall, cloudEndpoint } from './endpoint.ts'
 import { Identifier, OfSeveral, OperationId, OptionalText, StatusReason, Time, UserId } from './fields.ts'
 import type { CloudParts } from './parts.ts'
 
-/** Parameters of the shipped template, for examples. */
+/** Parameters of the shipped template `payment`, for examples. */
 export const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' }
 
-/** An operation in an answer. */
+/** The members of an operation in an answer. */
 export const OPERATION_MEMBERS = {
   operationId: Type.String({ format: 'uuid' }),
   userId: Type.String(),
@@ -31,7 +31,7 @@ export const OPERATION_MEMBERS = {
   proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),
 } as const
 
-/** One of them. */
+/** An example of an operation. */
 export const OPERATION_EXAMPLE = {
   operationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
   userId: 'alice',
@@ -47,7 +47,7 @@ export const OPERATION_EXAMPLE = {
 
 const Operation = named('Operation', Type.Object(OPERATION_MEMBERS, { examples: [OPERATION_EXAMPLE] }))
 
-/** What OPERATION_MEMBERS are of an operation, which has no user until somebody claims it. */
+/** The values of OPERATION_MEMBERS. The user of an operation that nobody has claimed yet is empty. */
 export const toOperation = (parts: CloudParts, operation: OperationRow): Static<typeof Operation> => {
   const proximityOtp = operation.status === 'PENDING' ? readProximityOtp(parts, operation) : undefined
   return {
@@ -65,7 +65,7 @@ export const toOperation = (parts: CloudParts, operation: OperationRow): Static<
   }
 }
 
-/** Headers of a creation. */
+/** The headers of a request that creates an operation. */
 export const CreationHeaders = Type.Object({
   'idempotency-key': Type.Optional(
     Type.String({
@@ -76,7 +76,7 @@ export const CreationHeaders = Type.Object({
   ),
 })
 
-/** What an operation is created from, whomever it asks. */
+/** The members of a request that creates an operation, beside those that say for whom it is. */
 export const CREATION_MEMBERS = {
   template: withExample(Identifier, 'login'),
   language: Type.Optional(
@@ -97,7 +97,7 @@ export const CREATION_MEMBERS = {
 
 type CreationCall = CloudCall<Static<TObject<typeof CREATION_MEMBERS>>, unknown, unknown, Static<typeof CreationHeaders>>
 
-/** Creates an operation in the application of the caller. */
+/** Creates an operation in the application of the caller. Throws what createOperation throws. */
 export async function askUser(
   call: CreationCall,
   asked: Asked,
@@ -140,7 +140,7 @@ export const operationCreate = cloudEndpoint({
   handle: async (call) => toOperation(call.parts, await askUser(call, await namedOwnerOf(call, call.body.userId))),
 })
 
-/** An operation as the caller may see it: one who may only read does not get the password for an approval. */
+/** An operation as the caller may see it. A caller of the role read-only does not get the one-time password for its approval. */
 export async function readShown(call: CloudCall, operationId: string): Promise<OperationRow> {
   const operation = await readOperation(call.parts, await applicationOf(call), operationId.toLowerCase())
   return call.caller.role === 'read-only' ? { ...operation, proximitySeed: null } : operation
@@ -215,7 +215,7 @@ export const offlineOtp = cloudEndpoint({
   },
 })
 
-/** POST /internal/callback/operation: makes an expiry that is due durable. Kept for compatibility; pawl does so itself (cloud §8). */
+/** POST /internal/callback/operation: stores that an operation has expired. Kept for compatibility; pawl does so by itself (cloud §8). */
 export const operationCallback = cloudEndpoint({
   method: 'POST',
   path: '/internal/callback/operation',
@@ -226,7 +226,7 @@ export const operationCallback = cloudEndpoint({
   roles: ['internal', 'admin'],
   body: Type.Object({ operationId: OperationId }),
   response: Ok,
-  // The expiry is published too. An unknown operation is no error: the caller must not learn which exist.
+  // An unknown operation is no error, because the caller must not learn which operations exist.
   async handle({ body: { operationId }, parts }) {
     await expireOperation(parts.db, operationId.toLowerCase(), new Date(parts.platform.now()))
     return { status: 'OK' as const }

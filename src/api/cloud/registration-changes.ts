@@ -18,14 +18,14 @@ const DONE = { status: 'OK' as const }
 const Change = OneOf(['BLOCK', 'UNBLOCK', 'REMOVE'])
 const CHANGE = { change: Change, externalUserId: OptionalText, blockReason: OptionalText }
 
-/** What a change says, beside the registrations that it is of. */
+/** The change of a request, beside the registrations that it is for. */
 interface WantedChange {
   readonly change: 'BLOCK' | 'UNBLOCK' | 'REMOVE'
   readonly externalUserId?: string | null
   readonly blockReason?: string | null
 }
 
-/** The registration that is named, within the application of the credential, and on whose word it changes. */
+/** The registration that a call names, within the application of the credential, and who asks for the change. */
 const callOf = async (call: CloudCall<unknown, unknown, { readonly id: string }>, externalUserId: string | null = null) => ({
   own: { parts: call.parts, applicationId: await applicationOf(call) },
   id: call.params.id,
@@ -33,7 +33,10 @@ const callOf = async (call: CloudCall<unknown, unknown, { readonly id: string }>
   at: () => new Date(call.parts.platform.now()),
 })
 
-/** Throws REGISTRATION_NOT_FOUND for a registration of another application, and REGISTRATION_CHANGE_REFUSED where its state does not allow it. */
+/**
+ * Changes a registration of the application. Throws REGISTRATION_NOT_FOUND when the application has none of this id, and
+ * REGISTRATION_CHANGE_REFUSED when its state does not allow the change.
+ */
 async function changeOwn(
   { parts, caller }: Pick<CloudCall, 'caller'> & { readonly parts: Parameters<typeof changeRegistration>[0] },
   applicationId: string,
@@ -111,7 +114,7 @@ export const furtherState = cloudEndpoint({
   },
 })
 
-/** The same refusal, which says of which registration it is. */
+/** The same refusal, which names the registration. */
 const nameRegistration = ({ code, message, retryAfterSeconds }: PawlError, id: string): PawlError =>
   new PawlError(code, {
     detail: message,

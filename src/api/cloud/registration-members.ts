@@ -1,4 +1,4 @@
-// Members that endpoints about registrations share: those of a new one, and those of its history.
+// Members that endpoints about registrations share: of a new registration, of its state, and of its history.
 import { type Static, Type } from '@sinclair/typebox'
 import { OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
@@ -18,7 +18,7 @@ export const Expires = Type.Optional(
 /** An example of the content of a QR code. */
 export const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
 
-/** What is said of a new one. */
+/** The members of a request for a new registration. */
 export const NEW_REGISTRATION = {
   userId: UserId,
   otp: Type.Optional(Identifier),
@@ -30,8 +30,8 @@ export const NEW_REGISTRATION = {
 }
 
 /**
- * Where the registration is committed is where its OTP is demanded: an explicit phase of the OTP decides both, and so does an explicit
- * commit phase. Both at once are refused (v3 §8.5).
+ * The phase in which a registration is committed and its OTP demanded, by whichever of the two phases is given. Throws REQUEST_INVALID when both
+ * are given, and for a phase of an OTP without the OTP (v3 §8.5).
  */
 export function toCommitRules({ otp, otpPhase, commitPhase }: CommitWords) {
   const refuse = (hint: string) => {
@@ -49,7 +49,7 @@ interface CommitWords {
   readonly commitPhase?: CommitPhase
 }
 
-/** What lists and details show of a registration beside its id. */
+/** The members of a registration in lists and details, beside its id. */
 export const listedMembers = (row: ListedRegistrationRow) => ({
   userId: row.userId,
   state: row.state,
@@ -62,7 +62,7 @@ export const listedMembers = (row: ListedRegistrationRow) => ({
   ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
 })
 
-/** The same with what is known of one: blocks, attempts, commit. */
+/** The same, with blocks, attempts and commit. */
 export const detailMembers = (row: RegistrationDetailRow) => ({
   ...listedMembers(row),
   ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
@@ -75,7 +75,7 @@ export const detailMembers = (row: RegistrationDetailRow) => ({
   ...((row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && { timestampExpires: row.expiresAt.getTime() }),
 })
 
-/** In a query: where a history goes on. */
+/** In a query: the place where a history continues. */
 export const BeforeEntry = Type.Optional(
   Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another answer', examples: ['100'] }),
 )
@@ -88,7 +88,7 @@ export const HistoryEntry = Type.Object({
   timestamp: Time,
 })
 
-/** A change of a registration as it is answered. */
+/** The value of HistoryEntry. */
 export const toHistoryEntry = ({
   fromState,
   toState,

@@ -46,7 +46,7 @@ export const registrationRead = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: ['admin', 'integration', 'read-only'],
   query: OfUser,
-  // One of five shapes; members that a shape does not have are absent.
+  // One of five shapes. Members of the other shapes are absent.
   response: Type.Object(
     {
       registration: Type.Union(['NONE', 'CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'].map((state) => Type.Literal(state))),
@@ -70,7 +70,7 @@ export const registrationRead = cloudEndpoint({
     const row = await readRegistration(call.parts, owner)
     if (row === undefined) return { registration: 'NONE' }
     if (row.state === 'CREATED') {
-      // Everybody who has the code can bind a phone, so a caller who may only read does not get it.
+      // Whoever has the code can bind a phone, so a caller of the role read-only does not get it.
       const mayBind = call.caller.role !== 'read-only'
       return { registration: row.state, ...(mayBind && { activationQrCodeData: openQrText(call.parts, owner, row) }) }
     }
@@ -132,7 +132,7 @@ export const registrationCommit = cloudEndpoint({
   body: Type.Object({
     userId: UserId,
     externalUserId: OptionalText,
-    /** Not in the contract: for a registration that demands one here. */
+    /** For a registration whose commit demands an OTP. The contract does not have this member. */
     otp: OptionalText,
   }),
   response: Ok,

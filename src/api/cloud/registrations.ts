@@ -189,7 +189,7 @@ export const furtherRead = cloudEndpoint({
     const { parts, caller } = call
     const applicationId = await applicationOf(call)
     const row = await findOwn({ parts, applicationId }, call.params.id)
-    // Everybody who has the code can bind a phone.
+    // Whoever has the code can bind a phone.
     const mayBind = row.state === 'CREATED' && caller.role !== 'read-only'
     const owner = { applicationId, userId: row.userId, activationId: row.activationId }
     const waiting = mayBind ? await readRegistration(parts, owner) : undefined

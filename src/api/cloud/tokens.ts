@@ -1,4 +1,4 @@
-// /v2/registrations/{id}/tokens: what the phone of a registration reads with, without its PIN. Spec: cloud §12.6.
+// /v2/registrations/{id}/tokens: the tokens with which the phone of a registration reads without its PIN. Spec: cloud §12.6.
 import { Type } from '@sinclair/typebox'
 import { composeEventData } from '../../domain/audit/audit.ts'
 import { Ok } from '../../http/types.ts'

@@ -1,4 +1,4 @@
-// The messages of webhooks, for the description of the APIs; docs/WEBHOOKS.md says how they are delivered and checked (cloud §9).
+// Describes the messages of webhooks for the OpenAPI document. docs/WEBHOOKS.md says how they are delivered and checked (cloud §9).
 import { Type } from '@sinclair/typebox'
 import { WEBHOOK_EVENTS } from '../../domain/webhook/message.ts'
 import type { Message } from '../../http/openapi.ts'

@@ -1,4 +1,4 @@
-// /admin/application and /admin/applications: applications with their settings, and what a mobile app needs of them (cloud §10).
+// /admin/application and /admin/applications: applications with their settings, and the values that a mobile app needs (cloud §10).
 import { Type } from '@sinclair/typebox'
 import {
   createApplication,
@@ -29,7 +29,7 @@ import type { CloudParts } from '../parts.ts'
 /** Every version of the protocol, oldest first. */
 const PROTOCOL_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0']
 
-/** To which applications the phones of this one may hand over (mobile-token §9). */
+/** The applications to which phones of this one may hand over (mobile-token §9). */
 const Transfers = Type.Array(
   named(
     'Transfer',
@@ -68,7 +68,7 @@ const Application = named(
 
 const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
 
-/** JSON that goes into the answers of activation/status. */
+/** The object in the answers of activation/status. */
 const CustomObject = AnyMembers
 
 /** The settings of an application with its versions. */
@@ -85,14 +85,14 @@ export const auditedApplication: Audited<{ readonly id: string }> = {
   view: ({ params: { id }, parts }) => viewApplication(parts.db, id),
 }
 
-/** Throws ADMINISTRATION_REFUSED when there is none. */
+/** An application with its versions, without secrets. Throws ADMINISTRATION_REFUSED when there is none. */
 export async function readApplicationDetail(db: Db, id: string) {
   const detail = await viewApplication(db, id)
   if (detail === undefined) throw notFound('application', id)
   return detail
 }
 
-/** An application with its versions, without secrets; undefined when there is none. */
+/** The same; undefined when there is none. */
 async function viewApplication(db: Db, id: string) {
   const application = await findApplication(db, id)
   if (application === undefined) return undefined
@@ -147,7 +147,7 @@ const ApplicationConfiguration = ObjectResponse(
   }),
 )
 
-/** The base below which /pa/v3 hangs: as configured, or the public listener, whichever listener was asked. `origin` is that of the request. */
+/** The URL in front of /pa/v3: the configured one, else that of the listener for phones. `origin` is that of the request, on either listener. */
 function baseUrlOf(
   { settings, publicListener: { address } }: Pick<CloudParts, 'settings' | 'publicListener'>,
   origin: string,
@@ -176,7 +176,7 @@ export const applicationCreate = auditedEndpoint({
   },
 })
 
-/** GET /admin/application: reads what a mobile app needs of its application (cloud §10). */
+/** GET /admin/application: reads the values that a mobile app needs (cloud §10). */
 export const applicationRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/application',
@@ -221,7 +221,7 @@ const ApplicationDetailWithKeys = ObjectResponse(
   ]),
 )
 
-/** GET /admin/applications/{id}: reads settings, versions, and what a mobile app needs (cloud §10). */
+/** GET /admin/applications/{id}: reads settings, versions, and the values that a mobile app needs (cloud §10). */
 export const applicationDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id',
@@ -299,7 +299,7 @@ export const applicationChange = auditedEndpoint({
     if (body.isMultiDevice !== undefined)
       await switchMultiDevice(parts.db, id, body.isMultiDevice, new Date(parts.platform.now()))
     await setApplicationSettings(parts.db, id, {
-      // Possession and knowledge always opens the vault.
+      // Possession and knowledge always open the vault.
       vaultFactors: vaultFactors && [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])],
       customObject: serialized,
       algorithms,

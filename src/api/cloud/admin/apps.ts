@@ -1,4 +1,4 @@
-// /admin/apps: applications as the mobile utility sees them, with their pinned domains (utility §4).
+// /admin/apps: applications with the domains and certificates that the mobile utility publishes (utility §4).
 import { Type } from '@sinclair/typebox'
 import { createApplication } from '../../../domain/application/application.ts'
 import { readPinnedApplication } from '../../../domain/pinning/pinning.ts'
@@ -16,7 +16,7 @@ import type { KeyParts } from '../../../domain/secrets/secrets.ts'
 
 const App = named('App', Type.Object({ name: Type.String(), displayName: Type.String() }))
 
-/** What the daily check saw at the domain last. */
+/** The result of the last daily check of a domain. */
 const Live = Type.Object({
   checkedAt: Seconds,
   fingerprint: Type.Optional(Type.String({ description: 'absent when no certificate was seen: then there is a problem' })),
@@ -69,7 +69,7 @@ const toApp = ({ applicationId, displayName }: ApplicationRow) => ({
   displayName: displayName ?? applicationId,
 })
 
-/** Whether the live certificate is pinned is decided now: a pin that was added since the check counts. */
+/** The value of Live. A pin that was added since the check counts. */
 function toLive(row: PinnedDomainRow, pins: readonly PinnedCertificateRow[], now: number) {
   const { checkedAt, liveFingerprint, liveExpiresAt, isChainTrusted, problem } = row
   if (checkedAt === null) return {}

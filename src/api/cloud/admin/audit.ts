@@ -1,4 +1,4 @@
-// /admin/audit: what administrators changed, and whether the audit logs are as they were written (cloud §7, §10).
+// /admin/audit: the changes of administrators, the events of the phones of an application, and the verification of the audit logs (cloud §7, §10).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { readAuditLog } from '../../../domain/audit/audit.ts'
@@ -6,7 +6,7 @@ import { listAdminEvents } from '../../../storage/credential/admin-events.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { cutPage, Identifier, OfId, OptionalTime, PageLimit, Time, UserId } from '../fields.ts'
 
-/** GET /admin/audit: what administrators changed (cloud §7, §10). */
+/** GET /admin/audit: lists the changes of administrators (cloud §7, §10). */
 export const adminAudit = cloudEndpoint({
   method: 'GET',
   path: '/admin/audit',
@@ -59,7 +59,7 @@ export const adminAudit = cloudEndpoint({
   },
 })
 
-/** GET /admin/applications/{id}/audit: what the phones of a user did, and who had it checked (cloud §7, §10). */
+/** GET /admin/applications/{id}/audit: lists the events of the phones of a user, with the credential that asked a door (cloud §7, §10). */
 export const applicationAudit = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/audit',
@@ -122,7 +122,7 @@ export const applicationAudit = cloudEndpoint({
   },
 })
 
-/** GET /admin/audit/verification: whether the audit logs are as they were written (cloud §7). */
+/** GET /admin/audit/verification: checks whether the audit logs are as they were written (cloud §7). */
 export const auditVerification = cloudEndpoint({
   method: 'GET',
   path: '/admin/audit/verification',

@@ -1,4 +1,4 @@
-// Pinned certificates and their domains, which the mobile utility publishes for an application (utility §4).
+// /admin/apps/{name}/certificates and /domains: pinned certificates, which the mobile utility publishes for an application (utility §4).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { pinFingerprint, pinLive, pinPem, readLive, requireFingerprint, warnOfName } from '../../../domain/pinning/certificate.ts'
@@ -79,7 +79,7 @@ export const certificateAuto = auditedEndpoint({
     isChainTrusted: Type.Boolean(),
     chainProblem: Type.Optional(Type.String({ description: 'why the chain or the name does not verify with the public roots' })),
   }),
-  // A connection to somewhere else has no place in a transaction.
+  // No transaction is open while pawl connects to another server.
   async prepare({ params, body: { domain, port = 443, force = false }, parts }) {
     await requireApplication(parts.db, params.name)
     return readLive(parts, domain, port, force)

@@ -1,4 +1,4 @@
-// /admin/applications/{id}/claims/{userId}: what phones are told about their user (v3 §13, cloud §10).
+// /admin/applications/{id}/claims/{userId}: the claims about a user that phones are told (v3 §13, cloud §10).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { readStoredClaims, writeClaims } from '../../../domain/user-info/user-info.ts'
@@ -12,21 +12,22 @@ import { Identifier, UserId } from '../fields.ts'
 /** The parameters of the path. */
 const OfUser = Type.Object({ id: Identifier, userId: UserId })
 
-/** How changes of claims are recorded: by their names. */
+/** How changes of claims are recorded: with the names of the claims. */
 const auditedClaims: Audited<{ readonly id: string; readonly userId: string }> = {
   target: ({ params: { id, userId } }) => `claims about ${userId} in ${id}`,
-  // What they say about a person stays where it is encrypted.
+  // Their values are about a person, and the audit log is not encrypted.
   view: async ({ params: { id, userId }, parts }) => {
     const claims = await readStoredClaims(parts, id, userId)
     return claims && { names: Object.keys(claims) }
   },
 }
 
+/** Throws ADMINISTRATION_REFUSED: there are no claims about the user. */
 function refuseClaims(userId: string): never {
   throw notFound('claim', `about ${userId}`)
 }
 
-/** GET /admin/applications/{id}/claims/{userId}: reads what phones are told about a user (v3 §13). */
+/** GET /admin/applications/{id}/claims/{userId}: reads the claims about a user (v3 §13). */
 export const claimsRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/claims/:userId',
@@ -42,7 +43,7 @@ export const claimsRead = cloudEndpoint({
   },
 })
 
-/** PUT /admin/applications/{id}/claims/{userId}: replaces what phones are told about a user (v3 §13). */
+/** PUT /admin/applications/{id}/claims/{userId}: replaces the claims about a user (v3 §13). */
 export const claimsReplace = auditedEndpoint({
   method: 'PUT',
   path: '/admin/applications/:id/claims/:userId',
@@ -51,7 +52,7 @@ export const claimsReplace = auditedEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfUser,
-  // A request without a body must not empty them: that is what DELETE is for.
+  // A request without a body must not remove all claims. DELETE does.
   body: Type.Record(Type.String(), Type.Unknown(), { minProperties: 1 }),
   response: Ok,
   async handle({ params: { id, userId }, body, parts }) {
@@ -62,7 +63,7 @@ export const claimsReplace = auditedEndpoint({
   audited: auditedClaims,
 })
 
-/** DELETE /admin/applications/{id}/claims/{userId}: removes what phones are told about a user (v3 §13). */
+/** DELETE /admin/applications/{id}/claims/{userId}: removes the claims about a user (v3 §13). */
 export const claimsRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/applications/:id/claims/:userId',

@@ -1,4 +1,4 @@
-// Configuration items of applications and of activations, which phones of protocol 4.0 read (v4 §9.11, cloud §10).
+// /admin/applications/{id}/config and /admin/activations/{id}/config: configuration items, which phones of 4.0 read (v4 §9.11, cloud §10).
 import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { writeConfigItem } from '../../../domain/application/config-items.ts'
@@ -15,7 +15,7 @@ import type { CloudParts } from '../parts.ts'
 
 const Key = withExample(WordOfPath, 'payments.limit')
 
-/** For which apps of the application an item is. */
+/** The apps that may read an item: every app of the application, or activated ones. */
 const Scope = OneOf<ConfigScope>(['APPLICATION', 'ACTIVATION'])
 
 const Item = Type.Object({ key: Key, value: Type.Unknown({ examples: [{ daily: 500 }] }), scope: Scope })

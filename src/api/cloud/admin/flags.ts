@@ -1,4 +1,4 @@
-// PUT /admin/activations/{id}/flags: marks of an activation that templates may demand, beyond the contract (cloud §10).
+// PUT /admin/activations/{id}/flags: replaces the flags of an activation. The contract does not have this endpoint (cloud §10).
 import { Type } from '@sinclair/typebox'
 import { notFound } from '../../../lib/errors.ts'
 import { findActivationFlags, setActivationFlags } from '../../../storage/activation/flags.ts'

@@ -1,4 +1,4 @@
-// /admin/applications/{id}/oidc-providers: by whose login phones are bound without a code (cloud §10.1).
+// /admin/applications/{id}/oidc-providers: the OpenID providers whose logins bind phones without an activation code (cloud §10.1).
 import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import {
@@ -33,10 +33,10 @@ const Word = Type.String({
 
 const ClientAuthentication = OneOf(CLIENT_AUTHENTICATIONS)
 
-/** Named, because a generator of Java makes of a set of a nameless enumeration what does not compile. */
+/** It has a name, because the Java of a generator does not compile for a set of an enum without one. */
 const IdTokenAlgorithm = named('IdTokenAlgorithm', OneOf(ID_TOKEN_ALGORITHMS))
 
-/** What of a provider is shown. */
+/** The settings of a provider, which are shown. */
 const settingMembers = {
   issuer: withExample(Address, 'https://login.bank.example'),
   clientId: withExample(Word, 'mobile-app'),
@@ -51,11 +51,11 @@ const settingMembers = {
   userIdClaim: Type.Optional(withExample(Word, 'sub')),
   isCommitted: Type.Optional(Type.Boolean({ description: 'false: the bank commits what was bound' })),
   flags: Type.Optional(Flags),
-  /** True alone: without it a stolen code would do. */
+  /** Only true: without PKCE a stolen code would be enough. */
   pkceEnabled: Type.Optional(Type.Literal(true)),
 }
 
-/** The answer. Secrets of the client are never in it. */
+/** A provider in an answer, without the secrets of the client. */
 const Provider = named('OidcProvider', Type.Object({ providerId: ProviderId, ...settingMembers, hasCredentials: Type.Boolean() }))
 
 const NewProvider = withExample(
@@ -94,7 +94,7 @@ const toAnswer = ({ providerId, settings }: OidcProvider): Static<typeof Provide
   }
 }
 
-/** What is stored for a body: its members, and what stands where it has none. */
+/** The settings that are stored for a body, with defaults for absent members. */
 const toSettings = (body: Static<typeof NewProvider>): OidcProvider['settings'] => ({
   issuer: body.issuer,
   clientId: body.clientId,
@@ -111,7 +111,10 @@ const toSettings = (body: Static<typeof NewProvider>): OidcProvider['settings'] 
   flags: body.flags ?? [],
 })
 
-/** The secret of a body that fits how its client shows itself. Throws REQUEST_INVALID for the other one. */
+/**
+ * The secret or key of a body, by the kind of client authentication. Throws REQUEST_INVALID for that of the other kind, and for scopes without
+ * `openid`.
+ */
 function credentialsOf({
   clientAuthentication,
   clientSecret,
@@ -162,7 +165,7 @@ export const oidcProvidersList = cloudEndpoint({
   },
 })
 
-/** GET /admin/applications/{id}/oidc-providers/{providerId}: reads one (cloud §10.1). */
+/** GET /admin/applications/{id}/oidc-providers/{providerId}: reads a provider (cloud §10.1). */
 export const oidcProviderRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/oidc-providers/:providerId',
@@ -175,7 +178,7 @@ export const oidcProviderRead = cloudEndpoint({
   handle: ({ params: { id, providerId }, parts }) => requireProvider(parts, id, providerId),
 })
 
-/** PUT /admin/applications/{id}/oidc-providers/{providerId}: stores one (cloud §10.1). */
+/** PUT /admin/applications/{id}/oidc-providers/{providerId}: stores a provider (cloud §10.1). */
 export const oidcProviderStore = auditedEndpoint({
   method: 'PUT',
   path: '/admin/applications/:id/oidc-providers/:providerId',
@@ -196,7 +199,7 @@ export const oidcProviderStore = auditedEndpoint({
   audited: auditedProvider,
 })
 
-/** DELETE /admin/applications/{id}/oidc-providers/{providerId}: removes one (cloud §10.1). */
+/** DELETE /admin/applications/{id}/oidc-providers/{providerId}: removes a provider (cloud §10.1). */
 export const oidcProviderRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/applications/:id/oidc-providers/:providerId',

@@ -1,4 +1,4 @@
-// GET /admin/applications/{id}/operations: search with paging, beyond the contract (cloud §10).
+// GET /admin/applications/{id}/operations: searches operations. The contract does not have this endpoint (cloud §10).
 import { Type } from '@sinclair/typebox'
 import { OneOf } from '../../../http/types.ts'
 import { requireApplication } from '../../../domain/application/application.ts'
@@ -45,7 +45,7 @@ export const operationsSearch = cloudEndpoint({
     status: Type.Optional(Status),
     limit: PageLimit(1_000, 100),
     cursor: Cursor,
-    /** Both are of the last operation of the page before. Callers that know no cursor send them. */
+    /** This and the next member are of the last operation of the page before. Callers that do not know `cursor` send them. */
     beforeTimestamp: OptionalTime,
     beforeOperationId: Type.Optional(OperationId),
   }),
@@ -102,7 +102,7 @@ async function readPage(db: Db, applicationId: string, search: Omit<OperationSea
   return { rows: page, next: last && { createdAt: last.createdAt, id: last.operationId } }
 }
 
-/** Where the page begins; undefined for the first. Throws REQUEST_INVALID for half of a place, and for two. */
+/** The place where the page begins; undefined for the first page. Throws REQUEST_INVALID for half of a place, and for two places. */
 function placeOf({ cursor, beforeTimestamp, beforeOperationId }: PlaceQuery): OperationSearch['after'] {
   const given = [cursor, beforeTimestamp, beforeOperationId].filter((value) => value !== undefined)
   if (given.length === 0) return undefined

@@ -1,4 +1,4 @@
-// /admin/templates: what operations look like and who may approve them (cloud §4). Schemas check the structure, parseTemplate the rest.
+// /admin/templates: the templates of operations (cloud §4). Schemas check the structure of a template, parseTemplate checks the rest.
 import { Type } from '@sinclair/typebox'
 import { writeTemplate } from '../../../domain/template/installation.ts'
 import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
@@ -18,7 +18,7 @@ import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, NewIdentifier, OfName } from '../fields.ts'
 
-/** One set of factors that may approve. */
+/** A combination of factors that may approve. */
 const signatureType = OneOf<SignatureType>(['possession', 'possession_knowledge', 'possession_biometry'])
 
 const TextsAnswer = Type.Unsafe<TemplateTexts>(
@@ -107,7 +107,7 @@ const LocalizedTexts = Type.Object({
   summary: OptionalOrNull(Type.String({ description: 'for a push message' })),
 })
 
-/** What every template has beside its name. */
+/** The members that every template has, beside its name. */
 const templateMembers = {
   operationType: Identifier,
   dataTemplate: text(4096, 'must be 1 to 4096 characters: operation data with ${parameter} placeholders'),
@@ -117,7 +117,7 @@ const templateMembers = {
   texts: Type.Record(Type.String(), LocalizedTexts, { description: 'by language: two small letters' }),
 }
 
-/** What a template may have. */
+/** The members that a template may have. */
 const optionalTemplateMembers = {
   riskFlags: OptionalOrNull(
     Type.String({ description: 'X flips the buttons, F warns of fraud, C refuses approval during a call' }),

@@ -1,4 +1,4 @@
-// /admin/texts: what users of an app that is too old are told (utility §4).
+// /admin/texts: texts for users of an app that is too old (utility §4).
 import { Type } from '@sinclair/typebox'
 import { named, Ok } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
@@ -10,10 +10,10 @@ import { Identifier, NewIdentifier } from '../fields.ts'
 /** The parameters of the path. */
 const OfText = Type.Object({
   key: Identifier,
-  language: Type.String({ pattern: '^[a-z]{2}$', description: 'must be two letters', examples: ['en'] }),
+  language: Type.String({ pattern: '^[a-z]{2}$', description: 'must be two small letters', examples: ['en'] }),
 })
 
-/** The answer. */
+/** A text in an answer. */
 const Text = named('VersionText', Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() }))
 
 /** GET /admin/texts: lists the texts of version rules (utility §4). */
@@ -36,7 +36,7 @@ export const textStore = auditedEndpoint({
   path: '/admin/texts',
   operationId: 'storeText',
   summary: 'Stores a text of version rules',
-  errors: ['ADMINISTRATION_REFUSED'],
+  errors: [],
   roles: ['admin'],
   body: Type.Object({
     messageKey: NewIdentifier,

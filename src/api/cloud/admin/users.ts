@@ -14,7 +14,7 @@ import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, readEnd,
 
 const RoleName = OneOf<Role>(['admin', 'integration', 'internal', 'read-only', 'verification'])
 
-/** Named: generators of Java compile no set of an enum that has no name. */
+/** It has a name, because the Java of a generator does not compile for a set of an enum without one. */
 const CredentialRight = named('CredentialRight', OneOf<Right>(['envelopes:application', 'keys:derive']))
 
 const Rights = Type.Array(CredentialRight, { maxItems: 2, uniqueItems: true })
@@ -42,7 +42,7 @@ const auditedUser: Audited<{ readonly name: string }> = {
   view: ({ params: { name }, parts }) => viewUser(parts.db, name),
 }
 
-/** A user for the audit log: of passwords only which kind there are and until when. */
+/** A user for the audit log. Passwords are shown with their kind and their end only. */
 async function viewUser(db: Db, username: string) {
   const user = await findCredential(db, username)
   if (user === undefined) return undefined
@@ -230,7 +230,7 @@ export const userAllowedAddresses = auditedEndpoint({
   audited: auditedUser,
 })
 
-// SHA-256 of nothing.
+// SHA-256 of no bytes.
 const EXAMPLE = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 /** PUT /admin/users/{name}/certificates: replaces the client certificates that stand for a credential (cloud §2.3). */

@@ -1,4 +1,4 @@
-// /admin/apps/{name}/versions: which versions of a mobile app are too old (utility §4).
+// /admin/apps/{name}/versions: rules that say which versions of a mobile app are too old (utility §4).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { named, Ok, OneOf, OptionalOrNull } from '../../../http/types.ts'
@@ -27,7 +27,7 @@ const Version = Type.String({
   examples: ['1.4.0'],
 })
 
-/** What an administrator sets. */
+/** The members that an administrator sets. */
 const ruleMembers = {
   platform: OneOf<MobilePlatform>(['ANDROID', 'IOS']),
   majorOsVersion: OptionalOrNull(
@@ -44,7 +44,7 @@ const ruleMembers = {
   messageKey: OptionalOrNull(Identifier),
 }
 
-/** The answer. */
+/** A rule in an answer. */
 const Rule = named('VersionRule', Type.Object({ id: Type.Integer({ description: 'counts up' }), ...ruleMembers }))
 
 /** How changes of the rules of an app are recorded. */

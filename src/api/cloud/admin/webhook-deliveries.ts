@@ -1,4 +1,4 @@
-// /admin/webhooks/{id}/deliveries: what a webhook was sent, what waits and what was given up (cloud §9).
+// /admin/webhooks/{id}/deliveries: the messages of a webhook that were sent, wait, or were given up (cloud §9).
 import { Type } from '@sinclair/typebox'
 import { composeMessageBody } from '../../../domain/webhook/attempt.ts'
 import type { Snapshot } from '../../../domain/webhook/message.ts'
@@ -34,7 +34,7 @@ const Delivery = named(
   }),
 )
 
-/** GET /admin/webhooks/{id}/deliveries: lists what a webhook was sent, what waits and what was given up (cloud §9). */
+/** GET /admin/webhooks/{id}/deliveries: lists deliveries (cloud §9). */
 export const webhookDeliveriesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id/deliveries',
@@ -68,7 +68,7 @@ export const webhookDeliveryRead = cloudEndpoint({
   operationId: 'readWebhookDelivery',
   summary: 'A delivery of a webhook, with the body of its message',
   errors: ['ADMINISTRATION_REFUSED'],
-  // The body has what the webhook asks for of an operation, which readers are not shown.
+  // The body has attributes of the operation that the role read-only is not shown.
   roles: ['admin'],
   params: Type.Object({ id: Identifier, deliveryId: Identifier }),
   response: Type.Composite([

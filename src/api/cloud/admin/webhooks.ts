@@ -36,7 +36,7 @@ const Basic = Type.Object({
   }),
 })
 
-/** What an administrator sets beside the credentials. */
+/** The members that an administrator sets, beside the credentials. */
 const webhookMembers = {
   name: Identifier,
   url: Type.String({ pattern: '^[^]{1,1024}$', description: 'must be 1 to 1024 characters' }),
@@ -50,7 +50,7 @@ const webhookMembers = {
   isEnabled: Type.Optional(Type.Boolean({ description: 'true without it' })),
 }
 
-/** The answer. */
+/** A webhook in an answer. */
 const Webhook = named(
   'Webhook',
   Type.Object({
@@ -79,7 +79,7 @@ const Secret = Type.Object({
   secret: Type.String({ description: 'shown this once; `whsec_` and Base64 of the 32 bytes that sign messages' }),
 })
 
-/** A webhook for the audit log: how it is set up, not how it is doing. The query of a URL may hold a secret of the receiver. */
+/** The settings of a webhook for the audit log, without its figures. The query of the URL is left out: it may contain a secret of the receiver. */
 async function viewWebhook(parts: KeyParts, id: string) {
   const row = await findWebhook(parts.db, id)
   if (row === undefined) return undefined
@@ -98,18 +98,18 @@ async function viewWebhook(parts: KeyParts, id: string) {
   }
 }
 
-/** The user name of HTTP Basic; undefined as well where it was altered, which whoever gives it again mends. */
+/** The user name of HTTP Basic. Undefined without one, and when the record was altered, until an administrator sets it again. */
 const usernameOf = (parts: KeyParts, row: WebhookRow): string | undefined =>
   unlessAltered(() => openBasic(parts.recordKeys, row))?.split(':')[0]
 
-/** A caller who may only read is not shown a secret of the receiver either. */
+/** A webhook as the caller may see it. The role read-only is not shown the query, which may contain a secret of the receiver. */
 const showTo = <W extends { url: string }>({ role }: Caller, webhook: W): W =>
   role === 'read-only' ? { ...webhook, url: hideQuery(webhook.url) } : webhook
 
-/** One that was changed in the database may be no URL. */
+/** A URL without its query; empty for a text that is no URL, which somebody has written into the database. */
 const hideQuery = (url: string): string => (URL.canParse(url) ? `${new URL(url).origin}${new URL(url).pathname}` : '')
 
-/** Throws ADMINISTRATION_REFUSED when there is none. */
+/** A webhook in an answer. Throws ADMINISTRATION_REFUSED when there is none. */
 async function readWebhookDetail(parts: KeyParts, id: string) {
   const [row] = await listWebhooks(parts.db, id)
   if (row === undefined) throw notFound('webhook', id)
@@ -155,7 +155,7 @@ export const webhooksList = cloudEndpoint({
   },
 })
 
-/** GET /admin/webhooks/{id}: reads one webhook, and how it is doing (cloud §10). */
+/** GET /admin/webhooks/{id}: reads one webhook with its figures (cloud §10). */
 export const webhookDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id',
@@ -256,7 +256,7 @@ const WebhookTest = named(
   }),
 )
 
-/** POST /admin/webhooks/{id}/test: sends a message that tells of nothing, and says what the receiver answered (cloud §9, §10). */
+/** POST /admin/webhooks/{id}/test: sends a test message, and returns the answer of the receiver (cloud §9, §10). */
 export const webhookTest = auditedEndpoint({
   method: 'POST',
   path: '/admin/webhooks/:id/test',
