@@ -39,7 +39,6 @@ export const apiOfCallers =
       },
       verifyToken: verifyAccessToken && ((token, source) => inStage(CHECK, () => verifyAccessToken(token, source))),
     })
-    app.addHook('onRequest', async (request) => refuseCrossSiteWrite(request, parts.settings.publicUrl))
     for (const endpoint of endpoints) mountCloudEndpoint(app, parts, endpoint, callerOf)
   }
 
@@ -72,6 +71,7 @@ function mountCloudEndpoint(
     onRequest: async (request) => {
       const caller = callerOf(request)
       if (!mayCall(endpoint, caller)) throw refuseRole(endpoint, caller)
+      refuseCrossSiteWrite(request, parts.settings.publicUrl)
     },
     handler: async (request) => {
       refuseMalformedQuery(request.raw.url ?? '')

@@ -127,6 +127,16 @@ describe('a structural error', () => {
     expectError(await world.bank.callRaw('POST', '/registration', large, 'application/json'), 400, 'ERROR_REQUEST')
   })
 
+  test.each(['/admin/webhooks/%0A', '/admin/webhooks/%0A/deliveries', '/admin/templates/%0A', '/admin/apps/%0A'])(
+    'is no identifier in the path %s',
+    async (path) => {
+      const reply = await world.bank.call('GET', path)
+      expectError(reply, 400, 'ERROR_REQUEST')
+      const fieldName = expect.stringMatching(/^(id|name)$/)
+      expect(member(reply.json, 'responseObject', 'violations')).toEqual([expect.objectContaining({ fieldName })])
+    },
+  )
+
   test('does not depend on stored data', async () => {
     const { userId } = await world.register()
     expectError(await world.bank.change(userId, 'EXPLODE'), 400, 'ERROR_REQUEST')
@@ -192,6 +202,7 @@ describe('the order of checks is route, credentials, role, structure, state', ()
   test('a caller without the role learns nothing about structure or state', async () => {
     const bank = world.bank.as(users['order-internal'])
     expectError(await bank.callRaw('POST', '/registration', '{', 'application/json'), 403, 'HTTP_403')
+    expectError(await bank.callRaw('POST', '/registration', '{}', 'text/plain'), 403, 'HTTP_403')
     expectError(await bank.call('GET', '/registration'), 403, 'HTTP_403')
     expectError(await bank.register(world.newUser()), 403, 'HTTP_403')
     const other = world.bank.as(users['order-integrator'])

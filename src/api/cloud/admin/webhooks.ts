@@ -165,7 +165,6 @@ export const webhookDetail = cloudEndpoint({
   roles: ['admin', 'read-only'],
   params: OfId,
   response: Webhook,
-  invalidAs: 'ADMINISTRATION_REFUSED',
   handle: async ({ params: { id }, parts, caller }) => showTo(caller, await readWebhookDetail(parts, id)),
 })
 
