@@ -1,5 +1,5 @@
 // Schemas that several APIs use.
-import { type StringOptions, type TSchema, Type } from '@sinclair/typebox'
+import { type ObjectOptions, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 
 /** `{ "requestObject": ... }` (v3 §5.1). */
 export const ObjectRequest = <S extends TSchema>(schema: S) => Type.Object({ requestObject: schema })
@@ -34,5 +34,9 @@ export const named = <S extends TSchema>(title: string, schema: S): S => ({ ...s
 /** An optional member; JSON null counts as absent (v3 §1.2). */
 export const OptionalOrNull = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
 
-/** A JSON object with members of any name. The default pattern of a record would end at a line break. */
-export const AnyMembers = Type.Record(Type.String({ pattern: '^[\\s\\S]*$' }), Type.Unknown())
+/** A JSON object with members of any name and of one schema. The default pattern of a record does not match names with a line break. */
+export const MembersOf = <S extends TSchema>(schema: S, options: ObjectOptions = {}) =>
+  Type.Record(Type.String({ pattern: '^[\\s\\S]*$' }), schema, options)
+
+/** Any JSON object. */
+export const AnyMembers = MembersOf(Type.Unknown())

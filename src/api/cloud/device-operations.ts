@@ -4,7 +4,7 @@ import { named, OptionalOrNull } from '../../http/types.ts'
 import type { OperationRow } from '../../storage/operation/operations.ts'
 import { namedOwnerOf } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { Flag, OperationId, OptionalTime, RegistrationId, UserId } from './fields.ts'
+import { Flag, GivenTime, OperationId, RegistrationId, UserId } from './fields.ts'
 import {
   askUser,
   CREATION_MEMBERS,
@@ -59,7 +59,7 @@ export const deviceOperationCreate = cloudEndpoint({
       ...CREATION_MEMBERS,
       registrationId: OptionalOrNull(RegistrationId),
       applicationFlag: OptionalOrNull(Flag),
-      expiresAt: OptionalOrNull(OptionalTime),
+      expiresAt: OptionalOrNull(GivenTime),
     },
     {
       examples: [

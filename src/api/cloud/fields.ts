@@ -1,10 +1,10 @@
 // Schemas of members that several endpoints share, with the limits of cloud §1.3.
 import { Type } from '@sinclair/typebox'
-import { OneOf, withExample } from '../../http/types.ts'
+import { OneOf, OptionalOrNull, withExample } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { forPaths, IDENTIFIER, USERNAME } from '../../lib/identifier.ts'
 import type { Platform } from '../../lib/platform.ts'
-import type { ActivationState } from '../../storage/database/schema.ts'
+import type { ActivationState, OperationStatus } from '../../storage/database/schema.ts'
 
 /** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters, compared as they are. */
 export const Identifier = Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] })
@@ -23,6 +23,9 @@ export const UserId = withExample(Identifier, 'alice')
 /** The state of a registration (v3 §8.1). */
 export const State = OneOf<ActivationState>(['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'])
 
+/** The status of an operation (cloud §6). */
+export const Status = OneOf<OperationStatus>(['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'])
+
 /** In a search: the beginning of user ids. Capitals of A to Z count as small letters. */
 export const UserIdPrefix = Type.Optional(withExample(Identifier, 'ali'))
 
@@ -33,8 +36,8 @@ export const UserIdPrefix = Type.Optional(withExample(Identifier, 'ali'))
 export const UserIdPart = Type.Optional(withExample(Identifier, 'lic'))
 
 /** Free text up to 255 UTF-16 code units; null counts as absent. */
-export const OptionalText = Type.Optional(
-  Type.Union([Type.String({ pattern: '^[^\\u0000]{0,255}$', description: 'must be at most 255 characters' }), Type.Null()]),
+export const OptionalText = OptionalOrNull(
+  Type.String({ pattern: '^[^\\u0000]{0,255}$', description: 'must be at most 255 characters' }),
 )
 
 /** The user name of a credential. */

@@ -4,12 +4,12 @@ import { type Asked, createOperation, type OperationRequest } from '../../domain
 import { approveOffline, createOfflineQr } from '../../channel/offline-approval.ts'
 import { cancelOperation, readOperation, STATE_REFUSALS } from '../../domain/operation/operation.ts'
 import { readProximityOtp } from '../../domain/operation/proximity.ts'
-import { named, Ok, withExample } from '../../http/types.ts'
+import { MembersOf, named, Ok, OptionalOrNull, withExample } from '../../http/types.ts'
 import { expireOperation } from '../../storage/operation/transitions.ts'
 import type { OperationRow } from '../../storage/operation/operations.ts'
 import { applicationOf, namedOwnerOf, refuseWithoutApplication } from './application-of.ts'
 import { type CloudCall, cloudEndpoint } from './endpoint.ts'
-import { Identifier, OfSeveral, OperationId, OptionalText, StatusReason, Time, UserId } from './fields.ts'
+import { Identifier, OfSeveral, OperationId, OptionalText, Status, StatusReason, Time, UserId } from './fields.ts'
 import type { CloudParts } from './parts.ts'
 
 /** Parameters of the shipped template `payment`, for examples. */
@@ -19,11 +19,10 @@ export const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE893704004405
 export const OPERATION_MEMBERS = {
   operationId: Type.String({ format: 'uuid' }),
   userId: Type.String(),
-  status: Type.Union(['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'].map((status) => Type.Literal(status))),
+  status: Status,
   template: Type.String(),
   operationType: Type.String(),
-  // The default pattern of names ends at a line break.
-  parameters: Type.Record(Type.String({ pattern: '^[^]*$' }), Type.String()),
+  parameters: MembersOf(Type.String()),
   failureCount: Type.Integer({ description: 'failed approvals until now' }),
   maxFailureCount: Type.Integer({ description: 'failed approvals that end the operation' }),
   timestampCreated: Time,
@@ -76,23 +75,19 @@ export const CreationHeaders = Type.Object({
   ),
 })
 
+/** The parameters of an operation, in a request. */
+export const Parameters = Type.Record(
+  Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
+  Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
+  { additionalProperties: false },
+)
+
 /** The members of a request that creates an operation, beside those that say for whom it is. */
 export const CREATION_MEMBERS = {
   template: withExample(Identifier, 'login'),
-  language: Type.Optional(
-    Type.Union([Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters', examples: ['en'] }), Type.Null()]),
-  ),
+  language: OptionalOrNull(Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters', examples: ['en'] })),
   externalId: OptionalText,
-  parameters: Type.Optional(
-    Type.Union([
-      Type.Record(
-        Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
-        Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
-        { additionalProperties: false },
-      ),
-      Type.Null(),
-    ]),
-  ),
+  parameters: OptionalOrNull(Parameters),
 } as const
 
 type CreationCall = CloudCall<Static<TObject<typeof CREATION_MEMBERS>>, unknown, unknown, Static<typeof CreationHeaders>>

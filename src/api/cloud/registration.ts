@@ -49,7 +49,7 @@ export const registrationRead = cloudEndpoint({
   // One of five shapes. Members of the other shapes are absent.
   response: Type.Object(
     {
-      registration: Type.Union(['NONE', 'CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'].map((state) => Type.Literal(state))),
+      registration: Type.String({ enum: ['NONE', 'CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'] }),
       activationQrCodeData: Type.Optional(Type.String()),
       ...Type.Partial(Type.Object(Device)).properties,
       activationFingerprint: Type.Optional(Type.String()),

@@ -2,6 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import { WEBHOOK_EVENTS } from '../../domain/webhook/message.ts'
 import type { Message } from '../../http/openapi.ts'
+import { AnyMembers } from '../../http/types.ts'
+import { State, Status } from './fields.ts'
 import { OPERATION_MEMBERS } from './operations.ts'
 
 const Text = Type.Optional(Type.String())
@@ -22,10 +24,10 @@ const OperationMessage = Type.Object(
     userId: Text,
     applications: Type.Optional(Type.Array(Type.String())),
     operationType: Text,
-    parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-    additionalData: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    parameters: Type.Optional(AnyMembers),
+    additionalData: Type.Optional(AnyMembers),
     activationFlag: Text,
-    status: Type.Optional(Type.String({ enum: ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED'] })),
+    status: Type.Optional(Status),
     data: Text,
     failureCount: Type.Optional(OPERATION_MEMBERS.failureCount),
     maxFailureCount: Type.Optional(OPERATION_MEMBERS.maxFailureCount),
@@ -67,7 +69,7 @@ const ActivationMessage = Type.Object(
     platform: Text,
     protocol: Text,
     activationFlags: Type.Optional(Type.Array(Type.String())),
-    activationStatus: Type.Optional(Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] })),
+    activationStatus: Type.Optional(State),
     blockedReason: Text,
     timestampBlockExpire: Time,
     applicationId: Text,

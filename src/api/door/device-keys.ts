@@ -6,8 +6,8 @@ import { describeDeviceKey, importDeviceKeys } from '../../protocol/device-key.t
 import { findDeviceKeys } from '../../storage/activation/device-keys.ts'
 import { applicationOf } from '../cloud/application-of.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
-import { OfId } from '../cloud/fields.ts'
-import { Algorithm, SignatureVerdict } from './members.ts'
+import { OfId, State } from '../cloud/fields.ts'
+import { Algorithm } from './members.ts'
 
 export const deviceKeys = cloudEndpoint({
   method: 'GET',
@@ -24,7 +24,7 @@ export const deviceKeys = cloudEndpoint({
     {
       activationId: Type.String(),
       userId: Type.String(),
-      state: SignatureVerdict.state,
+      state: State,
       keys: Type.Array(Type.Object({ algorithm: Algorithm, pem: Type.String(), jwk: AnyMembers })),
     },
     { title: 'DeviceKeys' },

@@ -9,7 +9,7 @@ import type { Factors, SignatureAlgorithm } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import { toList } from '../../storage/database/columns.ts'
 import type { ActivationState, Right, Role } from '../../storage/database/schema.ts'
-import { Flag, Time } from '../cloud/fields.ts'
+import { Flag, State, Time } from '../cloud/fields.ts'
 
 /** A header that the phone sent, as the bank received it. */
 export const HeaderOfPhone = (description: string, example: string) =>
@@ -176,14 +176,14 @@ export const SignatureVerdict = {
   reason: Type.Optional(OneOf(REFUSALS, { description: 'for the log of the bank, never for the phone' })),
   activationId: Type.Optional(Type.String()),
   userId: Type.Optional(Type.String()),
-  state: Type.Optional(OneOf<ActivationState>(['CREATED', ...STATES])),
+  state: Type.Optional(State),
 }
 
 /** Members that a door tells of an activation of the caller's application. */
 export const OWN_MEMBERS = {
   activationId: Type.Optional(Type.String({ format: 'uuid' })),
   userId: Type.Optional(Type.String()),
-  state: Type.Optional(OneOf(['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'])),
+  state: Type.Optional(State),
   blockReason: Type.Optional(Type.String({ description: 'of an activation that is BLOCKED' })),
   blockExpiresAt: Type.Optional(Time),
   remainingAttempts: Type.Optional(Type.Integer({ description: 'wrong codes until the activation is blocked, after this one' })),

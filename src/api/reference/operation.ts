@@ -3,11 +3,11 @@ import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { createOperation } from '../../domain/operation/create.ts'
 import { cancelOperation, readOperation, STATE_REFUSALS, statusAt } from '../../domain/operation/operation.ts'
 import { readProximityOtp } from '../../domain/operation/proximity.ts'
-import { AnyMembers, OneOf, OptionalOrNull } from '../../http/types.ts'
-import type { OperationStatus } from '../../storage/database/schema.ts'
+import { AnyMembers, OptionalOrNull } from '../../http/types.ts'
 import { listOperationNotes, type OperationRow, searchOperations } from '../../storage/operation/operations.ts'
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
-import { Flag, Identifier, OperationId, StatusReason, UserId } from '../cloud/fields.ts'
+import { Flag, Identifier, OperationId, Status, StatusReason, UserId } from '../cloud/fields.ts'
+import { Parameters } from '../cloud/operations.ts'
 import { refuse } from '../door/members.ts'
 import { type Dialect, foreignApplication, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
 import {
@@ -27,7 +27,6 @@ import {
 } from './members.ts'
 
 const Applications = Type.Array(NamesGiven.items, { minItems: 1, maxItems: 100 })
-const StatusName = OneOf<OperationStatus>(['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'])
 
 const OperationView = ({ operationFactors }: Dialect): TObject =>
   Type.Object({
@@ -41,7 +40,7 @@ const OperationView = ({ operationFactors }: Dialect): TObject =>
     templateName: Type.String(),
     data: Type.String(),
     parameters: AnyMembers,
-    status: StatusName,
+    status: Status,
     statusReason: Type.Optional(Type.String()),
     [operationFactors]: Type.Array(FactorNames),
     failureCount: Type.Integer(),
@@ -67,13 +66,7 @@ export const operationCreate = (dialect: Dialect) =>
       applications: Applications,
       templateName: Identifier,
       externalId: Optional,
-      parameters: OptionalOrNull(
-        Type.Record(
-          Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
-          Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
-          { additionalProperties: false },
-        ),
-      ),
+      parameters: OptionalOrNull(Parameters),
       additionalData: AdditionalData,
       activationFlag: OptionalOrNull(Flag),
       timestampExpires: TimeGiven,

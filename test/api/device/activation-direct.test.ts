@@ -109,6 +109,13 @@ test.each([
   expect(await registrationOf(world, userId)).toBe('NONE')
 })
 
+test.each(['pin', 'pin\nof the bank'])('the provider does not hear of an attribute %j that is no text', async (name) => {
+  const asked = provider.questions.length
+  provider.answerWith(() => ({ body: { userId: world.newUser() } }))
+  expectError(await sendFrom(world.newPhone('3.3'), direct({ identityAttributes: { [name]: 7 } })), 400, 'ERR_VALIDATION')
+  expect(provider.questions).toHaveLength(asked)
+})
+
 test('leaves history and audit rows like an activation by code', async () => {
   provider.answerWith(() => ({ body: { userId: world.newUser() } }))
   const pending = await (async (phone) => phone.exchange(await prepare(phone)))(world.newPhone('3.2'))

@@ -10,7 +10,7 @@ import {
 import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
 import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
 import { formatListenerUrl } from '../../../http/connections.ts'
-import { AnyMembers, named, ObjectResponse, ok, OneOf, withExample } from '../../../http/types.ts'
+import { AnyMembers, named, ObjectResponse, ok, OneOf, OptionalOrNull, withExample } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import {
   type ApplicationRow,
@@ -268,7 +268,7 @@ export const applicationChange = auditedEndpoint({
       Type.Literal(true, { description: 'makes it the default application, in place of the one that is' }),
     ),
     vaultFactors: Type.Optional(Type.Array(named('VaultFactors', Type.String({ enum: VAULT_FACTORS })), { uniqueItems: true })),
-    customObject: Type.Optional(Type.Union([CustomObject, Type.Null()])),
+    customObject: OptionalOrNull(CustomObject),
     algorithms: Type.Optional(
       Type.Array(named('Algorithm', Type.String({ enum: [...V4_ALGORITHMS] })), {
         uniqueItems: true,
@@ -282,7 +282,7 @@ export const applicationChange = auditedEndpoint({
       }),
     ),
     roles: Type.Optional(Type.Array(ApplicationRole, { uniqueItems: true, maxItems: 32 })),
-    minimumProtocolVersion: Type.Optional(Type.Union([Type.String({ enum: PROTOCOL_VERSIONS }), Type.Null()])),
+    minimumProtocolVersion: OptionalOrNull(Type.String({ enum: PROTOCOL_VERSIONS })),
     isMultiDevice: Type.Optional(
       Type.Boolean({ description: 'whether a user may have several phones; not taken back while a user has several' }),
     ),

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { readStoredClaims, writeClaims } from '../../../domain/user-info/user-info.ts'
-import { AnyMembers, Ok } from '../../../http/types.ts'
+import { AnyMembers, MembersOf, Ok } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { deleteUserClaims } from '../../../storage/user/claims.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
@@ -53,7 +53,7 @@ export const claimsReplace = auditedEndpoint({
   roles: ['admin'],
   params: OfUser,
   // A request without a body must not remove all claims. DELETE does.
-  body: Type.Record(Type.String(), Type.Unknown(), { minProperties: 1 }),
+  body: MembersOf(Type.Unknown(), { minProperties: 1 }),
   response: Ok,
   async handle({ params: { id, userId }, body, parts }) {
     await requireApplication(parts.db, id)

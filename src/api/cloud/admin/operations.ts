@@ -1,12 +1,10 @@
 // GET /admin/applications/{id}/operations: searches operations. The contract does not have this endpoint (cloud §10).
 import { Type } from '@sinclair/typebox'
-import { OneOf } from '../../../http/types.ts'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { statusAt } from '../../../domain/operation/operation.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import { type OperationSearch, searchOperations, searchOperationsWith } from '../../../storage/operation/operations.ts'
-import type { OperationStatus } from '../../../storage/database/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import {
   Cursor,
@@ -18,14 +16,13 @@ import {
   OptionalTime,
   PageLimit,
   parseCursor,
+  Status,
   Time,
   UserId,
   UserIdPart,
   UserIdPrefix,
 } from '../fields.ts'
 import { OPERATION_MEMBERS } from '../operations.ts'
-
-const Status = OneOf<OperationStatus>(['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED'])
 
 export const operationsSearch = cloudEndpoint({
   method: 'GET',

@@ -11,7 +11,7 @@ import {
   rotateWebhookSecret,
 } from '../../../domain/webhook/webhook.ts'
 import { type KeyParts, unlessAltered } from '../../../domain/secrets/secrets.ts'
-import { named, Ok, OneOf } from '../../../http/types.ts'
+import { named, Ok, OneOf, OptionalOrNull } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import type { WebhookKind } from '../../../storage/database/schema.ts'
 import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhook/webhooks.ts'
@@ -200,7 +200,7 @@ export const webhookChange = auditedEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfId,
-  body: Type.Object({ ...webhookMembers, basic: Type.Optional(Type.Union([Basic, Type.Null()])) }),
+  body: Type.Object({ ...webhookMembers, basic: OptionalOrNull(Basic) }),
   response: Webhook,
   async handle({ params: { id }, body: { name, url, attributes = [], basic, isEnabled = true }, parts }) {
     await changeWebhook(parts, id, { name, url, attributes, basic, isEnabled })

@@ -12,7 +12,7 @@ import {
 import { activateDirectly, recogniseUser } from '../../../domain/activation/direct.ts'
 import { hashActivationCode } from '../../../domain/secrets/secrets.ts'
 import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
-import { OptionalOrNull, AnyMembers, Text } from '../../../http/types.ts'
+import { AnyMembers, MembersOf, OptionalOrNull, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { isOlderVersion } from '../../../protocol/wire/header.ts'
 import type { DeviceDescription } from '../../../storage/activation/keys.ts'
@@ -26,7 +26,7 @@ export const LAYER_1_BYTES_MAX = 64 * 1024
 export const Layer1Request = Type.Object({
   // This server has no other type, RECOVERY included.
   type: Type.Union([Type.Literal('CODE'), Type.Literal('DIRECT'), Type.Literal('CUSTOM')]),
-  identityAttributes: Type.Record(Type.String(), Type.String(), { minProperties: 1 }),
+  identityAttributes: MembersOf(Type.String(), { minProperties: 1 }),
   customAttributes: OptionalOrNull(AnyMembers),
   activationData: Type.Object({}),
 })

@@ -4,7 +4,7 @@ import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Type } from '@sinclair/typebox'
 import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
 import { countWrongCode, decideApproval } from '../../../domain/operation/decision.ts'
-import { OptionalOrNull, ObjectRequest } from '../../../http/types.ts'
+import { AnyMembers, ObjectRequest, OptionalOrNull } from '../../../http/types.ts'
 import type { MobileTokenParts } from '../parts.ts'
 import { OfOperation } from './detail.ts'
 
@@ -35,7 +35,7 @@ export const operationAuthorize = parsedSignedEndpoint({
           timestampSent: OptionalOrNull(Type.Unknown()),
         }),
       ),
-      mobileTokenData: OptionalOrNull(Type.Record(Type.String(), Type.Unknown())),
+      mobileTokenData: OptionalOrNull(AnyMembers),
     }),
   ),
   decides: OfOperation,

@@ -3,7 +3,7 @@ import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Type } from '@sinclair/typebox'
 import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
 import { decideRejection } from '../../../domain/operation/decision.ts'
-import { OptionalOrNull, ObjectRequest, Text } from '../../../http/types.ts'
+import { AnyMembers, ObjectRequest, OptionalOrNull, Text } from '../../../http/types.ts'
 import type { MobileTokenParts } from '../parts.ts'
 import { OfOperation } from './detail.ts'
 
@@ -16,7 +16,7 @@ export const operationCancel = parsedSignedEndpoint({
     Type.Object({
       id: Type.String({ minLength: 1, maxLength: 255 }),
       reason: OptionalOrNull(Text(2000)),
-      mobileTokenData: OptionalOrNull(Type.Record(Type.String(), Type.Unknown())),
+      mobileTokenData: OptionalOrNull(AnyMembers),
     }),
   ),
   decides: OfOperation,
