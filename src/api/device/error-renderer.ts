@@ -29,7 +29,7 @@ export const rendering = {
   INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'INTERNAL_ERROR' },
 } satisfies Record<DeviceCode, RenderedError>
 
-/** The texts that differ in generation 4 (v4 §12). */
+/** The same with the messages of generation 4 (v4 §12). */
 export const renderingV4: Readonly<Record<DeviceCode, RenderedError>> = {
   ...rendering,
   AUTHENTICATION_CODE_INVALID: authentication('CODE_INVALID'),
@@ -45,5 +45,5 @@ export function renderDeviceError(error: PawlError, request: FastifyRequest, rep
   sendErrorResponse(reply, error, status, { code, message: text })
 }
 
-/** By the path of the route: a caller may have written its own in percent-encoding. */
+/** Whether the request is for generation 4, by the path of the route: the path of the request may be percent-encoded. */
 const isGeneration4 = ({ routeOptions, url }: FastifyRequest): boolean => (routeOptions?.url ?? url).startsWith('/pa/v4/')

@@ -34,7 +34,7 @@ import { vaultUnlockV4 } from './vault/unlock.v4.ts'
 
 interface Group {
   readonly prefix: string
-  /** Whose headers are read. */
+  /** The generations whose headers are read. */
   readonly generations: readonly Protocol['path'][]
   readonly endpoints: readonly Endpoint<DeviceParts>[]
 }
@@ -84,7 +84,7 @@ export const deviceGroups: readonly Group[] = [
   },
   // A code of protocol 3 over an envelope of protocol 4.
   { prefix: '/v4/', generations: ['v3', 'v4'], endpoints: [upgradeStart] },
-  // The contract serves protocol 3 under this path too.
+  // By the contract, this path serves protocol 3, too.
   { prefix: '/v4/', generations: ['v4', 'v3'], endpoints: [userInfo] },
 ]
 

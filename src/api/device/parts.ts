@@ -22,16 +22,16 @@ export type DeviceSettings = ChannelSettings &
 
 export interface DeviceParts extends ChannelParts, ActivationParts {
   readonly db: Pool
-  /** Undefined when the operator configured none. */
+  /** Undefined when none is configured. */
   readonly activationProvider: ActivationProvider | undefined
   readonly oidcLogins: OidcLogins
-  /** Codes that one source brings for one OpenID provider. */
+  /** Codes of one OpenID provider that one source redeems. */
   readonly oidcRedemptions: Window
   readonly userInfoProvider: UserInfoProvider
   readonly readStatus: StatusReader
   readonly customObjects: CustomObjectMemory
   readonly settings: DeviceSettings
-  /** Temporary keys without an activation, by source. */
+  /** Temporary keys without an activation for one source. */
   readonly temporaryKeys: Window
   readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }
   readonly decoys: { readonly v3: Decoy<ActivationKeysV3>; readonly v4: Decoy<ActivationKeysV4> }

@@ -1,5 +1,4 @@
-// status: the clock and the name of the server. Protocol 4.0 adds what the server lets phones speak, or one application of it.
-// Spec: v3 §13, v4 §9.1, §2.1.
+// status: the clock and the name of the server. Protocol 4.0 adds the algorithms of the server, or of an application. Spec: v3 §13, v4 §9.1, §2.1.
 import { Type } from '@sinclair/typebox'
 import { plainEndpoint } from '../../channel/flow/plain.ts'
 import { listAllowedAlgorithms, SERVED_ALGORITHMS } from '../../domain/application/master-keys.ts'
@@ -9,7 +8,7 @@ import { findApplicationOfVersion } from '../../storage/application/applications
 import type { Db } from '../../storage/database/database.ts'
 import type { DeviceParts } from './parts.ts'
 
-/** What both generations answer. */
+/** The members of the answer in both generations. */
 const ServerStatus = Type.Object({
   serverTime: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
   application: Type.Object({ name: Type.String(), version: Type.String() }),

@@ -1,4 +1,4 @@
-// push/device/register: the phone says where pushes reach it. Stored for pawl (domain/push) and for the bank's sender. Spec: mobile-token §7.
+// push/device/register: stores the push token of the phone, for pawl (domain/push) and for a push sender of the bank. Spec: mobile-token §7.
 import { Type } from '@sinclair/typebox'
 import { tokenEndpoint } from '../../channel/flow/token.ts'
 import { hashPushToken, places } from '../../domain/secrets/secrets.ts'
@@ -8,7 +8,7 @@ import { PawlError } from '../../lib/errors.ts'
 import { type PushEnvironment, type PushPlatform, putPushRegistration } from '../../storage/token/push-registrations.ts'
 import type { MobileTokenParts } from './parts.ts'
 
-// The older names of the same three are still sent.
+// Published SDKs of 1.x send the older names of the same platforms.
 const PLATFORMS: Readonly<Record<string, PushPlatform>> = {
   apns: 'apns',
   fcm: 'fcm',

@@ -21,23 +21,23 @@ export const rendering = {
   INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' },
 } satisfies Record<UtilityCode, RenderedError>
 
-/** Signs the body of an answer with the key of the application that the request named: the value of X-Cert-Pinning-Signature. */
+/** Makes X-Cert-Pinning-Signature for the body of an answer, with the key of the application that the request names. */
 export type Signer = (body: Uint8Array) => string
 
-/** Requests whose challenge and application are known: from then on errors are signed too. */
+/** The signers of requests whose challenge and application are known. Errors of such requests are signed, too. */
 export type Signers = WeakMap<FastifyRequest, Signer>
 
 export const SIGNATURE_HEADER = 'x-cert-pinning-signature'
 
-/** How errors are answered, and what signs them. */
+/** The renderer of errors, and the signers that it uses. */
 export interface UtilityErrors {
   readonly render: ErrorRenderer
   readonly signers: Signers
 }
 
 /**
- * Answers `{ id, code, message }`. The id stands in the log line: the request's, unless its caller chose that one and it is not a UUID. One for all
- * requests, because it counts the lines of a source.
+ * Makes the renderer of all requests, which answers `{ id, code, message }` and logs the id. The id is that of the request, or a new one when the
+ * caller chose an id that is no UUID. The log gets a limited number of lines for each source.
  */
 export function createUtilityErrors({ events, platform }: Pick<DomainParts, 'events' | 'platform'>): UtilityErrors {
   const signers: Signers = new WeakMap()
@@ -48,7 +48,7 @@ export function createUtilityErrors({ events, platform }: Pick<DomainParts, 'eve
     const [violation] = error.violations
     const text = violation ? `${message}: ${violation.fieldName} ${violation.hint}` : message
     const body = Buffer.from(JSON.stringify({ id, code, message: text }))
-    // Failures of our own have their line already, under the id of the request.
+    // A failure of pawl has a log line with the id of the request already.
     const isOurs = status >= 500 && id === request.id
     if (!isOurs && lines.takeIfLeft(sourceOf(request.ip), platform.monotonic()) !== undefined)
       events.utilityRequestRefused({ errorId: id, path: request.routeOptions?.url ?? 'unknown', code })
@@ -59,6 +59,6 @@ export function createUtilityErrors({ events, platform }: Pick<DomainParts, 'eve
   return { render, signers }
 }
 
-/** Of one source: nothing holds back who asks. Metrics count all. */
+/** The limit of log lines for one source, because requests are not limited. Metrics count every request. */
 const LINES_PER_MINUTE = 60
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/

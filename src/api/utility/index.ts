@@ -1,4 +1,4 @@
-// The mobile utility API: what a mobile app asks for when it starts. No credentials; the answers are signed.
+// The mobile utility API: a mobile app calls it when it starts. There are no credentials, and answers are signed.
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
@@ -8,7 +8,6 @@ import { describeErrors, type ErrorDescription, type Operation } from '../../htt
 import { rendering, type UtilityErrors } from './error-renderer.ts'
 import { AppVersion, InitAnswer, mountInit, mountInitPublicKey, OfApplication, PublicKey } from './init.ts'
 
-/** `render` signs errors by `signers`. */
 export const utilityApi =
   (parts: Pick<DomainParts, 'platform' | 'events'> & { readonly pinning: Pinning }, { render, signers }: UtilityErrors) =>
   async (app: FastifyInstance) => {
@@ -57,7 +56,7 @@ export const describeUtilityApi = (): readonly Operation[] => [
 
 const tag = 'Mobile utility API'
 
-// Fewer than 16 bytes are refused with 403, not as a malformed request, so the schema demands nothing of the header but itself.
+// The schema has no length: a header of fewer than 16 bytes is refused with 403, not as a malformed request.
 const Challenge = Type.Object({
   'X-Cert-Pinning-Challenge': Type.String({
     description: '16 to 1024 printable ASCII characters, random for each request',

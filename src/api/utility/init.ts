@@ -40,7 +40,7 @@ export const InitAnswer = Type.Object({
   ),
 })
 
-/** What an app says of itself, beside the name of its application. */
+/** The members in which an app describes itself, beside the name of its application. */
 export const AppVersion = Type.Object({
   appVersion: Type.Optional(
     Type.String({
@@ -60,14 +60,14 @@ export const AppVersion = Type.Object({
 })
 const parseApp = compileParser(AppVersion)
 
-/** Mounts GET /app/init (utility §1). What `signers` learns lets the error renderer sign what fails from then on. */
+/** Mounts GET /app/init (utility §1). It adds the signer of each request to `signers`, so that later errors of the request are signed, too. */
 export function mountInit(
   app: FastifyInstance,
   { platform, pinning }: Pick<DomainParts, 'platform'> & { readonly pinning: Pinning },
   signers: Signers,
 ): void {
   app.get('/init', async (request, reply) => {
-    // Before anything is looked up: without a challenge nobody learns which names exist.
+    // The challenge is checked before the look-up, so that nobody learns without one which names exist.
     const challenge = readChallenge(request)
     const application = await pinning.find(parseAppName(request))
     if (application === undefined) throw new PawlError('PINNING_APPLICATION_UNKNOWN')
@@ -75,7 +75,7 @@ export function mountInit(
     signers.set(request, sign)
     const answer = compose(application, platform.now(), request)
     const serialize = reply.compileSerializationSchema(InitAnswer) as (value: unknown) => string
-    // Serialized once: these bytes are signed and these bytes are sent. As text they leave in one write with their headers.
+    // Serialized once, because the signed bytes must be the sent ones. Node sends a text in one write with its headers.
     const body = serialize(answer)
     return reply
       .headers({ [SIGNATURE_HEADER]: sign(utf8(body)), 'content-type': 'application/json' })
@@ -90,7 +90,10 @@ function parseAppName(request: FastifyRequest): string {
   return parseApplication(request.query).appName
 }
 
-/** The challenge as received; the length of its text counts, not of what it may encode. */
+/**
+ * The challenge as received. The length of its text counts, not that of the bytes that it may encode. Throws CHALLENGE_INSUFFICIENT, and
+ * REQUEST_INVALID for several challenges.
+ */
 function readChallenge(request: FastifyRequest): string {
   const [challenge = '', ...others] = request.raw.headersDistinct[CHALLENGE_HEADER] ?? []
   if (others.length > 0) {

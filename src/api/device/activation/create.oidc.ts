@@ -1,4 +1,4 @@
-// activation/create for a user who logged in at an OpenID provider of the bank: the app brings the code (v3 §8.8).
+// activation/create for a user who has logged in at an OpenID provider of the bank: the app sends the code of the login (v3 §8.8).
 import { refuseActivation } from '../../../domain/activation/activation.ts'
 import type { LoginProof } from '../../../domain/oidc/logins.ts'
 import { type OidcProvider, readOidcProvider } from '../../../domain/oidc/provider.ts'
@@ -8,15 +8,15 @@ import { OutboundError } from '../../../lib/outbound.ts'
 import { sourceOf } from '../../../lib/address.ts'
 import type { DeviceParts } from '../parts.ts'
 
-/** A login that may be redeemed. */
+/** A login whose code can be redeemed. */
 export interface Login {
   readonly provider: OidcProvider
   readonly proof: LoginProof
 }
 
 /**
- * What an activation of the method `oidc` brings; undefined for any other. Throws REQUEST_INVALID for what no login can be, ACTIVATION_FAILED
- * when the application has no provider of that id.
+ * Reads the login of an activation of the method `oidc`; undefined for any other. Throws REQUEST_INVALID for malformed attributes, and
+ * ACTIVATION_FAILED when the application has no provider of that id.
  */
 export async function readLogin(
   parts: Pick<DeviceParts, 'db' | 'recordKeys' | 'events'>,
@@ -43,7 +43,7 @@ export async function readLogin(
   }
   if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not a login', violations })
   const provider = await readOidcProvider(parts, applicationId, providerId)
-  // Nobody else may redeem the code: it is not for the activation provider, who would learn it with its verifier.
+  // Such a login does not go to the activation provider, which could redeem the code, because the verifier comes with it.
   if (provider === undefined) throw refuseActivation(parts, 'the application has no OpenID provider of that id')
   return { provider, proof }
 }

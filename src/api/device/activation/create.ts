@@ -1,4 +1,4 @@
-// Holds what both generations of activation/create share: the outer layer, and the binding of a device to its activation. Spec: v3 §8.3 to
+// The parts of activation/create that both generations share: the outer layer, and the binding of a device to its activation. Spec: v3 §8.3 to
 // §8.6, v4 §8.4.
 import { type Static, Type } from '@sinclair/typebox'
 import {
@@ -20,18 +20,18 @@ import type { VersionRow } from '../../../storage/application/version.ts'
 import type { DeviceParts } from '../parts.ts'
 import { countLogin, readLogin, redeemLogin } from './create.oidc.ts'
 
-/** Attributes and extras are the app's own, of any length, and two layers of Base64 are around them. */
+/** Attributes and extras of the app may have any length, within two layers of Base64. */
 export const LAYER_1_BYTES_MAX = 64 * 1024
 
 export const Layer1Request = Type.Object({
-  // This server has no other type, RECOVERY included.
+  // There is no type RECOVERY.
   type: Type.Union([Type.Literal('CODE'), Type.Literal('DIRECT'), Type.Literal('CUSTOM')]),
   identityAttributes: MembersOf(Type.String(), { minProperties: 1 }),
   customAttributes: OptionalOrNull(AnyMembers),
   activationData: Type.Object({}),
 })
 
-/** What the device says of itself, beside its keys. */
+/** The members in which the device describes itself, beside its keys. */
 export const DeviceMembers = {
   activationOtp: OptionalOrNull(Type.String()),
   activationName: OptionalOrNull(Text(255)),
@@ -45,13 +45,13 @@ const Device = Type.Object(DeviceMembers)
 export const Layer1Response = Type.Object({
   activationData: AnyMembers,
   customAttributes: AnyMembers,
-  /** When there are claims. */
+  /** Absent when there are no claims. */
   userInfo: Type.Optional(AnyMembers),
 })
 
 /**
- * Throws REQUEST_INVALID for a request without code, ACTIVATION_FAILED when the application does not take the protocol version: its codes
- * would all be refused.
+ * Throws REQUEST_INVALID for a request of type CODE without code, and ACTIVATION_FAILED when the application does not admit the protocol version,
+ * because all codes of such a phone would be refused.
  */
 export function requireActivatable(
   parts: DeviceParts,
@@ -66,7 +66,7 @@ export function requireActivatable(
     throw refuseActivation(parts, 'the application does not admit the protocol version')
 }
 
-/** How the code of a request is looked up; null where it has none. */
+/** The hash by which the activation code of a request is looked up; null without a code. */
 export const codeHashOf = (
   { type, identityAttributes }: Static<typeof Layer1Request>,
   { installationKeys }: DeviceParts,
@@ -80,7 +80,7 @@ interface ActivationRequest extends Pick<ExchangeRequest, 'values' | 'useUp' | '
   readonly layer2: Static<typeof Device>
 }
 
-/** Binds the device in the way its request names; `sealLayer2` makes the inner answer. */
+/** Binds the device in the way that its request names. `sealLayer2` makes the envelope of the inner answer. */
 export async function activate<Answer>(
   parts: DeviceParts,
   agreement: KeyAgreement<Answer>,
@@ -111,14 +111,14 @@ async function bind<Answer>(
   if (login !== undefined) {
     const { isCommitted, flags } = login.provider.settings
     countLogin(parts, login, ip)
-    // A code is good once: all that can be found out without it is found out before.
+    // The code of a login can be redeemed once, so every check that does not need its result comes before.
     await requireDeviceKeys(parts, agreement)
     await exchange.useUp()
     const userId = await redeemLogin(parts, login)
     const terms = { isCommitted, flags, oidcProviderId: login.provider.providerId }
     return { keys: await activateDirectly(parts, agreement, { applicationId, userId }, terms, device), customAttributes }
   }
-  // Before the provider is asked, which is to hear of a request once.
+  // The values are used up before the provider is asked, so that it hears of each request once.
   await exchange.useUp()
   const user = await recogniseUser(parts.activationProvider, parts, {
     applicationId,

@@ -38,7 +38,7 @@ export const activationCreateV3 = nestedEndpoint({
     const { applicationId } = applicationVersion
     if (!listAllowedAlgorithms(applicationVersion).includes('EC_P256'))
       throw refuseActivation(parts, 'the application does not admit protocol 3')
-    // A text that is not Base64 is refused like one that is not a point.
+    // A text that is not Base64 is refused in the same way as bytes that are no point.
     const agreement = agreeWith(parts.protocols.v3, version, parseBase64(inner.devicePublicKey) ?? new Uint8Array(0))
     return activate(
       parts,

@@ -59,7 +59,10 @@ export const activationCreateV4 = nestedEndpoint({
   },
 })
 
-/** Throws ACTIVATION_FAILED for a request or an algorithm that the application does not admit, REQUEST_INVALID when a key is missing. */
+/**
+ * The key agreement for a request. Throws ACTIVATION_FAILED for a malformed request, and for an algorithm that the application does not admit;
+ * REQUEST_INVALID when the second device key of a hybrid algorithm is missing.
+ */
 function agreeWith(
   parts: DeviceParts,
   applicationVersion: VersionRow,
@@ -83,7 +86,7 @@ function agreeWith(
   }
 }
 
-/** Only the hybrid algorithms have a second key of the device; beside a plain one it means nothing, whatever it is. */
+/** Throws REQUEST_INVALID when a hybrid algorithm lacks the second device key. With another algorithm that member is ignored. */
 function requireHybridKey({ encapsulationKeys }: SharedSecretRequest, { mldsa }: Static<typeof DevicePublicKeys>): void {
   const isMissing = typeof mldsa !== 'string' || mldsa.trim() === ''
   if (encapsulationKeys.length === 1 || !isMissing) return

@@ -20,5 +20,5 @@ const detailOf = (opensFor: EnvelopePolicy) =>
   })
 
 export const activationDetailV3 = detailOf('ACTIVE')
-/** Envelopes of BLOCKED and REMOVED activations open too: the token is refused instead (v4 §9.7). */
+/** Envelopes of BLOCKED and REMOVED activations open, and their token is refused (v4 §9.7). */
 export const activationDetailV4 = detailOf('ANY_STATE')

@@ -1,4 +1,4 @@
-// activation/remove: the phone ends its own activation. Spec: v3 §10.7.
+// activation/remove: the phone ends its activation. Spec: v3 §10.7.
 import { Type } from '@sinclair/typebox'
 import { signedEndpoint } from '../../../channel/flow/signed.ts'
 import { removeActivation } from '../../../domain/activation/activation.ts'

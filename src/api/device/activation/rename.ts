@@ -1,4 +1,4 @@
-// activation/rename: signed, then encrypted; the code covers the plaintext. Spec: v3 §13, v4 §9.7.
+// activation/rename: changes the name of the activation. Signed, then encrypted. Spec: v3 §13, v4 §9.7.
 import { Type } from '@sinclair/typebox'
 import { openedSignedEndpoint } from '../../../channel/flow/opened-then-signed.ts'
 import type { EnvelopePolicy } from '../../../channel/stages/envelope-keys.ts'
@@ -25,5 +25,5 @@ const renameOf = (opensFor: EnvelopePolicy) =>
   })
 
 export const activationRenameV3 = renameOf('ACTIVE')
-/** Envelopes of BLOCKED and REMOVED activations open too: the code is refused instead (v4 §9.7). */
+/** Envelopes of BLOCKED and REMOVED activations open, and their code is refused (v4 §9.7). */
 export const activationRenameV4 = renameOf('ANY')

@@ -1,4 +1,4 @@
-// activation/status: the encrypted state of an activation, for anybody who asks; only its phone can read it. Spec: v3 §9.
+// activation/status: the encrypted state of an activation. Anybody may ask for it, but only its phone can read it. Spec: v3 §9.
 import { Type } from '@sinclair/typebox'
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { codeKeysOf } from '../../../channel/secrets.ts'

@@ -1,5 +1,4 @@
-// signature/validate, since 4.0 auth/validate: checks a code and nothing else; the body is any bytes, part of what the code covers.
-// Spec: v3 §5.4, §10; v4 §9.8.
+// signature/validate, in 4.0 auth/validate: checks a code over any body, and does nothing else. Spec: v3 §5.4, §10; v4 §9.8.
 import { signedEndpoint } from '../../../channel/flow/signed.ts'
 import { Ok } from '../../../http/types.ts'
 

@@ -1,4 +1,4 @@
-// config/activation: what this activation is to know. Spec: v4 §9.11.
+// config/activation: the configuration items for an activation. Spec: v4 §9.11.
 import { Type } from '@sinclair/typebox'
 import { openedEndpoint } from '../../../channel/flow/opened.ts'
 import { readActivationConfig } from '../../../domain/application/config-items.ts'
@@ -12,7 +12,7 @@ export const configActivation = openedEndpoint({
   summary: 'Configuration items of the activation and of its application',
   description: 'Of items with the same key the nearest is there: of the activation, of the scope `ACTIVATION`, of `APPLICATION`.',
   errors: ['CONFIGURATION_FAILED'],
-  // A blocked phone learns why: its envelope opens, and the configuration is refused.
+  // The envelope of a blocked phone opens, so that it gets ERR_CONFIG and not ERR_ENCRYPTION (DIVERGENCES#v4-config-activation).
   encrypt: { sharedInfo1: '/pa/generic/activation', opensFor: 'ANY' },
   request: Type.Object({}),
   response: Configuration,

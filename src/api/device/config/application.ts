@@ -1,4 +1,4 @@
-// config/application: what every app of the application may know, before it is activated too. Spec: v4 §9.11.
+// config/application: the configuration items for every app of an application, activated or not. Spec: v4 §9.11.
 import { Type } from '@sinclair/typebox'
 import { openedByApplicationEndpoint } from '../../../channel/flow/opened-by-application.ts'
 import { readApplicationConfig } from '../../../domain/application/config-items.ts'
@@ -26,7 +26,7 @@ export const configApplication = openedByApplicationEndpoint({
   response: Configuration,
   async handle({ applicationKey }, { db }: DeviceParts) {
     const application = await findApplicationOfVersion(db, applicationKey)
-    // Switched off since the envelope was opened.
+    // The version was switched off after the envelope was opened.
     if (application === undefined) throw new PawlError('CONFIGURATION_FAILED', { detail: 'no supported version has this key' })
     return { config: await readApplicationConfig(db, application.applicationId) }
   },

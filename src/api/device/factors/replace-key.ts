@@ -10,14 +10,17 @@ import type { ActivationRow } from '../../../storage/activation/find.ts'
 import type { UniqueValue } from '../../../storage/activation/unique-values.ts'
 import type { DeviceParts } from '../parts.ts'
 
-/** The request is read by the protocol, which knows how many keys an algorithm has. */
+/** The protocol reads the request further: it knows how many keys an algorithm has. */
 export const SharedSecretRequest = Type.Object({
   algorithm: Type.String(),
   encapsulationKeys: Type.Array(Type.String(), { minItems: 1 }),
 })
 export const SharedSecretResponse = Type.Object({ salt: Type.String(), encapsulatedKeys: Type.Array(Type.String()) })
 
-/** Agrees on a key with the algorithm of the activation and stores what `replace` makes of it. Throws `refusal`. */
+/**
+ * Agrees on a key with the algorithm of the activation, and stores the factor keys that `replace` makes of the stored ones and the new key. Throws
+ * `refusal` for another algorithm and for invalid keys, and what changeFactorKeys throws.
+ */
 export async function replaceFactorKey(
   parts: DeviceParts,
   activation: ActivationRow,
@@ -37,9 +40,9 @@ export async function replaceFactorKey(
 }
 
 /**
- * Changes the factor keys of `activation`, which is as the code of this request left it. Other writes since then do not prevent it, not
- * even a block, because the code came before; nor does a new master key, under which the same keys are sealed anew. Throws `refusal` when
- * the activation was removed, or when its keys have changed, by a later code whose answer must stay true.
+ * Changes the factor keys of `activation`, which has the values that the code of this request left. Writes since then do not prevent the change:
+ * neither a block, because the code came before it, nor a new master key, under which the same keys are sealed anew. Throws `refusal` when the
+ * activation was removed, and when a later request has changed the keys.
  */
 export async function changeFactorKeys(
   { db, recordKeys }: DeviceParts,
@@ -63,8 +66,8 @@ export async function changeFactorKeys(
 
 export interface KeyChangeTerms {
   readonly refusal: ErrorCode
-  /** Absent: stays. */
+  /** Whether biometry is enabled afterwards; unchanged when absent. */
   readonly isBiometryEnabled?: boolean
-  /** What the request uses up with the change. */
+  /** The nonce of the request; the statement of the change stores it as used. */
   readonly use?: UniqueValue | undefined
 }

@@ -37,6 +37,7 @@ export const keystoreCreateV3 = plainEndpoint({
   },
 })
 
+/** Why no key is issued; undefined when one is. */
 function refusalOf(
   asked: Pick<TemporaryKeyRequest, 'activationId'>,
   { version, activation }: RequestParties,

@@ -30,9 +30,9 @@ export const keystoreCreateV4 = plainEndpoint({
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
     limitTemporaryKeys(parts, client, asked)
     const at = new Date(parts.platform.now())
-    // As far as clocks may differ: phones set theirs by the answer.
+    // Clocks may differ by the window of requests, because phones set theirs by the answer.
     const isOver = asked.expiresAt !== undefined && at.getTime() / 1000 > asked.expiresAt + parts.settings.requestWindowSeconds
-    // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
+    // A phone that lost the answer of upgrade/confirm asks for its status with the new keys (v4 §10.3).
     const { version, activation } = await findParties(parts, asked, 'UPGRADING')
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
@@ -44,7 +44,7 @@ export const keystoreCreateV4 = plainEndpoint({
   },
 })
 
-/** In whatever state it is, an activation that has keys may ask for its status. */
+/** Why no key is issued; undefined when one is. An activation in any state gets one, so that its phone can ask for the status. */
 function refusalOf(
   { activationId, algorithm }: Pick<TemporaryKeyRequest, 'activationId' | 'algorithm'>,
   { version, activation }: RequestParties,

@@ -1,4 +1,4 @@
-// Issues temporary keys for both generations of keystore/create: makes one for a genuine request, stores it sealed, and answers it signed.
+// Issues temporary keys for both generations of keystore/create: makes a key, stores it sealed, and signs the answer.
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
 import { applicationSecretOf, type Decoy, serverKeysOf } from '../../../channel/secrets.ts'
@@ -18,9 +18,8 @@ export const KeystoreRequest = ObjectRequest(Type.Object({ jwt: NotBlank(8192) }
 export const KeystoreResponse = ObjectResponse(Type.Object({ jwt: Type.String() }))
 
 /**
- * Throws TOO_MANY_REQUESTS when the source of a request without an activation has had its number of keys. Such a request needs no more than
- * what every copy of the app holds, and its answer takes some of the most expensive steps. Requests of an activation need its key and are
- * not counted.
+ * Throws TOO_MANY_REQUESTS when the source of a request without an activation has asked for too many keys. Every copy of the app can make such a
+ * request, and the answer takes expensive computations. Requests of an activation need its key, and are not counted.
  */
 export function limitTemporaryKeys(
   { temporaryKeys, platform }: DeviceParts,
@@ -30,7 +29,7 @@ export function limitTemporaryKeys(
   if (activationId === undefined) temporaryKeys.take(sourceOf(ip), platform.monotonic())
 }
 
-/** Always computed: a missing party is checked against the decoy. */
+/** Whether the MAC of a request is right. It is always computed, with the keys of the decoy if the right ones are missing. */
 export function verifyKeystoreRequest<Keys extends ActivationKeys>(
   { recordKeys }: DeviceParts,
   decoy: Decoy<Keys>,
@@ -43,8 +42,8 @@ export function verifyKeystoreRequest<Keys extends ActivationKeys>(
 }
 
 /**
- * Makes the key of a genuine request, signed by the application or by the activation the request names. Throws TEMPORARY_KEY_FAILED when
- * the client's own keys are not valid, and when the activation's key was altered in the database.
+ * Makes a key, and signs the answer with the keys of the activation that the request names, else with those of the application. Throws
+ * TEMPORARY_KEY_FAILED when the keys of the request are not valid, and when those of the activation were altered in the database.
  */
 export async function issueTemporaryKey<Keys extends ActivationKeys>(
   parts: DeviceParts,
@@ -73,7 +72,7 @@ export async function issueTemporaryKey<Keys extends ActivationKeys>(
   return { jwt: issued.jwt }
 }
 
-/** An error TEMPORARY_KEY_FAILED whose reason the log knows. */
+/** Logs the reason, and returns the error TEMPORARY_KEY_FAILED. */
 export function refuseTemporaryKey({ events }: DeviceParts, reason: string): PawlError {
   events.temporaryKeyRefused({ reason })
   return new PawlError('TEMPORARY_KEY_FAILED', { detail: reason })

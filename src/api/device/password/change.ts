@@ -1,4 +1,4 @@
-// password/change: a new key of knowledge, good beside the old one until one of them is used. Spec: v4 §9.12.
+// password/change: agrees on a new key of knowledge. The old one stays good until one of the two is used. Spec: v4 §9.12.
 import { signedOpenedEndpoint } from '../../../channel/flow/signed-then-opened.ts'
 import { replaceFactorKey, SharedSecretRequest, SharedSecretResponse } from '../factors/replace-key.ts'
 import type { DeviceParts } from '../parts.ts'

@@ -1,4 +1,4 @@
-// token/remove: forget a token of this activation. The same answer whether or not there was one. Spec: v3 §11.4.
+// token/remove: removes a token of the activation. The answer is the same when there was none. Spec: v3 §11.4.
 import { Type } from '@sinclair/typebox'
 import { signedEndpoint } from '../../../channel/flow/signed.ts'
 import { createAuditEvent } from '../../../domain/audit/audit.ts'

@@ -1,5 +1,4 @@
-// upgrade/start: an activation of protocol 3 agrees on keys of protocol 4.0, beside those it has. A code of 3.x over an envelope of 4.0.
-// Spec: v4 §10.2.
+// upgrade/start: an activation of protocol 3 agrees on keys of protocol 4.0, which it has beside its own until upgrade/confirm. Spec: v4 §10.2.
 import { Type } from '@sinclair/typebox'
 import { signedOpenedByNextEndpoint } from '../../../channel/flow/signed-then-opened-by-next.ts'
 import { findAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
@@ -60,7 +59,10 @@ export const upgradeStart = signedOpenedByNextEndpoint({
   },
 })
 
-/** Device keys that are not valid are refused only: the keys of protocol 3 are still good (v4 §10.2). */
+/**
+ * Reads the keys of a request. Throws UPGRADE_FAILED for invalid ones, which do not remove the activation, because its keys of protocol 3 are still
+ * good (v4 §10.2), and REQUEST_INVALID when the second device key of a hybrid algorithm is missing.
+ */
 async function readKeys(
   { db, protocols: { v4 } }: DeviceParts,
   applicationId: string,

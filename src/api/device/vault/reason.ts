@@ -1,4 +1,4 @@
-// Reads the reason for which an app opens its vault. It is stored in the audit log and in the log, never interpreted (v3 §12, v4 §9.10).
+// The reason for which an app opens its vault. It is written to the audit log and the log, and never interpreted (v3 §12, v4 §9.10).
 import { Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../../http/types.ts'
 
@@ -11,9 +11,9 @@ export const VaultReason = OptionalOrNull(
   }),
 )
 
-/** The reason as it may be shown: what would change how the text around it reads is escaped as in JSON. */
+/** The reason as it may be shown. Characters that would change how the text around it is displayed are escaped as in JSON. */
 export const showReason = (reason: string | null | undefined): string =>
   (reason ?? 'NOT_SPECIFIED').replace(REORDERING, (character) => `\\u${character.charCodeAt(0).toString(16)}`)
 
-// Line separators and the controls of text direction; JSON and log lines leave them as they are.
+// Line separators, and controls of text direction, which JSON does not escape.
 const REORDERING = /[\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g

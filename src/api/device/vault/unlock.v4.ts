@@ -1,4 +1,4 @@
-// vault/unlock: one of the keys of the phone's vault. Encrypted, then signed; opened before the code is checked. Spec: v4 §9.10.
+// vault/unlock: one of the keys of the phone's vault. Spec: v4 §9.10.
 import { Type } from '@sinclair/typebox'
 import { unlockEndpointV4 } from '../../../channel/flow/unlock.v4.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
@@ -43,7 +43,7 @@ never.`,
   },
 })
 
-/** Throws REQUEST_INVALID when it is missing, VAULT_FAILED when it is not known. */
+/** Parses a key identifier. Throws REQUEST_INVALID for a missing or blank one, and VAULT_FAILED for an unknown one. */
 function parseIdentifier(text: string | null | undefined): VaultKeyIdentifier {
   if (text == null || text.trim() === '')
     throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'keyIdentifier', hint: 'must not be blank' }] })

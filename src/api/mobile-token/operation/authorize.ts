@@ -1,4 +1,4 @@
-// operation/authorize: the phone approves. Code, counter, failed attempts, operation and audit row are one transaction. Spec:
+// operation/authorize: approves an operation. Code, counter, failed attempts, operation and audit row are one transaction. Spec:
 // mobile-token §4.5.
 import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Type } from '@sinclair/typebox'
@@ -12,13 +12,13 @@ export const operationAuthorize = parsedSignedEndpoint({
   path: 'auth/token/app/operation/authorize',
   summary: 'Approves an operation',
   errors: ['OPERATION_NOT_FOUND', 'ACTIVATION_FLAG_MISSING', 'APPROVAL_REFUSED', ...STATE_REFUSALS],
-  // The longest operation data that can be created, with every character of it escaped.
+  // Room for the longest operation data, with each character escaped.
   bytesMax: 64 * 1024,
   authenticate: {
     resourceId: '/operation/authorize',
     factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
   },
-  // The audit log holds no one-time passwords (cloud §7).
+  // The audit log contains no one-time passwords (cloud §7).
   auditAs: ({ requestObject }) =>
     requestObject.proximityCheck
       ? { requestObject: { ...requestObject, proximityCheck: { ...requestObject.proximityCheck, otp: '[hidden]' } } }
@@ -40,7 +40,7 @@ export const operationAuthorize = parsedSignedEndpoint({
   ),
   decides: OfOperation,
   async handleWrongCode({ tx, verdict, operation }, parts: MobileTokenParts) {
-    // Only a guess counts: otherwise whoever knows ids could end any number of operations (DIVERGENCES#only-guesses-count).
+    // Only a guess counts. Otherwise everybody who knows ids could make operations fail (DIVERGENCES#only-guesses-count).
     return verdict.isGuess && verdict.activation ? countWrongCode(tx, parts, operation, verdict.activation) : undefined
   },
   async handle({ tx, activation, operation, factors, request, client }, parts: MobileTokenParts) {

@@ -1,5 +1,5 @@
-// operation/detail shows one PENDING operation, claimed or not; operation/detail/claim gives one without user to the first phone that asks.
-// Spec: mobile-token §4.2, §4.3.
+// operation/detail shows one PENDING operation, claimed or not. operation/detail/claim gives an operation without user to the user of the first
+// phone that claims it. Spec: mobile-token §4.2, §4.3.
 import { type Static, Type } from '@sinclair/typebox'
 import { tokenEndpoint } from '../../../channel/flow/token.ts'
 import { tokenReadEndpoint } from '../../../channel/flow/token-read.ts'
@@ -23,7 +23,6 @@ const OperationResponse = Type.Object({
   responseObject: OperationObject,
 })
 
-/** One PENDING operation (mobile-token §4.2). */
 export const operationDetail = tokenReadEndpoint({
   path: 'auth/token/app/operation/detail',
   summary: 'One operation that waits',
@@ -39,7 +38,6 @@ export const operationDetail = tokenReadEndpoint({
   },
 })
 
-/** The first phone that claims an operation without user and could approve it gets it (mobile-token §4.3). */
 export const operationClaim = tokenEndpoint({
   path: 'auth/token/app/operation/detail/claim',
   summary: 'Takes an operation that nobody has claimed',
@@ -52,7 +50,7 @@ export const operationClaim = tokenEndpoint({
     parts.mobileReads.take(bearer.activationId, parts.platform.monotonic())
     const { activationId, applicationId } = bearer
     const found = await findOperation(parts.db, applicationId, id)
-    // Refuses an operation that is unknown, foreign, over or without texts before it is given away.
+    // An operation that is unknown, foreign, over or without texts is refused before it is claimed.
     await answerDetail(parts, bearer, found, client)
     const refusal = await inTransaction(parts.db, async (tx) => {
       const operation = await lockOperation(tx, applicationId, id, activationId)
@@ -64,7 +62,10 @@ export const operationClaim = tokenEndpoint({
   },
 })
 
-/** The answer for one operation. Throws OPERATION_NOT_FOUND, also for another user's or phone's, or the code of its status. */
+/**
+ * The answer for one operation. Throws OPERATION_NOT_FOUND, also for an operation of another user or phone; the error code of its status unless it is
+ * PENDING; and REQUEST_INVALID when its type has no texts.
+ */
 async function answerDetail(
   parts: MobileTokenParts,
   bearer: OwnedActivation,

@@ -11,7 +11,7 @@ import type { OperationRow } from '../../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../../storage/database/schema.ts'
 import type { MobileTokenParts } from '../parts.ts'
 
-/** What a phone parses; further members may come. */
+/** The members that phones parse. More members may be added. */
 export const OperationObject = Type.Object({
   id: Type.String(),
   name: Type.String({ description: 'the operation type' }),
@@ -32,7 +32,7 @@ export const OperationObject = Type.Object({
   ui: Type.Optional(AnyMembers),
 })
 
-/** Values of OperationObject, in the language of the phone, with the status at `now` (ms). */
+/** Values of OperationObject, in the language of the phone, with the status at `now` (ms). Operations without texts are left out. */
 export async function toOperationObjects(
   { templateTexts }: MobileTokenParts,
   operations: readonly OperationRow[],
@@ -40,7 +40,7 @@ export async function toOperationObjects(
   client: Pick<Client, 'acceptLanguage' | 'userAgent'>,
 ): Promise<OperationView[]> {
   const tags = parseAcceptLanguage(client.acceptLanguage)
-  // A template may lack the phone's language; its numbers look as everywhere else on the phone all the same.
+  // Numbers are in the phone's language, also when the template has no texts in it.
   const numberLocale = tags.find((tag) => Intl.NumberFormat.supportedLocalesOf(tag).length > 0)
   const phone = { tags, numberLocale, listElementType: listElementTypeOf(client.userAgent) }
   const texts = await templateTexts(operations.map(({ templateRevisionId }) => templateRevisionId))
@@ -50,7 +50,7 @@ export async function toOperationObjects(
   })
 }
 
-/** How the phone reads. */
+/** The languages and the SDK of a phone. */
 interface Phone {
   readonly tags: readonly string[]
   readonly numberLocale: string | undefined
@@ -88,13 +88,13 @@ function toOperationObject(
   }
 }
 
-/** The SDK for iOS names itself and its system; SDKs for several systems read what Android's does. */
+/** The element name that the SDK reads: the SDK for iOS, by its User-Agent, reads another one than all others. */
 const listElementTypeOf = (userAgent = ''): ListElementType =>
   /^PowerAuthNetworking\/.*\b(?:iOS|iPadOS)\//.test(userAgent) ? 'LISTITEM' : 'LIST_ITEM'
 
-/** A time (ms) as `2026-01-02T14:43:13+0000`: strict parsers refuse a fraction. */
+/** A time (ms) as `2026-01-02T14:43:13+0000`, without a fraction, which strict parsers refuse. */
 export const formatTime = (milliseconds: number): string => new Date(milliseconds).toISOString().replace(/\.\d+Z$/, '+0000')
 
-/** One factor is enough as soon as the template lists it, whatever else it lists (mobile-token §3). */
+/** The value of allowedSignatureType. One factor is enough if the template lists `possession`, whatever else it lists (mobile-token §3). */
 const toSignatureType = (signatureTypes: readonly string[]): { type: string; variants: string[] } =>
   signatureTypes.includes('possession') ? { type: '1FA', variants: [] } : { type: '2FA', variants: [...signatureTypes] }
