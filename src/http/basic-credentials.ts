@@ -1,5 +1,5 @@
 // Demands HTTP Basic, a client certificate or an access token before every route of a part of the server. A browser adds stored Basic credentials by
-// itself, so they prove no intent: what a foreign page makes it send is refused.
+// itself, also to a request that a page of another site makes it send. Such writes are refused.
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { PawlError } from '../lib/errors.ts'

@@ -1,5 +1,5 @@
-// What needs no credential: health for balancers and people, alive without the database and ready with it; and the answer at `/`, for somebody
-// who looks whether anything is there.
+// Endpoints without credentials: health for balancers, where a process is alive without the database and ready with it, and the answer at `/` for
+// people who look whether anything is there.
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Type } from '@sinclair/typebox'
 import type { Clock } from '../lib/clock.ts'
@@ -44,11 +44,11 @@ const Unhealthy = Type.Object(
   { title: 'NotReady' },
 )
 
-/** `to`: a page of this listener that is for people, as an address below `/`. Without one, `/` is one line of `text`. */
+/** Serves `/`: a redirect `to` a page for people, by its path below `/`, or one line of `text` without such a page. */
 export const front =
   ({ to, text }: { readonly to?: string | undefined; readonly text: string }) =>
   async (app: FastifyInstance) => {
-    // Relative: a proxy may have taken a prefix off the path.
+    // The redirect is relative, because a proxy may have removed a prefix of the path.
     app.get('/', async (_request, reply) =>
       to === undefined ? reply.type('text/plain; charset=utf-8').send(`${text}\n`) : reply.redirect(`./${to}`, 303),
     )
@@ -56,7 +56,7 @@ export const front =
 
 const tag = 'Description and health'
 
-/** What the description of the APIs says of them. */
+/** The same endpoints for the OpenAPI document. */
 export const openOperations: readonly Operation[] = [
   {
     method: 'GET',

@@ -1,12 +1,12 @@
-// What every request and answer passes, whichever API it is of: its id and its span, its guards, the address of its caller, and how an answer is
-// written.
+// Hooks for the requests and answers of every API: request id and span, headers of every answer, the address of the caller, and the serialization
+// of answers.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createRanges, parseAddress } from '../lib/address.ts'
 import { PawlError } from '../lib/errors.ts'
 import { runInScope, type Span, type Tracer } from '../lib/trace.ts'
 import type { Events } from '../log/events.ts'
 
-/** Every answer and every log line of a request has its id, and its trace has both. */
+/** Gives every answer and every log line of a request its id, and starts its span where there are traces. */
 export function followRequests(app: FastifyInstance, tracer: Tracer | undefined): void {
   const traced = Symbol('span')
   app.decorateRequest(traced, undefined)
@@ -24,7 +24,7 @@ export function followRequests(app: FastifyInstance, tracer: Tracer | undefined)
   })
 }
 
-/** Named after the route: a path may hold ids, and whoever thinks of paths would make names. Probes have no span. */
+/** Starts the span of a request; probes have none. Its name is the route, because a path may contain ids, and strangers may make up paths. */
 function startSpan(tracer: Tracer, { id, method, headers, routeOptions: { url: route } }: FastifyRequest): Span | undefined {
   if (route !== undefined && PROBES.test(route)) return undefined
   const attributes = { 'http.request.method': method, 'pawl.request_id': id, ...(route && { 'http.route': route }) }
@@ -34,16 +34,16 @@ function startSpan(tracer: Tracer, { id, method, headers, routeOptions: { url: r
 const PROBES = /^\/(health|metrics)\b/
 
 /**
- * The id that joins what is logged, answered and traced of a request: a caller's own when it is 1 to 128 characters that no log, header or
- * shell reads as anything else, else undefined.
+ * The request id that a caller has chosen, if it has 1 to 128 characters, and none that a log, a header or a shell would interpret; else
+ * undefined.
  */
 export const parseRequestId = (text: unknown): string | undefined =>
   typeof text === 'string' && /^[\w.:~+/=@-]{1,128}$/.test(text) ? text : undefined
 
-/** Headers of every answer; an endpoint whose answer may be kept says so itself. */
+/** Headers of every answer. An endpoint whose answer may be cached sets its own Cache-Control. */
 export const ANSWER_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 
-/** Forbids caches and guessed types, and refuses requests with more than one `Host` (RFC 9112 §3.2). For the server as a whole. */
+/** Adds ANSWER_HEADERS to every answer, and refuses requests with more than one `Host` (RFC 9112 §3.2). It applies to the whole server. */
 export function guardRequests(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     void reply.headers(ANSWER_HEADERS)
@@ -51,7 +51,7 @@ export function guardRequests(app: FastifyInstance): void {
   })
 }
 
-/** Names stand at the even places. Node keeps the first value only; a proxy before it may have gone by the second. */
+/** Whether there are two headers `Host`. Names have even places. Node takes the first value; a proxy in front may have taken the second. */
 function hasSecondHost(rawHeaders: readonly string[]): boolean {
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -67,9 +67,9 @@ const SECOND_HOST = new PawlError('REQUEST_INVALID', {
 })
 
 /**
- * Compiles how an answer is written when the first such answer is sent, once for all routes that share its schema. Fastify would compile the
- * answers of all routes at the start, some 500, of which most processes use few. Holds for routes that are added later. A route names the schemas of its answers by their statuses:
- * `schema.response`.
+ * Compiles the serializer of a schema when the first answer of it is sent, once for all routes that share the schema. Fastify would compile the some
+ * 500 answers of all routes at the start, of which most processes use few. It applies to routes that are added later. A route names the schemas of
+ * its answers by status: `schema.response`.
  */
 export function serializeWhenSent(app: FastifyInstance): void {
   const writers = new WeakMap<object, ReturnType<FastifyReply['compileSerializationSchema']>>()

@@ -1,8 +1,8 @@
 // The languages a caller wants: Accept-Language (RFC 9110 §12.5.4), most wanted first.
 
 /**
- * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first; an underscore, as some systems write it, is a
- * hyphen. Refused ones (q=0), `*` and what is not a tag are left out. The texts of an operation decide which of them is served (domain/template/template.ts, chooseTexts). Never throws.
+ * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first. An underscore, as some systems write it, counts as a
+ * hyphen. Refused ones (q=0), `*` and texts that are no tags are left out. Never throws.
  */
 export function parseAcceptLanguage(header = ''): readonly string[] {
   const ranges = header.split(',', RANGES_MAX).flatMap((range) => {

@@ -41,7 +41,7 @@ export interface Answer {
   readonly examples?: Readonly<Record<string, unknown>>
 }
 
-/** Credentials by the names they have in the document. */
+/** Credentials by their names in the document. */
 export type SecurityScheme =
   | 'basic'
   | 'powerAuthAuthorization'
@@ -54,7 +54,7 @@ export type SecurityScheme =
 /** The errors of one API: its table, and the body for a row. */
 export interface ErrorDescription {
   readonly rendering: ErrorTable
-  /** Of the body, the same for all codes: ErrorResponse unless it is said. */
+  /** The schema of the body, for all codes; ErrorResponse when absent. */
   readonly schema?: TSchema
   readonly example?: (error: RenderedError) => unknown
   readonly headers?: Readonly<Record<number, Readonly<Record<string, string>>>>
@@ -93,7 +93,7 @@ export function describeErrors(api: ErrorDescription, codes: readonly ErrorCode[
 
 const showError = ({ code, message }: RenderedError) => ({ status: 'ERROR', responseObject: { code, message } })
 
-/** Wire codes repeat where only the message differs. */
+/** The name of an example: the wire code, with the message where several errors have the code. */
 const nameExample = ({ code, message }: RenderedError, all: readonly RenderedError[]): string =>
   all.some((other) => other.code === code && other.message !== message) ? `${code} ${message}` : code
 

@@ -59,7 +59,7 @@ export function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** One of the names, or an escape with which it may be written. */
+/** One of the names of a prototype, or an escape with which a name may be written. */
 const MAY_NAME_PROTOTYPE = /__proto__|constructor|\\u00/
 
 /** Whether an object in a JSON value has a member that code which copies members would use as a prototype. */
@@ -72,9 +72,9 @@ function namesPrototype(value: unknown): boolean {
 }
 
 /**
- * Returns a JSON value, whole or a part of it, unless a string or name in it cannot be stored: U+0000, which PostgreSQL text cannot
- * hold, or half of a surrogate pair, which UTF-8 cannot tell from another. Throws PawlError REQUEST_INVALID that names the member. `bytes`: what
- * it was parsed from, where walking the value may take longer than a look at them.
+ * Returns a JSON value, unless a string or name in it cannot be stored: U+0000, which a text in PostgreSQL cannot contain, or half of a surrogate
+ * pair, which UTF-8 cannot encode. Throws PawlError REQUEST_INVALID that names the member. `bytes` are those that the whole value was parsed from;
+ * with them, most values need not be walked.
  */
 export function refuseUnstorable<T>(json: T, bytes?: Uint8Array): T {
   // JSON in UTF-8 can contain either only as an escape. Without an escape there is no need to walk the value.
@@ -112,7 +112,7 @@ const latin1 = (bytes: Uint8Array): string => asBuffer(bytes).toString('latin1')
 const UNSTORABLE_ESCAPE = /\\u(?:0000|d[89a-f])/i
 
 /**
- * Whether brackets outside of strings are nested deeper than `depth`. Bytes are enough, because in UTF-8 no other character contains one of
+ * Whether brackets outside of strings are nested deeper than `depthMax`. Bytes are enough, because in UTF-8 no other character contains one of
  * these bytes.
  */
 function isDeeperThan(bytes: Uint8Array, depthMax: number): boolean {

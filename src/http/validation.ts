@@ -45,7 +45,7 @@ export function refuseMalformedQuery(url: string): void {
   }
 }
 
-/** AJV's findings, one for each member; what is wrong first wins. */
+/** The faults that AJV found, the first one of each member. */
 function toViolations(errors: readonly ErrorObject[] | null | undefined): Violation[] {
   const byField = new Map<string, Violation>()
   for (const error of errors ?? []) {

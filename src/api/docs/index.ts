@@ -1,4 +1,4 @@
-// The description of the APIs for programs and for people: /openapi.json and /swagger-ui.html (utility §5).
+// Serves the OpenAPI document and a page that shows it: /openapi.json and /swagger-ui.html (utility §5).
 import { readFile } from 'node:fs/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
@@ -6,8 +6,8 @@ import { ErrorResponse, type Operation } from '../../http/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
 
 /**
- * Serves the document and a page that shows it. Both need no credential: they hold nothing but what the contract says. `describe` makes the
- * document, when it is asked for first: most processes never are.
+ * Serves the document and its page. They need no credential, because they have nothing secret. `describe` makes the document at the first request
+ * for it.
  */
 export const docsApi =
   (describe: () => Record<string, unknown>): FastifyPluginAsyncTypebox =>
@@ -32,7 +32,7 @@ export const docsApi =
 const tag = 'Description and health'
 const OfFile = Type.Object({ file: Type.String({ examples: ['start.js'] }) })
 
-/** What the description says of itself. */
+/** The same endpoints for the OpenAPI document. */
 export const docsOperations: readonly Operation[] = [
   {
     method: 'GET',
@@ -75,7 +75,7 @@ interface StaticFile {
   readonly bytes: Buffer
 }
 
-/** All of it from this server: the package brings the built files, and nothing of it is executed here. */
+/** The files of the page, by name. The package has them built; none of its code runs here. */
 async function readFiles(): Promise<ReadonlyMap<string, StaticFile>> {
   const folder = new URL('./static/', import.meta.resolve('@fastify/swagger-ui'))
   const files = new Map<string, StaticFile>([['start.js', { type: JAVASCRIPT, bytes: Buffer.from(START) }]])
@@ -91,8 +91,8 @@ const PACKAGED = {
   'favicon-32x32.png': 'image/png',
 }
 
-// Nothing from elsewhere and nothing inline. Swagger UI sets styles through the DOM, which needs no 'unsafe-inline', and
-// its style sheet holds images as data.
+// Nothing is loaded from another server, and nothing is inline. Swagger UI sets styles through the DOM, which needs no 'unsafe-inline', and its
+// style sheet has images as data.
 const SECURITY_HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
@@ -118,8 +118,8 @@ const PAGE = `<!doctype html>
 </html>
 `
 
-// The validator badge would send the address of this server to another one.
-// The box filters by tag alone unless it is told otherwise; rows that are not drawn yet are found as well, because the document is searched.
+// With `validatorUrl`, a badge would send the address of this server to another one.
+// By itself the filter of Swagger UI finds tags only. `opsFilter` searches the document, so it also finds operations that are not drawn yet.
 const START = `const findOperations = (groups, words) => groups
   .map((group) => group.update('operations', (operations) => operations.filter((one) => isFound(group, one, words.trim().toLowerCase()))))
   .filter((group) => group.get('operations').size > 0)

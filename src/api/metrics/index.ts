@@ -1,4 +1,4 @@
-// GET /metrics: what Prometheus reads (docs/METRICS.md). Only where the bank's API is, never on the listener for phones.
+// GET /metrics: the metrics for Prometheus (docs/METRICS.md). It is served with the bank's API, never on a listener for phones alone.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { VerifyAccessToken } from '../../domain/credential/access-token.ts'
 import type { Caller, Credentials } from '../../domain/credential/credential.ts'
@@ -14,7 +14,7 @@ export interface MetricsSettings {
   readonly internalPort?: number
 }
 
-/** A listener of its own is reached by the bank's machines alone; one that phones reach asks for a credential. */
+/** Who may read. Without a setting: everybody who reaches the internal listener, and with one listener for all, callers with a credential. */
 const metricsAccess = ({ metrics, internalPort }: MetricsSettings): MetricsAccess =>
   metrics ?? (internalPort === undefined ? 'basic' : 'open')
 
@@ -51,7 +51,7 @@ const refused = (status: number, code: string, description: string): Answer => (
   codes: [code],
 })
 
-/** What the description of the APIs says of it. */
+/** The endpoint for the OpenAPI document; none where metrics are off. */
 export function describeMetrics(settings: MetricsSettings): readonly Operation[] {
   const access = metricsAccess(settings)
   if (access === 'off') return []
