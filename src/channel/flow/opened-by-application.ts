@@ -1,6 +1,7 @@
 // The flow of an envelope in application scope (v3 §5.4, order "E"). Every installation of the app has the keys, so the envelope proves nothing
 // about its sender.
 import type { Static, TSchema } from '@sinclair/typebox'
+import type { VersionRow } from '../../storage/application/version.ts'
 import type { Answered, Encrypted, Endpoint, Parsed } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, useUp } from '../stages/answer.ts'
@@ -12,7 +13,8 @@ import { composeEndpoint, describeEncryption } from './compose.ts'
 
 interface OpenedByApplicationCall<Request> {
   readonly request: Request
-  readonly applicationKey: string
+  /** The application version whose keys opened the envelope. */
+  readonly version: VersionRow
 }
 
 /** Declares an endpoint whose requests and answers are encrypted under the keys of an application. */
@@ -31,8 +33,7 @@ export function openedByApplicationEndpoint<Q extends TSchema, R extends TSchema
       const opened = await openOfApplication(parts, received.protocol, toOpen, refusal)
       const request = parsePlaintext(parse, opened.plaintext, { plaintext: refusal })
       await useUp(parts, opened.uniqueValues, refusal)
-      const { applicationKey } = context
-      return sealAnswer(parts, opened, serialize(await handle({ request, applicationKey })))
+      return sealAnswer(parts, opened, serialize(await handle({ request, version: opened.version })))
     },
   })
 }

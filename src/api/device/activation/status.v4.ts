@@ -18,7 +18,6 @@ export const activationStatusV4 = openedEndpoint({
     'With `X-Svc-*` headers `activationStatus` is the name of the state, otherwise the status blob that the SDKs read.',
   errors: [],
   encrypt: { sharedInfo1: '/pa/generic/activation', opensFor: 'UPGRADING' },
-  request: Type.Object({}),
   response: Type.Object({
     activationStatus: Type.String(),
     customObject: Type.Optional(AnyMembers),

@@ -1,9 +1,7 @@
 // config/activation: the configuration items for an activation. Spec: v4 §9.11.
-import { Type } from '@sinclair/typebox'
 import { openedEndpoint } from '../../../channel/flow/opened.ts'
 import { readActivationConfig } from '../../../domain/application/config-items.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { findApplicationOfVersion } from '../../../storage/application/applications.ts'
 import type { DeviceParts } from '../parts.ts'
 import { Configuration } from './application.ts'
 
@@ -14,12 +12,10 @@ export const configActivation = openedEndpoint({
   errors: ['CONFIGURATION_FAILED'],
   // The envelope of a blocked phone opens, so that it gets ERR_CONFIG and not ERR_ENCRYPTION (DIVERGENCES#v4-config-activation).
   encrypt: { sharedInfo1: '/pa/generic/activation', opensFor: 'ANY' },
-  request: Type.Object({}),
   response: Configuration,
-  async handle({ activation: { activationId, applicationId, state }, applicationKey }, { db }: DeviceParts) {
+  async handle({ activation: { activationId, applicationId, state }, version }, { db }: DeviceParts) {
     if (state !== 'ACTIVE') throw new PawlError('CONFIGURATION_FAILED', { detail: `the activation is ${state}` })
-    if ((await findApplicationOfVersion(db, applicationKey)) === undefined)
-      throw new PawlError('CONFIGURATION_FAILED', { detail: 'the application version is switched off' })
+    if (!version.isSupported) throw new PawlError('CONFIGURATION_FAILED', { detail: 'the application version is switched off' })
     return { config: await readActivationConfig(db, applicationId, activationId) }
   },
 })

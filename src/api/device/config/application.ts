@@ -2,8 +2,6 @@
 import { Type } from '@sinclair/typebox'
 import { openedByApplicationEndpoint } from '../../../channel/flow/opened-by-application.ts'
 import { readApplicationConfig } from '../../../domain/application/config-items.ts'
-import { PawlError } from '../../../lib/errors.ts'
-import { findApplicationOfVersion } from '../../../storage/application/applications.ts'
 import type { DeviceParts } from '../parts.ts'
 
 /** The plaintext of the answers of config/application and config/activation. */
@@ -20,14 +18,11 @@ export const Configuration = Type.Object({
 export const configApplication = openedByApplicationEndpoint({
   path: 'config/application',
   summary: 'Configuration items of the application',
-  errors: ['CONFIGURATION_FAILED'],
+  errors: [],
   encrypt: { sharedInfo1: '/pa/generic/application' },
   request: Type.Object({}),
   response: Configuration,
-  async handle({ applicationKey }, { db }: DeviceParts) {
-    const application = await findApplicationOfVersion(db, applicationKey)
-    // The version was switched off after the envelope was opened.
-    if (application === undefined) throw new PawlError('CONFIGURATION_FAILED', { detail: 'no supported version has this key' })
-    return { config: await readApplicationConfig(db, application.applicationId) }
+  async handle({ version }, { db }: DeviceParts) {
+    return { config: await readApplicationConfig(db, version.applicationId) }
   },
 })

@@ -9,7 +9,6 @@ export const userInfo = openedEndpoint({
   summary: 'Claims about the user',
   errors: ['USER_INFO_FAILED'],
   encrypt: { sharedInfo1: '/pa/generic/activation' },
-  request: Type.Object({}),
   response: Type.Object(
     {
       sub: Type.String(),

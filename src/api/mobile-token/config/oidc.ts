@@ -5,7 +5,6 @@ import { readOidcProvider } from '../../../domain/oidc/provider.ts'
 import { NotBlank, ObjectResponse, ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { OutboundError } from '../../../lib/outbound.ts'
-import { findApplicationOfVersion } from '../../../storage/application/applications.ts'
 import type { MobileTokenParts } from '../parts.ts'
 
 export const configOidc = openedByApplicationEndpoint({
@@ -25,11 +24,10 @@ export const configOidc = openedByApplicationEndpoint({
       pkceEnabled: Type.Literal(true),
     }),
   ),
-  async handle({ request: { providerId }, applicationKey }, parts: MobileTokenParts) {
-    const application = await findApplicationOfVersion(parts.db, applicationKey)
-    const provider = application && (await readOidcProvider(parts, application.applicationId, providerId))
+  async handle({ request: { providerId }, version: { applicationId } }, parts: MobileTokenParts) {
+    const provider = await readOidcProvider(parts, applicationId, providerId)
     if (provider === undefined) throw new PawlError('CONFIGURATION_FAILED', { detail: 'the application has no such provider' })
-    const { applicationId, settings } = provider
+    const { settings } = provider
     const authorizeUri = await parts.oidcLogins.findAuthorizationEndpoint(provider).catch((cause: unknown) => {
       if (!(cause instanceof OutboundError)) throw cause
       parts.events.activationProviderFailed({ applicationId, err: cause })
