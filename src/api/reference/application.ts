@@ -1,6 +1,6 @@
 // application/detail and application/detail/version show the application of the credential, status shows the server (cloud §15.2).
 import { type TObject, Type } from '@sinclair/typebox'
-import { findAllowedAlgorithms, readMasterPublicKeys } from '../../domain/application/master-keys.ts'
+import { listAllowedAlgorithms, readMasterPublicKeys } from '../../domain/application/master-keys.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { findApplication, findVersionOwners, listApplicationVersions } from '../../storage/application/applications.ts'
 import { DOOR_ROLES } from '../door/members.ts'
@@ -33,7 +33,7 @@ export const applicationDetail = (dialect: Dialect) =>
       const keys =
         dialect.name === 'v3'
           ? { masterPublicKey: toBase64((await readMasterPublicKeys(parts, applicationId)).EC_P256) }
-          : { supportedAlgorithms: await findAllowedAlgorithms(parts.db, applicationId) }
+          : { supportedAlgorithms: [...listAllowedAlgorithms(application)] }
       return {
         applicationId,
         ...keys,
