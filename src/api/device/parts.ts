@@ -12,14 +12,6 @@ import type { ActivationKeys as ActivationKeysV3, ProtocolV3 } from '../../proto
 import type { ActivationKeys as ActivationKeysV4, ProtocolV4 } from '../../protocol/v4/index.ts'
 import type { Pool } from '../../storage/database/database.ts'
 
-export type DeviceSettings = ChannelSettings &
-  ActivationParts['settings'] & {
-    readonly activationRemoveAllow1fa: boolean
-    readonly temporaryKeyValiditySeconds: number
-    readonly statusName: string
-    readonly statusVersion: string
-  }
-
 export interface DeviceParts extends ChannelParts, ActivationParts {
   readonly db: Pool
   /** Undefined when none is configured. */
@@ -30,7 +22,13 @@ export interface DeviceParts extends ChannelParts, ActivationParts {
   readonly userInfoProvider: UserInfoProvider
   readonly readStatus: StatusReader
   readonly customObjects: CustomObjectMemory
-  readonly settings: DeviceSettings
+  readonly settings: ChannelSettings &
+    ActivationParts['settings'] & {
+      readonly activationRemoveAllow1fa: boolean
+      readonly temporaryKeyValiditySeconds: number
+      readonly statusName: string
+      readonly statusVersion: string
+    }
   /** Temporary keys without an activation for one source. */
   readonly temporaryKeys: Window
   readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }

@@ -28,7 +28,7 @@ import { judgeCode } from './judge.ts'
 import type { Received } from './receive.ts'
 
 /** The application version and the activation that sent a right code. */
-export interface Authenticated {
+interface Authenticated {
   readonly version: VersionRow
   /** The activation after the code was stored. */
   readonly activation: ActivationRow
