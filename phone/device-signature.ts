@@ -1,10 +1,9 @@
 // Signs with the device keys of a phone, as the SDKs do: data, JWS, and certificate requests (cloud §14). In an app the keys lie in the vault
 // of the phone, so each signature comes after a vault/unlock with two factors. That call proves nothing to the reader of the signature.
-import { p256, p384 } from '@noble/curves/nist.js'
 import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
 import { der } from './der.ts'
 import type { PhoneKeyPair } from './v3/crypto.ts'
-import { bytesOf, join } from './v3/crypto.ts'
+import { bytesOf, join, signEcdsa } from './v3/crypto.ts'
 import type { PhoneAlgorithm, PhonePair } from './v4/crypto.ts'
 
 /** One device key. */
@@ -19,25 +18,29 @@ export interface DeviceSigner {
 }
 
 /** The device key of a phone of 3.x. */
-export const v3DeviceSigners = ({ privateKey, uncompressed }: PhoneKeyPair): readonly DeviceSigner[] => [
-  {
-    alg: 'ES256',
-    spki: withHeader('3059301306072a8648ce3d020106082a8648ce3d030107034200', uncompressed),
-    sign: (message) => p256.sign(message, privateKey, { lowS: false }),
-    signDer: (message) => p256.sign(message, privateKey, { lowS: false, format: 'der' }),
-  },
-]
+export function v3DeviceSigners({ privateKey, uncompressed }: PhoneKeyPair): readonly DeviceSigner[] {
+  const pair = { scalar: privateKey, point: uncompressed }
+  return [
+    {
+      alg: 'ES256',
+      spki: withHeader('3059301306072a8648ce3d020106082a8648ce3d030107034200', uncompressed),
+      sign: (message) => signEcdsa('P-256', pair, message, 'ieee-p1363'),
+      signDer: (message) => signEcdsa('P-256', pair, message, 'der'),
+    },
+  ]
+}
 
 /** The device keys of a phone of 4.0, one or two. */
 export function v4DeviceSigners(
   algorithm: PhoneAlgorithm,
   { ecPrivate, ecPublic, seed, spki }: PhonePair,
 ): readonly DeviceSigner[] {
+  const pair = { scalar: ecPrivate, point: ecPublic }
   const first: DeviceSigner = {
     alg: 'ES384',
     spki: withHeader('3076301006072a8648ce3d020106052b81040022036200', ecPublic),
-    sign: (message) => p384.sign(message, ecPrivate, { lowS: false }),
-    signDer: (message) => p384.sign(message, ecPrivate, { lowS: false, format: 'der' }),
+    sign: (message) => signEcdsa('P-384', pair, message, 'ieee-p1363'),
+    signDer: (message) => signEcdsa('P-384', pair, message, 'der'),
   }
   if (algorithm === 'EC_P384' || seed === undefined || spki === undefined) return [first]
   const { dsa, alg } =

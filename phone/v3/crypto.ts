@@ -5,9 +5,11 @@ import {
   createECDH,
   createHash,
   createHmac,
+  createPrivateKey,
   createPublicKey,
   ECDH,
   randomBytes,
+  sign,
   verify,
 } from 'node:crypto'
 
@@ -267,19 +269,32 @@ export function holdsEcdsa(
 ): boolean {
   const { name, hash } = CURVES[curve]
   try {
-    const [x, y] = halvesOf(Buffer.from(ECDH.convertKey(point, name, undefined, undefined, 'uncompressed') as Buffer).subarray(1))
-    const key = createPublicKey({ format: 'jwk', key: { kty: 'EC', crv: curve, x, y } })
+    const uncompressed = Buffer.from(ECDH.convertKey(point, name, undefined, undefined, 'uncompressed') as Buffer)
+    const key = createPublicKey({ format: 'jwk', key: jwkOf(curve, uncompressed) })
     return verify(hash, message, { key, dsaEncoding }, signature)
   } catch {
     return false
   }
 }
 
+/** Signs with ECDSA and the hash that goes with the curve. `scalar` has 32 or 48 bytes, `point` is its public key without compression. */
+export function signEcdsa(
+  curve: keyof typeof CURVES,
+  { scalar, point }: { readonly scalar: Uint8Array; readonly point: Uint8Array },
+  message: Uint8Array,
+  dsaEncoding: 'der' | 'ieee-p1363',
+): Uint8Array {
+  const d = Buffer.from(scalar).toString('base64url')
+  const key = createPrivateKey({ format: 'jwk', key: { ...jwkOf(curve, Buffer.from(point)), d } })
+  return sign(CURVES[curve].hash, message, { key, dsaEncoding })
+}
+
 const CURVES = { 'P-256': { name: 'prime256v1', hash: 'sha256' }, 'P-384': { name: 'secp384r1', hash: 'sha384' } } as const
 
-const halvesOf = (bytes: Buffer): [string, string] => {
-  const half = bytes.length / 2
-  return [bytes.subarray(0, half).toString('base64url'), bytes.subarray(half).toString('base64url')]
+/** The public key of an uncompressed point as a JWK. */
+function jwkOf(crv: keyof typeof CURVES, point: Buffer) {
+  const end = (point.length + 1) / 2
+  return { kty: 'EC', crv, x: point.subarray(1, end).toString('base64url'), y: point.subarray(end).toString('base64url') }
 }
 
 /** Opens `encryptedVaultEncryptionKey`: AES-CBC under KEY_TRANSPORT with a zero IV, 16 bytes (v3 §12). */

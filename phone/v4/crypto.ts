@@ -1,7 +1,6 @@
 // The cryptography of a phone of protocol 4.0, written from the specification without code of the server (v4 §1 to §3, §7, §8).
 import * as nodeCrypto from 'node:crypto'
 import { createCipheriv, createECDH, createHash, createHmac } from 'node:crypto'
-import { p384 } from '@noble/curves/nist.js'
 import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
 import { ml_kem1024, ml_kem768 } from '@noble/post-quantum/ml-kem.js'
 import { b64, bigEndian, bytesOf, holdsEcdsa, join, random, sized, unb64 } from '../v3/crypto.ts'
@@ -96,10 +95,16 @@ export interface PhonePair {
   readonly spki: Uint8Array | undefined
 }
 
-function newEcPair(ecPrivate: Uint8Array = p384.utils.randomSecretKey()) {
+function newEcPair(given?: Uint8Array) {
   const ecdh = createECDH('secp384r1')
-  ecdh.setPrivateKey(ecPrivate)
-  return { ecPrivate, ecPublic: ecdh.getPublicKey(), ecCompressed: ecdh.getPublicKey(null, 'compressed') }
+  if (given) ecdh.setPrivateKey(given)
+  else ecdh.generateKeys()
+  const scalar = given ?? ecdh.getPrivateKey()
+  return {
+    ecPrivate: join(new Uint8Array(48 - scalar.length), scalar),
+    ecPublic: ecdh.getPublicKey(),
+    ecCompressed: ecdh.getPublicKey(null, 'compressed'),
+  }
 }
 
 /** Keys to encapsulate for (v4 §2.2), fresh or of given secrets. */

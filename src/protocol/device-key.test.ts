@@ -1,4 +1,4 @@
-// Device keys against other implementations: what the phone (@noble) and jose sign is verified here, and what is written down of a key is read by them.
+// Device keys against other implementations: what the phone and jose sign is verified here, and what is written down of a key is read by them.
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { CompactSign, GeneralSign, generalVerify, importJWK, importSPKI } from 'jose'
 import { describe, expect, test } from 'vitest'
