@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { newestBin } from '../../bench/http/postgres.ts'
 import { ctrDataHash } from '../../phone/v3/crypto.ts'
@@ -136,6 +137,20 @@ async function fenceTwo(env: Environment, since: number): Promise<void> {
   await database.close()
 }
 
+/** Alters the counter data of one registration in the database, so that it opens under no key; gives its id. */
+async function spoilOne(env: Environment): Promise<string> {
+  const { db, close } = await openDatabase({
+    databaseUrl: env['DATABASE_URL'],
+    dataDir: env['PAWL_DATA_DIR'] ?? '',
+    poolSize: 2,
+  })
+  const { rows } = await sql<{ activationId: string }>`
+    update activation set ctr_data = set_byte(ctr_data, 20, get_byte(ctr_data, 20) # 1)
+    where activation_id = (select min(activation_id) from activation) returning activation_id as "activationId"`.execute(db)
+  await close()
+  return rows[0]?.activationId ?? ''
+}
+
 /** As a published SDK does: finds the server within the look-ahead that the status tells, and goes on from there. */
 async function synchronize(phone: VirtualPhone): Promise<void> {
   const { lookAhead, ctrDataHash: hash } = await phone.readStatus({ withChallenge: true })
@@ -194,6 +209,26 @@ describe(`on ${DATABASE_KIND}`, () => {
       expectOk(await phone.send(phone.prepareValidation()))
     }
     expect(await replay(server.url, forgotten.toReversed())).toMatchObject({ accepted: [], refused: forgotten.length })
+  })
+
+  test('a registration whose counter does not open is named each time, the others are fenced, and the exit code is 1', async () => {
+    const spoiled: string[] = []
+    const { ended, users } = await restore([0, 0], async (env, since) => {
+      spoiled.push(await spoilOne(env))
+      return [...(await fenceBy()(env, since)), await runCli(['registration', 'fence', '--since', String(since)], env)]
+    })
+    const [first, again] = ended
+    expect([first?.code, JSON.parse(first?.stdout ?? '')]).toEqual([
+      1,
+      { fenced: users.length - 1, blocked: users.length - 1, removed: 0, steps: 19, unopened: spoiled },
+    ])
+    expect(again).toEqual({
+      code: 1,
+      stdout:
+        '0 registrations moved on by 19 codes, 0 of them blocked\n0 registrations removed that waited for a phone\n' +
+        `registration ${spoiled[0]} is not fenced: its counter opens under none of the keys\n`,
+      stderr: '',
+    })
   })
 })
 
