@@ -16,7 +16,11 @@ export async function backUpLocal(terminal: Terminal, file = ''): Promise<Answer
   requireNewFile(file)
   const copy = async (): Promise<Uint8Array> => (await fetchBackup(dataDir)) ?? copyStopped(dataDir)
   const bytes = await explained('unreachable', () => withProgress(terminal.note, `at work on ${dataDir}`, copy))
-  await explained('unreachable', async () => writeNew(file, bytes))
+  try {
+    writeNew(file, bytes)
+  } catch (error) {
+    throw new Fault('output', `${file} cannot be written: ${explainFault(error)}`)
+  }
   const text = `${file}: ${bytes.length} bytes\nthe master key is not in it: keep ${join(dataDir, 'master.key')} elsewhere\n`
   return { json: { file, bytes: bytes.length }, text }
 }

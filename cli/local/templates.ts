@@ -30,9 +30,9 @@ export const exportLocal = (terminal: Terminal): Promise<Answer> =>
   })
 
 /** All of the file or nothing. */
-export const importLocal = (terminal: Terminal, file: string): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async ({ db }, _, platform) => {
-    const templates = read(file)
+export function importLocal(terminal: Terminal, file: string): Promise<Answer> {
+  const templates = read(file)
+  return withDatabase(terminal, { mustExist: true }, async ({ db }, _, platform) => {
     const outcomes = await inTransaction(db, async (tx) => {
       const done: { templateName: string; outcome: string }[] = []
       for (const template of templates)
@@ -47,11 +47,12 @@ export const importLocal = (terminal: Terminal, file: string): Promise<Answer> =
       text: outcomes.map(({ templateName, outcome }) => `${printable(templateName)}\t${outcome}\n`).join(''),
     }
   })
+}
 
 function read(file: string): ReturnType<typeof readTemplateFile> {
   try {
-    return readTemplateFile(file)
+    return readTemplateFile(file, 'the file')
   } catch (error) {
-    throw error instanceof StartError ? new Fault('refused', error.message) : error
+    throw error instanceof StartError ? new Fault('usage', error.message) : error
   }
 }

@@ -47,5 +47,9 @@ test('the file is applied at start; the command line lists, exports and imports'
   const imported = await runNode(['bin/pawl.mjs', 'template', 'import', file], env)
   expect(imported).toMatchObject({ code: 0, stdout: 'one\tchanged\ntwo\tcreated\n' })
   expect((await runNode(['bin/pawl.mjs', 'template', 'import'], env)).code).toBe(2)
-  expect(await runNode(['bin/pawl.mjs', 'template', 'import', directory], env)).toMatchObject({ code: 1, stdout: '' })
+  expect(await runNode(['bin/pawl.mjs', 'template', 'import', directory], env)).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: `the file ${directory} cannot be read (EISDIR)\n`,
+  })
 })

@@ -18,10 +18,9 @@ import { warnOfDataTemplate } from './operation-data.ts'
 import { parseTemplate } from './parser.ts'
 import { SHIPPED_TEMPLATES, type Template, toTemplateContent } from './template.ts'
 
-/** The templates of a file. Throws StartError with one line that says where and why it is not usable. */
-export function readTemplateFile(path: string): readonly Template[] {
-  const refuse = (problem: string, cause?: unknown) =>
-    new StartError(`PAWL_TEMPLATES_FILE: the templates file ${path} ${problem}`, { cause })
+/** The templates of a file, which `name` stands before in what is said of it. Throws StartError with one line that says where and why it is not usable. */
+export function readTemplateFile(path: string, name = 'PAWL_TEMPLATES_FILE: the templates file'): readonly Template[] {
+  const refuse = (problem: string, cause?: unknown) => new StartError(`${name} ${path} ${problem}`, { cause })
   const json = parseJson(readText(path, refuse), refuse)
   if (!Array.isArray(json)) throw refuse('is not a JSON list')
   const templates = json.map((item: unknown, index) => {
