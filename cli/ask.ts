@@ -1,6 +1,6 @@
 // Sends one request to a server of pawl, with the client certificate that the environment names, if any.
-import { readFileSync } from 'node:fs'
 import { request as send } from 'node:https'
+import { readFile } from './json-argument.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -19,7 +19,10 @@ export interface Reply {
 /** Whether the environment names a certificate to show. */
 export const hasClientCertificate = (env: Environment): boolean => Boolean(env['PAWL_CLIENT_CERTIFICATE'])
 
-/** Rejects when there is no answer in time. NODE_EXTRA_CA_CERTS names the authority of a server that no public one knows. */
+/**
+ * Rejects when there is no answer in time, and with a Fault when the files of the certificate cannot be read. NODE_EXTRA_CA_CERTS names the
+ * authority of a server that no public one knows.
+ */
 export async function ask(env: Environment, url: string, { method, headers, body, timeoutMs }: Question): Promise<Reply> {
   const signal = AbortSignal.timeout(timeoutMs)
   const { PAWL_CLIENT_CERTIFICATE: certificate, PAWL_CLIENT_KEY: key } = env
@@ -28,7 +31,7 @@ export async function ask(env: Environment, url: string, { method, headers, body
     return { status: reply.status, text: await reply.text() }
   }
   // fetch shows no certificate. One file may hold both.
-  const shown = { cert: readFileSync(certificate, 'utf8'), key: readFileSync(key || certificate, 'utf8') }
+  const shown = { cert: readFile('PAWL_CLIENT_CERTIFICATE', certificate), key: readFile('PAWL_CLIENT_KEY', key || certificate) }
   return new Promise((resolve, reject) => {
     const outgoing = send(url, { method, headers: { ...headers }, signal, ...shown }, (incoming) => {
       let text = ''

@@ -32,8 +32,9 @@ export interface Bank {
 
 /** The server and the credential that a command line means. Throws a Fault when it means no credential. */
 export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Bank {
-  const given = readSecret('--admin-file', values.admin, values.adminFile) ?? env['PAWL_ADMIN']
-  const givenUrl = values.url || env['PAWL_URL']
+  // An empty variable counts as not set, as in the settings.
+  const given = readSecret('--admin-file', values.admin, values.adminFile) ?? (env['PAWL_ADMIN'] || undefined)
+  const givenUrl = values.url || env['PAWL_URL'] || undefined
   const stored = given !== undefined && givenUrl !== undefined ? undefined : readCredential(env)
   const url = (givenUrl ?? stored?.url ?? bankUrl(env)).replace(/\/+$/, '')
   // What was stored for one server is shown to no other.

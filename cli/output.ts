@@ -49,7 +49,7 @@ const columnsOf = (rows: readonly Row[]): string[] => [...new Set(rows.flatMap((
 
 function cell(name: string, value: unknown): string {
   if (value === undefined || value === null) return ''
-  if (typeof value === 'number' && /^timestamp|At$/.test(name)) return new Date(value).toISOString()
+  if (typeof value === 'number' && /^timestamp|At$/.test(name) && Math.abs(value) <= TIME_MAX) return new Date(value).toISOString()
   if (Array.isArray(value) && !value.some((one) => typeof one === 'object')) return printable(value.join(', '))
   return printable((typeof value === 'object' ? JSON.stringify(value) : String(value)).replaceAll(/\r?\n/g, LINE_END))
 }
@@ -61,6 +61,8 @@ function cell(name: string, value: unknown): string {
 const shorten = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters, --json shows them)`
 
+/** The last millisecond that a date has. What somebody wrote into a claim or an item may be more. */
+const TIME_MAX = 8.64e15
 /** In characters: of a cell of a table, and of a value in a line of its own. */
 const [CELL_MAX, VALUE_MAX] = [80, 300]
 /** The sign for a line break in a text. */

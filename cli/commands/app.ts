@@ -8,6 +8,7 @@ import { answerList } from '../output.ts'
 import { drawAs } from '../qr-code.ts'
 import { compact, toPath, toQuery } from '../query.ts'
 import { keepKeys, KEYS_OF_ALGORITHM } from '../sdk-config.ts'
+import { parseCount } from '../time.ts'
 
 const list = command({
   name: 'list',
@@ -178,14 +179,14 @@ const addRule = command({
   examples: ['app add-rule --platform IOS --suggested 2.1.0 --required 2.0.0 --message update'],
   run: async ({ values: { app, platform, suggested, required, os, message, ...values }, terminal }) => {
     if (platform === undefined) throw usageFault('--platform is needed')
-    const bank = openBank(values, terminal)
     const body = compact({
       platform,
       suggestedVersion: suggested,
       requiredVersion: required,
-      majorOsVersion: os === undefined ? undefined : Number(os),
+      majorOsVersion: os === undefined ? undefined : parseCount('--os', os),
       messageKey: message,
     })
+    const bank = openBank(values, terminal)
     return { json: await bank.call('POST', toPath`/admin/apps/${await chooseApplication(bank, app)}/versions`, body) }
   },
 })

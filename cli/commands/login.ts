@@ -21,7 +21,7 @@ export const login = command({
       return { json: { isForgotten }, text: isForgotten ? 'forgotten\n' : 'nothing was kept\n' }
     }
     if (user.includes(':')) throw usageFault('a user name has no colon')
-    const url = (given ?? terminal.env['PAWL_URL'] ?? bankUrl(terminal.env)).replace(/\/+$/, '')
+    const url = (given || terminal.env['PAWL_URL'] || bankUrl(terminal.env)).replace(/\/+$/, '')
     const admin = `${user}:${await readPassword(terminal, `Password of ${user} at ${url}: `)}`
     await check(connectBank(url, admin, terminal.env))
     const path = storeCredential(terminal.env, { url, admin })

@@ -2,7 +2,7 @@
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { type Bank, BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
-import { Fault } from '../fault.ts'
+import { Fault, usageFault } from '../fault.ts'
 import { answerList } from '../output.ts'
 import { compact, toPath } from '../query.ts'
 import { readSecret } from '../secret-argument.ts'
@@ -66,6 +66,7 @@ const set = command({
     'oidc set web-bank --user-id-claim customer_number --bank-commits',
   ],
   run: async ({ words: [id], values: { app, ...values }, terminal }) => {
+    if (values.bankCommits && values.committed) throw usageFault('--bank-commits and --committed exclude each other')
     const bank = openBank(values, terminal)
     const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/oidc-providers/${id}`
     const before = await readBefore(bank, path)

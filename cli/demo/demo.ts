@@ -53,7 +53,7 @@ export async function runDemo(values: DemoValues, terminal: Terminal, isJson: bo
   if (values.algorithm !== undefined && algorithm === undefined)
     throw usageFault(`--algorithm must be one of ${PHONE_ALGORITHMS.join(', ')}`)
   const say = (line: string): void => (isJson ? terminal.note(line) : terminal.write(`${line}\n`))
-  const hasCredential = values.admin ?? values.adminFile ?? terminal.env['PAWL_ADMIN'] ?? readCredential(terminal.env)
+  const hasCredential = values.admin ?? values.adminFile ?? (terminal.env['PAWL_ADMIN'] || readCredential(terminal.env))
   if (hasCredential !== undefined || values.url !== undefined || (await isServing(terminal.env)))
     return demonstrate({ ...values, algorithm }, openBank(values, terminal), terminal, say)
   say('No server runs here yet: the demo starts one, as pawl serve does.')

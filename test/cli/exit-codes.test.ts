@@ -165,12 +165,26 @@ test.each([
   ['app show .', '. is no name'],
   ['registration remove alice --id 0190b5a4-0000-4000-8000-000000000000', 'a user and --id'],
   ['registration unblock alice --reason FOUND', '--reason'],
+  ['app add-rule --platform IOS --required 2.0.0 --os iOS17', '--os is not a whole number'],
+  ['oidc set web-bank --bank-commits --committed', '--bank-commits and --committed'],
   ['operation create alice login --idempotency-key klíč-č', '--idempotency-key'],
   ['operation create alice login --idempotency-key \u001b[31m', '--idempotency-key'],
 ])('pawl %s: 2, before anything is asked of the server', async (line, named) => {
   const { code, stderr } = await runCli(line.split(' '), { PAWL_URL: 'http://127.0.0.1:9', PAWL_ADMIN: 'admin:any' })
   expect([code, stderr]).toEqual([2, expect.stringContaining(named)])
   expectOneLine(stderr)
+})
+
+test('a client certificate that cannot be read: 2, and the line names the variable', async () => {
+  const env = { PAWL_URL: 'https://127.0.0.1:9', PAWL_ADMIN: 'admin:any' }
+  for (const [name, more] of [
+    ['PAWL_CLIENT_CERTIFICATE', { PAWL_CLIENT_CERTIFICATE: '/nowhere/bank.pem' }],
+    ['PAWL_CLIENT_KEY', { PAWL_CLIENT_CERTIFICATE: PEM, PAWL_CLIENT_KEY: '/nowhere/bank.key' }],
+  ] as const) {
+    const { code, stderr } = await runCli(['app', 'list'], { ...env, ...more })
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`${name}: ENOENT`)])
+    expectOneLine(stderr)
+  }
 })
 
 test('a fault repeats no character that steers the terminal', async () => {
