@@ -1,8 +1,7 @@
 // Sends one request to a server of pawl, with the client certificate that the environment names, if any.
 import { request as send } from 'node:https'
+import type { Environment } from './environment.ts'
 import { readFile } from './json-argument.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 export interface Question {
   readonly method: string

@@ -1,4 +1,5 @@
 // Declares commands of pawl as data, from which the parser, the help, the completion and docs/CLI.md are made.
+import type { Environment } from './environment.ts'
 
 export interface Option {
   readonly kind: 'text' | 'flag' | 'many'
@@ -30,7 +31,7 @@ export type Values<O extends Options> = {
 
 /** The terminal of a command: its input, output and environment. */
 export interface Terminal {
-  readonly env: Readonly<Record<string, string | undefined>>
+  readonly env: Environment
   /** Whether a person looks at stdout. */
   readonly isInteractive: boolean
   /** To stdout, as it is. Whether that went well, the next `print` tells. */

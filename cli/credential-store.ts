@@ -2,10 +2,9 @@
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import type { Environment } from './environment.ts'
 import { Fault } from './fault.ts'
 import { writeWhole } from './whole-file.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 /** A server and what is shown to it. */
 export interface StoredCredential {

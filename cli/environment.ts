@@ -1,6 +1,7 @@
 // Finds the address of a server with this environment, as far as its settings give it.
 
-type Environment = Readonly<Record<string, string | undefined>>
+/** Environment variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The address at which a server with this environment serves phones. */
 export const phonesUrl = (env: Environment): string => localUrl(env['PAWL_HOST'], portOf(env['PAWL_PORT']))

@@ -6,10 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { connectBank } from '../bank.ts'
-import { bankUrl } from '../environment.ts'
+import { bankUrl, type Environment } from '../environment.ts'
 import { Fault } from '../fault.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 export interface OwnServer {
   readonly url: string

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { isIP, isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import type { Platform } from '../../src/lib/platform.ts'
+import type { Environment } from '../environment.ts'
 import { Fault } from '../fault.ts'
 import { writeWhole } from '../whole-file.ts'
 import { isPrivateAddress, PRIVATE_RANGES } from './addresses.ts'
@@ -19,7 +20,7 @@ export interface CertificateFiles {
 }
 
 /** The folder of the certificates, below the directory of the embedded database. */
-export const defaultFolder = (env: Readonly<Record<string, string | undefined>>): string =>
+export const defaultFolder = (env: Environment): string =>
   join(env['PAWL_DATA_DIR'] || 'data', 'phone-tls')
 
 export const filesOf = (folder: string): CertificateFiles => ({

@@ -1,4 +1,5 @@
 // The findings of the doctor, and the parts that its examinations use.
+import type { Environment } from '../environment.ts'
 import type { Settings } from '../local/database.ts'
 import type { Database } from '../../src/storage/database/database.ts'
 import type { FoundPooler } from './pooler-probe.ts'
@@ -19,7 +20,7 @@ export const fault = (check: string, says: string, todo: string): Finding => ({ 
 
 /** The doctor's access to the world; tests replace it. */
 export interface Instruments {
-  readonly env: Readonly<Record<string, string | undefined>>
+  readonly env: Environment
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Opens the configured database. Throws as openDatabase does. */

@@ -6,10 +6,9 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { HandsetRecord } from '../../phone/handset.ts'
 import { fromJson, toJson } from '../../phone/snapshot.ts'
+import type { Environment } from '../environment.ts'
 import { explainFault, Fault } from '../fault.ts'
 import { writeWhole } from '../whole-file.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 export interface PhoneStore {
   readonly path: string
