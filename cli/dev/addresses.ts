@@ -1,6 +1,7 @@
 // Lists the names and addresses at which phones reach this machine.
-import { BlockList, isIP, isIPv6 } from 'node:net'
+import { isIP } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
+import { createRanges } from '../../src/lib/address.ts'
 
 /** This machine for itself; 10.0.2.2 is what an emulator of Android calls it. */
 export const OWN_NAMES: readonly string[] = ['localhost', '127.0.0.1', '::1', '10.0.2.2']
@@ -32,15 +33,8 @@ export const PRIVATE_RANGES: readonly string[] = [
   'fe80::/10',
 ]
 
-const privateRanges = new BlockList()
-for (const range of PRIVATE_RANGES) {
-  const [first = '', length] = range.split('/')
-  privateRanges.addSubnet(first, Number(length), isIPv6(first) ? 'ipv6' : 'ipv4')
-}
-
 /** Whether it is an address of one of the private ranges. */
-export const isPrivateAddress = (name: string): boolean =>
-  isIP(name) !== 0 && privateRanges.check(name, isIPv6(name) ? 'ipv6' : 'ipv4')
+export const isPrivateAddress = createRanges(PRIVATE_RANGES)
 
 /** An address without a zone, or a host name as certificates have it: letters, digits, `-` and `.`, at most 253 characters. */
 export const isName = (text: string): boolean =>

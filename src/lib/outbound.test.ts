@@ -66,7 +66,7 @@ test.each([
   expect(isPublicAddress(address)).toBe(false)
 })
 
-test.each(['1.1.1.1', '9.255.255.255', '172.32.0.1', '193.0.0.1', '2606:4700::1111', '2a00:1450:4001::1'])(
+test.each(['1.1.1.1', '9.255.255.255', '172.32.0.1', '193.0.0.1', '2606:4700::1111', '2a00:1450:4001::1', '::ffff:1.1.1.1'])(
   '%s is public',
   (address) => {
     expect(isPublicAddress(address)).toBe(true)

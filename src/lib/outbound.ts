@@ -2,8 +2,9 @@
 // exactly that address is connected to, so that a name that answers differently a second time leads nowhere.
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
-import { BlockList, isIP, type Socket } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
+import { createRanges } from './address.ts'
 import { failureOf, startSpan } from './trace.ts'
 
 /** The target may not be connected to, or did not answer as it should. The message is for the log and for administrators. */
@@ -15,11 +16,7 @@ export class OutboundError extends Error {
 }
 
 /** True for addresses of the public internet: not loopback, private, link-local, shared, multicast, reserved or mapped to one of these. */
-export function isPublicAddress(address: string): boolean {
-  const family = isIP(address)
-  if (family === 4) return !inner4.check(address, 'ipv4')
-  return family === 6 && !inner6.check(address, 'ipv6')
-}
+export const isPublicAddress = (address: string): boolean => isIP(address) !== 0 && !isInnerAddress(address)
 
 /** The address to connect to for a host name or literal address. Throws OutboundError when one of its addresses is not public. */
 export async function resolveTarget(host: string, arePrivateAllowed: boolean): Promise<string> {
@@ -284,7 +281,7 @@ const OVERHEAD_BYTES_MAX = 262_144
 const READS_MAX = 2_000
 const LOOK_MS = 50
 
-const INNER_IPV4 = [
+const isInnerAddress = createRanges([
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
@@ -299,22 +296,9 @@ const INNER_IPV4 = [
   '198.51.100.0/24',
   '203.0.113.0/24',
   '224.0.0.0/3',
-]
-// Everything but global unicast, and of that what embeds or documents other addresses: 6to4, Teredo, benchmarking, documentation.
-const INNER_IPV6 = ['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
-
-// Two lists: one with both would take every IPv4 address for its form inside IPv6.
-const inner4 = createList(INNER_IPV4, 'ipv4')
-const inner6 = createList(INNER_IPV6, 'ipv6')
-
-function createList(ranges: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {
-  const list = new BlockList()
-  for (const range of ranges) {
-    const [network = '', bits] = range.split('/')
-    list.addSubnet(network, Number(bits), family)
-  }
-  return list
-}
+  // Everything but global unicast, and of that what embeds or documents other addresses: 6to4, Teredo, benchmarking, documentation.
+  ...['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
+])
 
 /** What the operator allows: PAWL_WEBHOOK_ALLOW_HTTP, PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES. */
 export interface TargetRules {
