@@ -1,5 +1,6 @@
 // Carries out the steps of a set-up file one after the other, and prints the outcome of each.
 import { setTimeout } from 'node:timers/promises'
+import { systemPlatform } from '../../src/lib/platform.ts'
 import type { Bank } from '../bank.ts'
 import type { Terminal } from '../command.ts'
 import { explainFault, Fault, usageFault } from '../fault.ts'
@@ -26,7 +27,7 @@ interface Options {
  * was done and what not; before anything is changed when something of it cannot be done.
  */
 export async function applySetup(bank: Bank, read: ReadSetup, options: Options): Promise<void> {
-  const draw = async (): Promise<Plan> => planSetup(read.setup, await readState(bank), now(), options.isPruned)
+  const draw = async (): Promise<Plan> => planSetup(read.setup, await readState(bank), systemPlatform.now(), options.isPruned)
   const plan = await makePlan(draw, read, options.file)
   if (!options.isDryRun && !options.isConfirmed) refuseRemoval(plan)
   const progress = new Map<Step, State>()
@@ -89,9 +90,6 @@ async function makePlan(draw: () => Promise<Plan>, { placeOf }: ReadSetup, file:
 
 /** The time in which somebody else may remove what was made twice. */
 const PASSING_MS = 1_000
-
-/** In milliseconds since 1970. By it, no more is left out than what has ended. */
-const now = (): number => performance.timeOrigin + performance.now()
 
 /** Does a step. Where it is refused because somebody else was faster, what is left of it is done. */
 async function carryOut(
