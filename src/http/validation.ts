@@ -105,6 +105,6 @@ const options = {
 const strangers = new Ajv({ ...options, coerceTypes: false, allErrors: false })
 const bodies = new Ajv({ ...options, coerceTypes: false, allErrors: true })
 const texts = new Ajv({ ...options, coerceTypes: true, allErrors: true })
-// A PEM text may hold a private key beside the certificate, and `basic` may be sent as text.
+// Never repeated to the caller. A PEM text may hold a private key beside the certificate, and `basic` may be sent as text.
 const SECRET_FIELDS = /(^|\.)(basic|otp|password|pem|privateKey|\w*secret)$/i
 const VALUE_CHARACTERS_MAX = 128
