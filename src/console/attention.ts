@@ -4,6 +4,7 @@ import type { ListedRegistration, PinnedDomain, PushProvider, Webhook } from './
 import { badge, sayDistance, type Tone } from './elements.ts'
 import type { Problem } from './health.ts'
 import { html, type Markup } from './markup.ts'
+import { sayCount } from './words.ts'
 
 export interface Task {
   readonly tone: Tone
@@ -55,7 +56,8 @@ function ofWebhook(
     const text = html`Webhook ${place} is ${sayDistance(-lagSeconds * 1000).replace(' ago', '')} behind.${waits}`
     tasks.push({ tone: 'wait', name: 'Webhook is late', text })
   }
-  if (dead > 0) tasks.push({ tone: 'bad', name: 'Given up', text: html`${dead} messages of ${place} can be sent again.` })
+  if (dead > 0)
+    tasks.push({ tone: 'bad', name: 'Given up', text: html`${sayCount(dead, 'message')} of ${place} can be sent again.` })
   return tasks
 }
 

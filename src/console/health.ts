@@ -2,6 +2,7 @@
 // last hour or the last half minute of this process.
 import type { Look } from '../metrics/metrics.ts'
 import type { Tone } from './elements.ts'
+import { sayCount } from './words.ts'
 
 export interface Problem {
   readonly tone: Tone
@@ -39,14 +40,14 @@ function ofDatabase({ readAt, pool, statementTimeouts }: Look, isReady: boolean,
     problems.push({
       tone: 'wait',
       name: 'Connections',
-      text: `${pool.waiting} requests wait for one of the ${pool.max} connections.`,
+      text: `${sayCount(pool.waiting, 'request')} waiting for one of the ${pool.max} connections.`,
       todo: 'If it lasts, raise PAWL_DATABASE_POOL_SIZE, or find out why statements take long.',
     })
   if (statementTimeouts > 0)
     problems.push({
       tone: 'wait',
       name: 'Time-outs',
-      text: `${statementTimeouts} statements had no answer in time since the start.`,
+      text: `${sayCount(statementTimeouts, 'statement')} had no answer in time since the start.`,
       todo: 'Look at the load and the locks of the database.',
     })
   return problems
@@ -61,7 +62,7 @@ function ofTraffic({ history }: Look): readonly Problem[] {
     problems.push({
       tone: 'bad',
       name: 'Failures',
-      text: `${failures} requests of the last hour failed by a fault of the server.`,
+      text: `${sayCount(failures, 'request')} of the last hour failed by a fault of the server.`,
       todo: 'The log has each with its request id and reason.',
     })
   if (refused >= CODES_MIN && refused / (accepted + refused) > CODES_REFUSED_MAX)

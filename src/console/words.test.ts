@@ -1,6 +1,6 @@
 // Tests what machines write in words: nothing of the contract gets another name, and what people wrote stays as it is.
 import { expect, test } from 'vitest'
-import { sayAction, sayEvent, sayReason, sayState } from './words.ts'
+import { sayAction, sayCount, sayEvent, sayReason, sayState } from './words.ts'
 
 test.each([
   ['UNEXPECTED_OPERATION', 'Unexpected operation'],
@@ -14,6 +14,10 @@ test.each([
   ['<b>BAD_REASON</b>', '<b>BAD_REASON</b>'],
   ['constructor', 'constructor'],
 ])('the reason %s is said as %s', (reason, said) => expect(sayReason(reason)).toBe(said))
+
+test('one is one', () => {
+  expect([0, 1, 2].map((count) => sayCount(count, 'message'))).toEqual(['0 messages', '1 message', '2 messages'])
+})
 
 test('states and events are words', () => {
   expect(sayState('PENDING_COMMIT')).toBe('Pending commit')

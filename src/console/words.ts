@@ -10,6 +10,9 @@ export const sayState = (state: string): string => {
 export const sayReason = (reason: string): string =>
   REASONS.get(reason) ?? (MACHINE_WORD.test(reason) ? sayState(reason) : reason)
 
+/** `1 message`, `2 messages`. */
+export const sayCount = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
+
 /** An event of the audit log of phones (cloud §7). */
 export const sayEvent = (eventType: string): string => REASONS.get(eventType) ?? sayState(eventType)
 
