@@ -164,7 +164,7 @@ export const checks = (
   chosen: readonly string[],
   hint?: Value,
 ): Markup =>
-  html`<fieldset class="field checks"><legend>${legend}</legend>${choices.map(
+  html`<fieldset class="field"><legend>${legend}</legend>${choices.map(
     ([value, text]) =>
       html`<label class="check"><input type="checkbox" name="${name}" value="${value}"${chosen.includes(value) && html` checked`}> ${text}</label>`,
   )}${hint && html`<p class="hint">${hint}</p>`}</fieldset>`
