@@ -127,6 +127,15 @@ describe('lists', () => {
     expect(await read('/audit/devices?userId=alice&from=2020-01-01&to=2020-01-02')).toContain('Nothing found')
   })
 
+  test('of events have those of the days that were chosen, also without a first one', async () => {
+    await sql`insert into audit_pending (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+      values (${furnished.applicationId}, 'Customer-7', ${phone.state.activationId}, 'token_removed', '{}',
+        clock_timestamp() - interval '40 days')`.execute(server.context.db)
+    const last = new Date(Date.now() - 39 * 86_400_000).toISOString().slice(0, 10)
+    for (const days of [`to=${last}`, `from=1970-01-01&to=${last}`])
+      expect(await read(`/audit/devices?userId=Customer-7&${days}`), days).toContain('Token removed')
+  })
+
   test('say what administrators did', async () => {
     const log = await read('/audit')
     expect(log).toContain('Set configuration item payments.limit of application my-app')

@@ -85,15 +85,20 @@ const searchOf = ({ username, action, from, to }: PageCall['query']): Query => (
 async function readDevices(call: PageCall, page: Query): Promise<DeviceEvents | undefined> {
   const { userId = '', from, to } = call.query
   const [timestampFrom, timestampTo] = [startOf(from), endOf(to)]
-  const range = { ...(timestampFrom !== undefined && { timestampFrom }), ...(timestampTo !== undefined && { timestampTo }) }
+  // Days that somebody chose stand in place of the last 30. Without a first one they reach back to the beginning.
+  const range = timestampFrom === undefined && timestampTo === undefined ? {} : { timestampFrom, timestampTo }
   return unlessRefused(readDeviceEvents(call, userId, { ...range, ...page }))
 }
 
-/** Days are those of UTC. */
-const startOf = (date: string | undefined): number | undefined =>
-  date ? Date.parse(`${date}T00:00:00Z`) || undefined : undefined
-const endOf = (date: string | undefined): number | undefined =>
-  date ? Date.parse(`${date}T23:59:59.999Z`) || undefined : undefined
+// Days are those of UTC.
+const startOf = (date = ''): number | undefined => parseTime(`${date}T00:00:00Z`)
+const endOf = (date = ''): number | undefined => parseTime(`${date}T23:59:59.999Z`)
+
+/** Undefined for a text that is no time, and for a time before 1970, which the API does not take. */
+function parseTime(text: string): number | undefined {
+  const time = Date.parse(text)
+  return time >= 0 ? time : undefined
+}
 
 async function renderAdministrators(call: PageCall, chains: readonly Chain[] | undefined): Promise<View> {
   const { username, action, from, to, before } = call.query
