@@ -48,7 +48,7 @@ interface Outcome {
 }
 
 function buildProgram(entries: readonly Entry[], terminal: Terminal, outcome: Outcome): Program {
-  const program = newProgram('pawl', 'Serves, and is the command line of its operators, of the bank and of a phone.', terminal)
+  const program = newGroup('pawl', 'Serves, and is the command line of its operators, of the bank and of a phone.', terminal)
   program.addHelpText(
     'after',
     `\nWithout a command it serves. pawl help COMMAND says more of one. Exit codes:\n${describeExitCodes()}`,
@@ -58,7 +58,7 @@ function buildProgram(entries: readonly Entry[], terminal: Terminal, outcome: Ou
       program.addCommand(buildCommand(entry, terminal, outcome))
       continue
     }
-    const noun = newProgram(entry.name, entry.summary, terminal)
+    const noun = newGroup(entry.name, entry.summary, terminal)
     for (const one of entry.commands) noun.addCommand(buildCommand(one, terminal, outcome))
     program.addCommand(noun)
   }
@@ -102,6 +102,15 @@ const newProgram = (name: string, description: string, terminal: Terminal): Prog
     .helpCommand(false)
     .allowExcessArguments(false)
     .configureOutput({ writeOut: terminal.write, writeErr: () => undefined, getOutHelpWidth: () => HELP_WIDTH })
+
+/** A program of commands. Asked for help with a word that is none of them, commander alone would print the help of the group. */
+function newGroup(name: string, description: string, terminal: Terminal): Program {
+  const group = newProgram(name, description, terminal)
+  return group.addHelpText('before', () => {
+    const [word] = group.args
+    return word === undefined || word.startsWith('-') ? '' : group.error(`unknown command '${word}'`)
+  })
+}
 
 const HELP_WIDTH = 110
 

@@ -175,6 +175,14 @@ test.each([
   expectOneLine(stderr)
 })
 
+test.each(['help nope', 'nope --help', 'help app nope', 'app nope --help'])('pawl %s: 2, and no help of others', async (line) => {
+  expect(await runCli(line.split(' '), {})).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: "unknown command 'nope'; --help says how to call it\n",
+  })
+})
+
 test('a client certificate that cannot be read: 2, and the line names the variable', async () => {
   const env = { PAWL_URL: 'https://127.0.0.1:9', PAWL_ADMIN: 'admin:any' }
   for (const [name, more] of [
@@ -209,7 +217,6 @@ test.each([
   ['registration remove nope', 'nope'],
   ['audit log nope', 'registration of nope'],
   ['app sdk-config --app my-app --version 9.9', 'version 9.9 of my-app'],
-  ['template show nope', 'nope'],
   ['operation create nobody login', 'pawl registration create'],
   ['operation show 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
   ['operation cancel 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
