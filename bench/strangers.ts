@@ -315,7 +315,7 @@ function print(line: string): void {
 }
 
 const CONNECTION_LOST = 0
-/** What a stranger's request may cost three times. */
+/** The request whose cost is the unit of all others. A stranger's request may cost three units. */
 const UNIT = '4.0 code, 2 bytes'
 /** In place of a word of requests. */
 const SOCKETS = 'sockets'
