@@ -1,6 +1,8 @@
 // Sends one request to a server of pawl, with the client certificate that the environment names, if any.
 import { request as send } from 'node:https'
+import { createSecureContext } from 'node:tls'
 import type { Environment } from './environment.ts'
+import { explainFault, Fault } from './fault.ts'
 import { readFile } from './json-argument.ts'
 
 export interface Question {
@@ -19,8 +21,8 @@ export interface Reply {
 export const hasClientCertificate = (env: Environment): boolean => Boolean(env['PAWL_CLIENT_CERTIFICATE'])
 
 /**
- * Rejects when there is no answer in time, and with a Fault when the files of the certificate cannot be read. NODE_EXTRA_CA_CERTS names the
- * authority of a server that no public one knows.
+ * Rejects when there is no answer in time, and with a Fault when the certificate cannot be shown. NODE_EXTRA_CA_CERTS names the authority of a
+ * server that no public one knows.
  */
 export async function ask(env: Environment, url: string, { method, headers, body, timeoutMs }: Question): Promise<Reply> {
   const signal = AbortSignal.timeout(timeoutMs)
@@ -30,7 +32,7 @@ export async function ask(env: Environment, url: string, { method, headers, body
     return { status: reply.status, text: await reply.text() }
   }
   // fetch shows no certificate. One file may hold both.
-  const shown = { cert: readFile('PAWL_CLIENT_CERTIFICATE', certificate), key: readFile('PAWL_CLIENT_KEY', key || certificate) }
+  const shown = readCertificate(certificate, key || certificate)
   return new Promise((resolve, reject) => {
     const outgoing = send(url, { method, headers: { ...headers }, signal, ...shown }, (incoming) => {
       let text = ''
@@ -43,4 +45,15 @@ export async function ask(env: Environment, url: string, { method, headers, body
     outgoing.on('error', reject)
     outgoing.end(body)
   })
+}
+
+/** A certificate with its key, in PEM. Throws a Fault when a file cannot be read, or when they are none. */
+function readCertificate(certificate: string, key: string) {
+  const pem = { cert: readFile('PAWL_CLIENT_CERTIFICATE', certificate), key: readFile('PAWL_CLIENT_KEY', key) }
+  try {
+    createSecureContext(pem)
+  } catch (error) {
+    throw new Fault('usage', `PAWL_CLIENT_CERTIFICATE and PAWL_CLIENT_KEY are no certificate with its key (${explainFault(error)})`)
+  }
+  return pem
 }

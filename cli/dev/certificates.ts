@@ -20,8 +20,7 @@ export interface CertificateFiles {
 }
 
 /** The folder of the certificates, below the directory of the embedded database. */
-export const defaultFolder = (env: Environment): string =>
-  join(env['PAWL_DATA_DIR'] || 'data', 'phone-tls')
+export const defaultFolder = (env: Environment): string => join(env['PAWL_DATA_DIR'] || 'data', 'phone-tls')
 
 export const filesOf = (folder: string): CertificateFiles => ({
   authority: join(folder, 'authority.crt'),

@@ -183,16 +183,15 @@ test.each(['help nope', 'nope --help', 'help app nope', 'app nope --help'])('paw
   })
 })
 
-test('a client certificate that cannot be read: 2, and the line names the variable', async () => {
-  const env = { PAWL_URL: 'https://127.0.0.1:9', PAWL_ADMIN: 'admin:any' }
-  for (const [name, more] of [
-    ['PAWL_CLIENT_CERTIFICATE', { PAWL_CLIENT_CERTIFICATE: '/nowhere/bank.pem' }],
-    ['PAWL_CLIENT_KEY', { PAWL_CLIENT_CERTIFICATE: PEM, PAWL_CLIENT_KEY: '/nowhere/bank.key' }],
-  ] as const) {
-    const { code, stderr } = await runCli(['app', 'list'], { ...env, ...more })
-    expect([code, stderr]).toEqual([2, expect.stringContaining(`${name}: ENOENT`)])
-    expectOneLine(stderr)
-  }
+test.each([
+  [{ PAWL_CLIENT_CERTIFICATE: '/nowhere/bank.pem' }, 'PAWL_CLIENT_CERTIFICATE: ENOENT'],
+  [{ PAWL_CLIENT_CERTIFICATE: PEM, PAWL_CLIENT_KEY: '/nowhere/bank.key' }, 'PAWL_CLIENT_KEY: ENOENT'],
+  [{ PAWL_CLIENT_CERTIFICATE: PEM }, 'are no certificate with its key'],
+  [{ PAWL_CLIENT_CERTIFICATE: SETUP, PAWL_CLIENT_KEY: PEM }, 'are no certificate with its key'],
+])('a client certificate that cannot be shown, as %o: 2, and the line says what is wrong', async (more, named) => {
+  const { code, stderr } = await runCli(['app', 'list'], { PAWL_URL: 'https://127.0.0.1:9', PAWL_ADMIN: 'admin:any', ...more })
+  expect([code, stderr]).toEqual([2, expect.stringContaining(named)])
+  expectOneLine(stderr)
 })
 
 test('a fault repeats no character that steers the terminal', async () => {
