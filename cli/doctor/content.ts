@@ -102,12 +102,12 @@ async function judgeWebhook(
     ]
   if (!isEnabled) return [ok('webhooks', `${which} is switched off`)]
   const lost = dead === 0 ? [] : [warning('webhooks', `${which}: ${dead} deliveries were given up`, `pawl webhook replay ${id}`)]
-  const { hostname, port, protocol } = new URL(url)
+  const target = new URL(url)
   try {
-    await connect(hostname.replace(/^\[(.*)\]$/, '$1'), Number(port) || (protocol === 'https:' ? 443 : 80))
+    await connect(target)
     return lost.length === 0 ? [ok('webhooks', `${which} takes connections`)] : lost
   } catch (error) {
-    const says = `${which}: ${hostname} takes no connection (${explainFault(error)})`
+    const says = `${which}: ${target.hostname} takes no connection (${explainFault(error)})`
     return [...lost, fault('webhooks', says, 'start the receiver, or let this machine reach it')]
   }
 }
@@ -117,12 +117,12 @@ export async function judgeLogins(providers: readonly LoginProvider[], { connect
   if (providers.length === 0) return [ok('logins', 'there are no OpenID providers')]
   return Promise.all(
     providers.map(async ({ app, providerId, issuer }) => {
-      const { hostname, port, protocol } = new URL(issuer)
+      const target = new URL(issuer)
       try {
-        await connect(hostname.replace(/^\[(.*)\]$/, '$1'), Number(port) || (protocol === 'https:' ? 443 : 80))
+        await connect(target)
         return ok('logins', `${providerId} of ${app} takes connections`)
       } catch (error) {
-        const says = `${providerId} of ${app}: ${hostname} takes no connection (${explainFault(error)})`
+        const says = `${providerId} of ${app}: ${target.hostname} takes no connection (${explainFault(error)})`
         return fault('logins', says, 'let this machine reach the provider: until then no phone is bound by its login')
       }
     }),

@@ -64,9 +64,10 @@ const createInstruments = (env: Terminal['env']): Instruments => ({
     const { bavail, bsize } = statfsSync(path)
     return bavail * bsize
   },
-  connect: (host, port) =>
+  connect: ({ hostname, port, protocol }) =>
     new Promise((resolve, reject) => {
-      const socket = openSocket({ host, port, timeout: TIMEOUT_MS })
+      const host = hostname.replace(/^\[(.*)\]$/, '$1')
+      const socket = openSocket({ host, port: Number(port) || (protocol === 'https:' ? 443 : 80), timeout: TIMEOUT_MS })
       socket.once('connect', () => {
         socket.destroy()
         resolve()

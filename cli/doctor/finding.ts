@@ -29,8 +29,8 @@ export interface Instruments {
   readonly findPooler: (databaseUrl: string) => Promise<FoundPooler>
   /** Bytes that are left where the path lies. */
   readonly freeBytes: (path: string) => number
-  /** Rejects when nothing takes the connection in time. */
-  readonly connect: (host: string, port: number) => Promise<void>
+  /** Rejects when nothing takes a connection in time where the URL leads. */
+  readonly connect: (url: URL) => Promise<void>
   /** The end of the certificate that a TLS server shows, and why its chain does not verify. */
   readonly readCertificate: (
     host: string,
