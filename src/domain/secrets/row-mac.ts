@@ -4,7 +4,7 @@
 //   MAC = HMAC-SHA-256(key, texts(table, field, field, ...))
 //
 // Each text stands with its length in front, so that no two rows have the same encoding. An earlier state of a row is as authentic as the
-// present one: SECURITY.md says what that leaves.
+// present one: docs/SECURITY-MODEL.md says what that leaves.
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
