@@ -8,7 +8,7 @@ import { deliverDue } from '../src/domain/webhook/delivery.ts'
 import { keepHistory } from '../src/metrics/history.ts'
 import { createInstruments } from '../src/metrics/instruments.ts'
 import { createReading } from '../src/metrics/reading.ts'
-import { NOTHING_READ, type VitalSigns } from '../src/storage/vital-signs.ts'
+import type { VitalSigns } from '../src/storage/vital-signs.ts'
 import { listMetrics } from '../scripts/metrics-docs.ts'
 import { member, sendJson } from '../phone/http.ts'
 import { startTestServer, type TestServer } from './helpers/app.ts'
@@ -238,7 +238,7 @@ describe('the last hour', () => {
 })
 
 describe('a database that does not answer', () => {
-  const signs: VitalSigns = { ...NOTHING_READ, operations: { pending: 7, oldest: 0 } }
+  const signs: VitalSigns = { isDurable: true, operations: { pending: 7, oldest: 0 }, webhooks: [], audit: [], certificates: [] }
 
   test('holds up nobody for long, is asked once, and what it said is forgotten after a minute', async () => {
     const instruments = createInstruments()

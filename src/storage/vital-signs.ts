@@ -31,15 +31,6 @@ export interface VitalSigns {
   }[]
 }
 
-/** Of a database without anything. */
-export const NOTHING_READ: VitalSigns = {
-  isDurable: true,
-  operations: { pending: 0, oldest: null },
-  webhooks: [],
-  audit: [],
-  certificates: [],
-}
-
 /** Reads all of it in one statement. */
 export async function readVitalSigns(db: Db): Promise<VitalSigns> {
   const { rows } = await sql<VitalSigns>`

@@ -8,20 +8,18 @@ import { effectiveStateAt, stateAt } from './seen-state.ts'
 
 /** The flags of an activation; none when there is no such activation. */
 export async function findActivationFlags(db: Db, activationId: string): Promise<readonly string[]> {
-  const row = await db.selectFrom('activation').select('flags').where('activation_id', '=', activationId).executeTakeFirst()
+  const row = await selectFlags(db, activationId).executeTakeFirst()
   return toList(row?.flags ?? '')
 }
 
 /** The same, locked until the end of the transaction. */
 export async function lockActivationFlags(tx: Tx, activationId: string): Promise<readonly string[]> {
-  const row = await tx
-    .selectFrom('activation')
-    .select('flags')
-    .where('activation_id', '=', activationId)
-    .forUpdate()
-    .executeTakeFirst()
+  const row = await selectFlags(tx, activationId).forUpdate().executeTakeFirst()
   return toList(row?.flags ?? '')
 }
+
+const selectFlags = (db: Db, activationId: string) =>
+  db.selectFrom('activation').select('flags').where('activation_id', '=', activationId)
 
 /**
  * Sets the flags of a live activation with history and audit row; false when there is none. `username`: of the credential, where no audit row of

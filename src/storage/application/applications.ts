@@ -279,11 +279,8 @@ interface StoredLists {
 const toApplication = <Row extends StoredLists>(row: Row) => ({
   ...row,
   vaultFactors: toList(row.vaultFactors),
-  customObject: toObject(row.customObject),
+  customObject: row.customObject === null ? null : (JSON.parse(row.customObject) as Readonly<Record<string, unknown>>),
   algorithms: toList(row.algorithms),
   roles: toList(row.roles),
   transfers: JSON.parse(row.transfers) as readonly Transfer[],
 })
-
-const toObject = (text: string | null): Readonly<Record<string, unknown>> | null =>
-  text === null ? null : (JSON.parse(text) as Readonly<Record<string, unknown>>)
