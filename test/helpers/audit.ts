@@ -7,8 +7,8 @@ import { findUnsealed } from '../../src/storage/audit/rows.ts'
 import { type Db, inTransaction, type Pool, type Tx } from '../../src/storage/database/database.ts'
 
 /** Writes one audit row. */
-export const writeRow = (context: Context, db: Db, applicationId: string | null, text: string): Promise<void> =>
-  insertAuditEvent(db, {
+export async function writeRow(context: Context, db: Db, applicationId: string | null, text: string): Promise<void> {
+  await insertAuditEvent(db, {
     applicationId,
     userId: 'alice',
     activationId: 'a-1',
@@ -16,6 +16,7 @@ export const writeRow = (context: Context, db: Db, applicationId: string | null,
     eventData: text,
     occurredAt: new Date(context.platform.now()),
   })
+}
 
 /** Seals until every row of both tables is sealed, whatever the server's own sealer does meanwhile. Not for chains that are broken. */
 export async function sealAll(context: Context, seal = createAuditSealer(context)): Promise<void> {

@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import * as activationFind from '../../src/storage/activation/find.ts'
-import * as activationDeviceKeys from '../../src/storage/activation/device-keys.ts'
 import * as activationDeviceSlot from '../../src/storage/activation/device-slot.ts'
 import * as activationAuthentication from '../../src/storage/request/authentication.ts'
 import * as activationChange from '../../src/storage/activation/change.ts'
@@ -278,6 +277,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       await read({ activationId: 'x', at }).catch(ignoreNoRow)
       await Promise.all(['x', 'y'].map((activationId) => read({ activationId, at })))
     },
+    findDeviceKeys: (db) => activationFind.findDeviceKeys(db, { applicationId: 'a', activationId: 'x', at }),
   },
   'activation/device-slot': {
     lockMultiDevice: (_db, tx) => activationDeviceSlot.lockMultiDevice(tx, 'a').catch(ignoreNoRow),
@@ -285,10 +285,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     setMultiDevice: (_db, tx) => activationDeviceSlot.setMultiDevice(tx, 'a', true),
     emptySlots: (_db, tx) => activationDeviceSlot.emptySlots(tx, 'a', '', 5),
     lockNewRegistrations: (_db, tx) => activationDeviceSlot.lockNewRegistrations(tx, { applicationId: 'a', userId: 'u' }),
-  },
-  'activation/device-keys': {
-    findDeviceKeys: (db) => activationDeviceKeys.findDeviceKeys(db, { applicationId: 'a', activationId: 'x', at }),
-    insertSignatureAudit: (db) => activationDeviceKeys.insertSignatureAudit(db, auditEvent),
   },
   'activation/flags': {
     findActivationFlags: (db) => activationFlags.findActivationFlags(db, 'x'),
@@ -543,6 +539,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   'audit/audit': {
     insertAuditEvent: (db) => audit.insertAuditEvent(db, auditEvent),
     heldActivation: (db) => audit.insertAuditEvent(db, auditEvent, audit.heldActivation('x')),
+    'heldActivation of an application': (db) => audit.insertAuditEvent(db, auditEvent, audit.heldActivation('x', 'a')),
     listAuditItems: (db) =>
       audit.listAuditItems(db, { applicationId: 'a', userId: 'u', from: at, to: at, before: null, limit: 1 }),
     'listAuditItems of verifications': (db) =>

@@ -2,7 +2,8 @@
 import { composeSignedData } from '../../domain/audit/audit.ts'
 import { createDecoyDeviceKeys, importDeviceKeys, type SignatureForm, verifyByDeviceKey } from '../../protocol/device-key.ts'
 import type { DeviceKey, SignatureAlgorithm } from '../../protocol/protocol.ts'
-import { type DeviceKeysRow, findDeviceKeys, insertSignatureAudit } from '../../storage/activation/device-keys.ts'
+import { type DeviceKeysRow, findDeviceKeys } from '../../storage/activation/find.ts'
+import { heldActivation, insertAuditEvent } from '../../storage/audit/audit.ts'
 import type { Db } from '../../storage/database/database.ts'
 import type { ActivationState } from '../../storage/database/schema.ts'
 import type { CloudCall } from '../cloud/endpoint.ts'
@@ -82,15 +83,17 @@ async function judgeAudited(
   sent: SentSignatures,
 ): Promise<JudgedSignatures> {
   const judged = row === undefined ? await judgeByDecoys(sent) : await judgeByKeys(row, sent)
-  const isWritten = await insertSignatureAudit(db, {
-    applicationId: asked.applicationId,
+  const { applicationId, activationId } = asked
+  const event = {
+    applicationId,
     userId: row?.userId ?? null,
-    activationId: asked.activationId,
+    activationId,
     eventType: judged.isValid ? 'device_signature_ok' : 'device_signature_invalid',
     eventData: composeSignedData([sent.form, ...judged.verified].join(' '), sent.data, judged.reason),
     occurredAt: asked.at,
     verifiedBy: asked.verifiedBy,
-  })
+  }
+  const isWritten = await insertAuditEvent(db, event, heldActivation(activationId, applicationId))
   // Nothing is written for an activation that was deleted since the read.
   return isWritten ? judged : UNKNOWN
 }

@@ -1,13 +1,13 @@
-// Finds an activation: as a phone needs it with its keys, as the bank sees it, and for activation/status (v3 §9), whose callers of one moment share
-// a read.
+// Finds an activation: as a phone needs it with its keys, as the bank sees it, with its device keys, and for activation/status (v3 §9), whose callers
+// of one moment share a read.
 import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { APPLICATIONS_STATE } from '../application/applications.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
 import { defineAskedRows, toConstantText } from '../database/bulk-statement.ts'
 import type { Db } from '../database/database.ts'
-import type { ActivationState } from '../database/schema.ts'
+import type { ActivationAlgorithm, ActivationState } from '../database/schema.ts'
 import { type OWNER_COLUMNS, type Read, REQUEST_COLUMNS, selectColumns, STATUS_COLUMNS } from './columns.ts'
-import { type BlockColumns, blockExpiresAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
+import { type BlockColumns, blockExpiresAt, effectiveStateAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
 
 /** An activation, and whose it is. */
 export interface OwnedActivation extends Read<typeof OWNER_COLUMNS> {}
@@ -74,6 +74,31 @@ export async function findRegistrations(
     .where('application_id', '=', applicationId)
     .where('user_id', '=', userId)
     .execute()
+}
+
+/** The device keys of an activation, for whoever verifies what they signed. */
+export interface DeviceKeysRow {
+  readonly activationId: string
+  readonly userId: string
+  readonly state: ActivationState
+  /** Null before the key exchange. */
+  readonly protocolVersion: number | null
+  /** Null in protocol 3. */
+  readonly algorithm: ActivationAlgorithm | null
+  /** As the generation stores them; null before the key exchange. */
+  readonly devicePublicKey: Buffer | null
+}
+
+/** An activation of this application, in whatever state; CREATED and PENDING_COMMIT that have run out are REMOVED. */
+export async function findDeviceKeys(
+  db: Db,
+  { applicationId, activationId, at }: { readonly applicationId: string; readonly activationId: string; readonly at: Date },
+): Promise<DeviceKeysRow | undefined> {
+  const { rows } = await sql<DeviceKeysRow>`
+    select activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, protocol_version as "protocolVersion",
+      algorithm, device_public_key as "devicePublicKey"
+    from activation where activation_id = ${activationId} and application_id = ${applicationId}`.execute(db)
+  return rows[0]
 }
 
 /** What is selected of an activation `a` that is seen at a time, for the requests of its phone. */

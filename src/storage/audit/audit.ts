@@ -15,9 +15,10 @@ export interface AuditEvent {
   readonly occurredAt: Date
 }
 
-/** Writes one audit row on its own, for events that change nothing else. `rows`: as insertAuditOf. */
-export async function insertAuditEvent(db: Db, event: AuditEvent, rows?: RawBuilder<unknown>): Promise<void> {
-  await insertAuditOf(event, rows).execute(db)
+/** Writes one audit row on its own, for events that change nothing else. `rows`: as insertAuditOf; false when there is none. */
+export async function insertAuditEvent(db: Db, event: AuditEvent, rows?: RawBuilder<unknown>): Promise<boolean> {
+  const { numAffectedRows } = await insertAuditOf(event, rows).execute(db)
+  return numAffectedRows === 1n
 }
 
 /** The statement that writes it. `rows`: what follows `from`; without it, the audit row is written in any case. */
@@ -26,10 +27,12 @@ export const insertAuditOf = (event: AuditEvent, rows: RawBuilder<unknown> = sql
 
 /**
  * One row while the activation is there, which stays to the end of the transaction: whoever erases its user sees what was written, or is seen
- * (docs/decisions/0019-erasure.md).
+ * (docs/decisions/0019-erasure.md). `applicationId`: of which it must be.
  */
-export const heldActivation = (activationId: string): RawBuilder<unknown> =>
-  sql`(select from activation where activation_id = ${activationId} for key share) as held`
+export const heldActivation = (activationId: string, applicationId?: string): RawBuilder<unknown> =>
+  sql`(select from activation where activation_id = ${activationId}${
+    applicationId === undefined ? sql`` : sql` and application_id = ${applicationId}`
+  } for key share) as held`
 
 /** An audit row whose activation the statement finds. */
 export type AuditEventOfSource = Omit<AuditEvent, 'activationId'>

@@ -7,7 +7,7 @@ import { member } from '../../../phone/http.ts'
 import { b64 } from '../../../phone/v3/crypto.ts'
 import { newSigningPair } from '../../../phone/v4/crypto.ts'
 import { v4DeviceSigners } from '../../../phone/device-signature.ts'
-import { insertSignatureAudit } from '../../../src/storage/activation/device-keys.ts'
+import { heldActivation, insertAuditEvent } from '../../../src/storage/audit/audit.ts'
 import { inTransaction } from '../../../src/storage/database/database.ts'
 import type { Bank } from '../../helpers/bank.ts'
 import {
@@ -353,7 +353,7 @@ test('an activation that is deleted while it is looked at is unknown, and so has
       eventData: '',
       occurredAt: new Date(),
     }
-    return await insertSignatureAudit(tx, event)
+    return await insertAuditEvent(tx, event, heldActivation(phone.activationId, event.applicationId))
   })
   expect(judged).toBe(false)
   expectVerdict(await askDer(phone), UNKNOWN)
