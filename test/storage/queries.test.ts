@@ -13,10 +13,10 @@ import * as activationFlags from '../../src/storage/activation/flags.ts'
 import * as activationFence from '../../src/storage/activation/fence.ts'
 import * as activationExpiry from '../../src/storage/activation/expiry.ts'
 import * as doorEnvelopes from '../../src/storage/request/door-envelopes.ts'
-import * as doorParties from '../../src/storage/request/door-parties.ts'
 import * as doorToken from '../../src/storage/request/door-token.ts'
 import * as doorVerdicts from '../../src/storage/request/door-verdicts.ts'
 import * as offlineChallenges from '../../src/storage/request/offline-challenges.ts'
+import * as lookup from '../../src/storage/request/lookup.ts'
 import * as activationUpgrade from '../../src/storage/request/upgrade.ts'
 import * as activationSearch from '../../src/storage/activation/search.ts'
 import * as activationCommit from '../../src/storage/activation/commit.ts'
@@ -389,10 +389,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       doorEnvelopes.takeTicket(db, { ticketId: bytes, plaintextHash: bytes, openedAt: at, expiresAt: new Date(4e12) }),
     deleteEndedAnswers: (db) => doorEnvelopes.deleteEndedAnswers(db, at, 1000),
   },
-  'request/door-parties': {
-    findDoorParties: (db) => doorParties.findDoorParties(db, [{ applicationKey: 'k', activationId: 'x', at, verdictKey: null }]),
+  'request/lookup': {
+    findDoorParties: (db) => lookup.findDoorParties(db, [{ applicationKey: 'k', activationId: 'x', at, verdictKey: null }]),
     'findDoorParties of several at once': (db) =>
-      doorParties.findDoorParties(db, [
+      lookup.findDoorParties(db, [
         { applicationKey: 'k', activationId: 'x', at, verdictKey: null },
         { applicationKey: 'k', activationId: 'y', at, verdictKey: bytes },
       ]),
@@ -919,7 +919,6 @@ const NO_QUERIES = [
   'activation/columns',
   'activation/seen-state',
   'application/version',
-  'request/lookup',
   'request/recent-phones',
 ]
 
@@ -958,6 +957,11 @@ const NOT_QUERIES = [
   'toValueColumns',
   'insertVerdictsFrom',
   'joinKnownVerdict',
+  'toParties',
+  'fromAsked',
+  'toProofs',
+  'fromAskedProofs',
+  'FIND_PROOFS',
   'toDoorParties',
   'fromDoorNames',
   'toKnownVerdict',

@@ -13,7 +13,10 @@ import { type Caches, createCaches } from '../../lib/memory.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
 import {
   ASKED,
+  type DoorNames,
+  type DoorParties,
   FIND_PROOFS,
+  findDoorParties,
   fromAsked,
   PARTIES,
   type PartiesRow,
@@ -27,7 +30,6 @@ import {
   toProofs,
 } from './lookup.ts'
 import { type DoorEnvelope, type DoorEnvelopeNames, findDoorEnvelopes } from './door-envelopes.ts'
-import { type DoorNames, type DoorParties, findDoorParties } from './door-parties.ts'
 import { type DoorVerdict, insertVerdictsFrom, toVerdictColumns, VERDICT_COLUMNS } from './door-verdicts.ts'
 import { findStatusProofs, type StatusProofs } from './upgrade.ts'
 import { insertTwoValuesFrom, toValueColumns, type UniqueValue, VALUE_COLUMNS } from '../activation/unique-values.ts'

@@ -17,11 +17,11 @@ import {
   type DoorColumns,
   type DoorNames,
   type DoorParties,
+  type FoundEnvelope,
   fromDoorNames,
   toDoorParties,
-} from './door-parties.ts'
+} from './lookup.ts'
 import { type DoorVerdict, insertVerdictsFrom, selectVerdict } from './door-verdicts.ts'
-import type { FoundEnvelope } from './lookup.ts'
 
 /** The names in a request with an envelope: its key, empty without one, and the value that it uses up, 32 bytes, null without one. */
 export interface DoorEnvelopeNames extends DoorNames {

@@ -1,7 +1,9 @@
-// What a device request names, as it is stored: the version of its app and its activation, and where it has an envelope or a token, the temporary
-// key, the token, and whether their values were used before. What it does not name is asked for under a name that nobody has.
+// What a device request names, as it is stored: the version of its app and its activation; where it has an envelope or a token, the temporary key, the
+// token, and whether their values were used before; at a door, what was answered to the same key before. What it does not name is asked for under a
+// name that nobody has. One statement reads it, for one request and for all that come at the same time.
 import { type RawBuilder, sql } from 'kysely'
 import { defineAskedRows } from '../database/bulk-statement.ts'
+import type { Db } from '../database/database.ts'
 import { type ActivationRow, type ReadActivationRow, selectActivation } from '../activation/find.ts'
 import {
   joinTemporaryKey,
@@ -12,6 +14,7 @@ import {
 } from '../application/temporary-keys.ts'
 import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from '../application/version.ts'
 import { joinToken, type TokenColumns, type TokenRow, toToken } from '../token/tokens.ts'
+import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
 
 /** The version and the activation; either may be missing. */
 export interface RequestParties {
@@ -109,5 +112,45 @@ export const FIND_PROOFS = ASKED_PROOFS.define(
   (asked) => sql`
   select ${PROOFS}
   ${fromAskedProofs(asked)}
+  order by i.position`,
+)
+
+/** The names in a request that a phone sent to the bank, and the key that it may be repeated under (cloud §12): 32 bytes, null without one. */
+export interface DoorNames extends PartyNames {
+  readonly verdictKey: Uint8Array | null
+}
+
+/** What a door reads of such a request: its parties, and what was answered to the same key before. */
+export interface DoorParties {
+  readonly parties: ReadParties
+  readonly known: KnownVerdict | undefined
+}
+
+/** DOOR_COLUMNS. */
+export type DoorColumns = PartiesRow & KnownVerdictColumns
+
+/** Splits a row into what it tells. */
+export const toDoorParties = (row: DoorColumns): DoorParties => ({
+  parties: toParties(row),
+  known: toKnownVerdict(row),
+})
+
+/** Reads all of them, in their order. */
+export async function findDoorParties(db: Db, names: readonly DoorNames[]): Promise<readonly DoorParties[]> {
+  const { rows } = await db.executeQuery<DoorColumns>(FIND_AT_DOOR(names))
+  return rows.map(toDoorParties)
+}
+
+/** What a statement that finds parties for a door is given. */
+export const DOOR_NAMES = { ...PARTY_NAMES, verdictKey: 'bytea' } as const
+/** What such a statement selects, and from where. */
+export const DOOR_COLUMNS = sql`${PARTIES}, ${KNOWN_VERDICT}`
+export const fromDoorNames = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`${fromAsked(asked)}
+  ${joinKnownVerdict(sql`i."verdictKey"`)}`
+
+const FIND_AT_DOOR = defineAskedRows<DoorNames>(DOOR_NAMES).define(
+  (asked) => sql`
+  select ${DOOR_COLUMNS}
+  ${fromDoorNames(asked)}
   order by i.position`,
 )
