@@ -44,7 +44,7 @@ export const toParties = (row: PartiesRow): ReadParties => ({
 })
 
 /** What a statement that finds parties is given. */
-export const PARTY_NAMES = { applicationKey: 'text', activationId: 'text', at: 'timestamptz' } as const
+const PARTY_NAMES = { applicationKey: 'text', activationId: 'text', at: 'timestamptz' } as const
 export const ASKED = defineAskedRows<PartyNames>(PARTY_NAMES)
 /** What such a statement selects. */
 export const PARTIES = sql`${VERSION_COLUMNS}, ${selectActivation(sql`i.at`)}`
