@@ -212,14 +212,13 @@ export async function insertApplicationVersion(db: Db, version: Insertable<Appli
 
 /** Switches a version on or off; false when there is none of that name. */
 export async function setVersionSupported(db: Db, applicationId: string, name: string, isSupported: boolean): Promise<boolean> {
-  const row = await db
+  const { numUpdatedRows } = await db
     .updateTable('application_version')
     .set({ is_supported: isSupported })
     .where('application_id', '=', applicationId)
     .where('name', '=', name)
-    .returning('application_key')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
 }
 
 export interface MasterKeyPairRow {

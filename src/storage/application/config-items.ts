@@ -48,13 +48,12 @@ export async function deleteConfigItem(
   { applicationId, activationId }: ConfigOwner,
   { scope, key }: Pick<ConfigItemRow, 'scope' | 'key'>,
 ): Promise<boolean> {
-  const row = await db
+  const { numDeletedRows } = await db
     .deleteFrom('config_item')
     .where('application_id', '=', applicationId)
     .where('activation_id', activationId === null ? 'is' : '=', activationId)
     .where('scope', '=', scope)
     .where('key', '=', key)
-    .returning('key')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }

@@ -40,13 +40,12 @@ export async function storeOidcProvider(
 
 /** Deletes a provider; false when there was none. */
 export async function deleteOidcProvider(db: Db, applicationId: string, providerId: string): Promise<boolean> {
-  const row = await db
+  const { numDeletedRows } = await db
     .deleteFrom('oidc_provider')
     .where('application_id', '=', applicationId)
     .where('provider_id', '=', providerId)
-    .returning('provider_id')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }
 
 const columns = ['application_id as applicationId', 'provider_id as providerId', 'settings', 'credentials'] as const

@@ -185,13 +185,12 @@ export async function updateLists(
     ...(certificates && { certificates: certificates.join(',') }),
     ...(rights && { rights: rights.toSorted().join(',') }),
   }
-  const row = await tx
+  const { numUpdatedRows } = await tx
     .updateTable('credential')
     .set(lists)
     .where('username', '=', username)
-    .returning('username')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
 }
 
 /** Writes the MAC over a credential and its passwords, in the transaction that changed them. */
@@ -201,8 +200,8 @@ export async function storeCredentialMac(tx: Tx, username: string, mac: Uint8Arr
 
 /** Deletes a credential and its passwords; false when there was none. */
 export async function deleteCredential(db: Db, username: string): Promise<boolean> {
-  const deleted = await db.deleteFrom('credential').where('username', '=', username).returning('username').executeTakeFirst()
-  return deleted !== undefined
+  const { numDeletedRows } = await db.deleteFrom('credential').where('username', '=', username).executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }
 
 const credentialColumns = [

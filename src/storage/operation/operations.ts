@@ -61,9 +61,7 @@ export async function insertOperation(
 
 /** One operation of an application. */
 export async function findOperation(db: Db, applicationId: string, operationId: string): Promise<OperationRow | undefined> {
-  const row = await db
-    .selectFrom('operation')
-    .select(operationColumns)
+  const row = await selectOperations(db)
     .where('operation_id', '=', operationId)
     .where('application_id', '=', applicationId)
     .executeTakeFirst()
@@ -76,9 +74,7 @@ export async function listOperationsOfIds(
   applicationId: string,
   operationIds: readonly string[],
 ): Promise<OperationRow[]> {
-  const rows = await db
-    .selectFrom('operation')
-    .select(operationColumns)
+  const rows = await selectOperations(db)
     .where(sql<boolean>`operation_id = any(${operationIds}::text[])`)
     .where('application_id', '=', applicationId)
     .execute()
@@ -98,9 +94,7 @@ export async function lockOperation(
   operationId: string,
   approverId: string,
 ): Promise<LockedOperation | undefined> {
-  const row = await tx
-    .selectFrom('operation')
-    .select(operationColumns)
+  const row = await selectOperations(tx)
     .select((query) => query.selectFrom('activation').select('flags').where('activation_id', '=', approverId).as('approverFlags'))
     .where('operation_id', '=', operationId)
     .where('application_id', '=', applicationId)
@@ -131,9 +125,7 @@ export async function listUserOperations(
   { applicationId, userId, activationId }: OperationViewer,
   limit: number,
 ): Promise<OperationRow[]> {
-  const rows = await db
-    .selectFrom('operation')
-    .select(operationColumns)
+  const rows = await selectOperations(db)
     .where('application_id', '=', applicationId)
     .where('user_id', '=', userId)
     .where(isForPhone('operation', sql`${activationId}`))
@@ -159,10 +151,7 @@ export interface OperationSearch {
 /** Operations of an application, newest first. */
 export async function searchOperations(db: Db, applicationId: string, search: OperationSearch): Promise<OperationRow[]> {
   const { limit, offset = 0 } = search
-  const query = db
-    .selectFrom('operation')
-    .select(operationColumns)
-    .where(sql<boolean>`${sql.join(conditionsOf(applicationId, search), sql` and `)}`)
+  const query = selectOperations(db).where(sql<boolean>`${sql.join(conditionsOf(applicationId, search), sql` and `)}`)
   const rows = await (offset > 0 ? query.offset(offset) : query)
     .orderBy('created_at', 'desc')
     .orderBy('operation_id', 'desc')
@@ -181,7 +170,8 @@ export async function searchOperationsWith(
   const list = { table: 'operation', id: 'operation_id', conditions: conditionsOf(applicationId, search) } as const
   const { ids, next } = await findByNamePart(db, list, part, search.limit)
   if (ids.length === 0) return { rows: [], next }
-  const query = db.selectFrom('operation').select(operationColumns).where('operation_id', 'in', ids)
+  // One text for any number of ids: each text is prepared on each connection, and stays there.
+  const query = selectOperations(db).where(sql<boolean>`operation_id = any(${ids}::text[])`)
   const rows = await query.orderBy('created_at', 'desc').orderBy('operation_id', 'desc').execute()
   return { rows: rows.map(toOperation), next }
 }
@@ -305,6 +295,8 @@ const operationColumns = [
   'created_at as createdAt',
   'expires_at as expiresAt',
 ] as const
+
+const selectOperations = (db: Db) => db.selectFrom('operation').select(operationColumns)
 
 /** Whether an operation of a table `of` is for every phone of its user, or for this one: `activationId`. */
 export const isForPhone = (of: string, activationId: RawBuilder<unknown>): RawBuilder<boolean> =>

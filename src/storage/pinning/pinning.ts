@@ -104,25 +104,23 @@ export async function deletePinnedCertificate(
   domain: string,
   fingerprint: Uint8Array,
 ): Promise<boolean> {
-  const row = await db
+  const { numDeletedRows } = await db
     .deleteFrom('pinned_certificate')
     .where('application_id', '=', applicationId)
     .where('domain', '=', domain)
     .where('fingerprint', '=', Buffer.from(fingerprint))
-    .returning('domain')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }
 
 /** Deletes a domain of an application with its certificates; false when there was none. */
 export async function deletePinnedDomain(db: Db, applicationId: string, domain: string): Promise<boolean> {
-  const row = await db
+  const { numDeletedRows } = await db
     .deleteFrom('pinned_domain')
     .where('application_id', '=', applicationId)
     .where('domain', '=', domain)
-    .returning('domain')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }
 
 /** Deletes the certificates of all applications that ended before `at`; returns how many. */

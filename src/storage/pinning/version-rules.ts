@@ -40,13 +40,12 @@ export async function insertVersionRule(db: Db, rule: Insertable<VersionRuleTabl
 
 /** Deletes a rule of an application; false when there was none. */
 export async function deleteVersionRule(db: Db, applicationId: string, id: number): Promise<boolean> {
-  const row = await db
+  const { numDeletedRows } = await db
     .deleteFrom('version_rule')
     .where('application_id', '=', applicationId)
     .where('version_rule_id', '=', id)
-    .returning('version_rule_id')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }
 
 export interface VersionTextRow {
@@ -98,13 +97,12 @@ export async function storeVersionText(db: Db, { messageKey, language, text }: V
 
 /** Deletes a text; false when there was none. */
 export async function deleteVersionText(db: Db, messageKey: string, language: string): Promise<boolean> {
-  const row = await db
+  const { numDeletedRows } = await db
     .deleteFrom('version_text')
     .where('message_key', '=', messageKey)
     .where('language', '=', language)
-    .returning('language')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }
 
 const ruleColumns = [

@@ -97,12 +97,11 @@ export async function putTemplate(
 
 /** Deletes a template; its revisions stay for the operations made from them. False when there was none. */
 export async function deleteTemplate(db: Db, templateName: string): Promise<boolean> {
-  const deleted = await db
+  const { numDeletedRows } = await db
     .deleteFrom('template')
     .where('template_name', '=', templateName)
-    .returning('template_name')
-    .executeTakeFirst()
-  return deleted !== undefined
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }
 
 function selectTemplates(db: Db) {

@@ -31,11 +31,10 @@ export async function storeUserClaims(db: Db, { applicationId, userId, claims, a
 
 /** Deletes the claims of a user; false when there were none. */
 export async function deleteUserClaims(db: Db, applicationId: string, userId: string): Promise<boolean> {
-  const row = await db
+  const { numDeletedRows } = await db
     .deleteFrom('user_claims')
     .where('application_id', '=', applicationId)
     .where('user_id', '=', userId)
-    .returning('user_id')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }

@@ -79,26 +79,24 @@ export async function findMessageOfApplication(
 
 /** Deletes one message; false when the application has none of that id. */
 export async function deleteInboxMessage(db: Db, applicationId: string, messageId: string): Promise<boolean> {
-  const row = await db
+  const { numDeletedRows } = await db
     .deleteFrom('inbox_message')
     .where('message_id', '=', messageId)
     .where('application_id', '=', applicationId)
-    .returning('message_id')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }
 
 /** Marks one message as read; false when the user has none of that id. */
 export async function markMessageRead(db: Db, { applicationId, userId }: InboxOwner, messageId: string): Promise<boolean> {
-  const row = await db
+  const { numUpdatedRows } = await db
     .updateTable('inbox_message')
     .set({ is_read: true })
     .where('message_id', '=', messageId)
     .where('application_id', '=', applicationId)
     .where('user_id', '=', userId)
-    .returning('message_id')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
 }
 
 /** Marks all messages of a user as read. */

@@ -155,25 +155,23 @@ interface SecretChange {
 
 /** Replaces the secret, if it is still the one that was read. */
 export async function replaceWebhookSecret(db: Db, webhookId: string, change: SecretChange): Promise<boolean> {
-  const row = await db
+  const { numUpdatedRows } = await db
     .updateTable('webhook')
     .set({ secret: change.to, previous_secret: change.previous, previous_secret_expires_at: change.previousExpiresAt })
     .where('webhook_id', '=', webhookId)
     .where('secret', '=', Buffer.from(change.from))
-    .returning('webhook_id')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
 }
 
 /** Deletes a webhook; false when there was none. Its deliveries are left to deleteDeliveriesOf. */
 export async function deleteWebhook(db: Db, webhookId: string): Promise<boolean> {
-  const row = await db
+  const { numDeletedRows } = await db
     .deleteFrom('webhook')
     .where('webhook_id', '=', webhookId)
     .where(IS_NO_PROVIDER)
-    .returning('webhook_id')
-    .executeTakeFirst()
-  return row !== undefined
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
 }
 
 interface WebhookFailure {
