@@ -149,6 +149,7 @@ const imported = {
   eventType: 't',
   eventData: 'd',
 } as const
+const committedExchange = { exchange: { ...exchange, to: 'ACTIVE' }, audits: [auditEvent, auditEvent], values: [] } as const
 const upgrade = {
   algorithm: 'EC_P384',
   devicePublicKey: bytes,
@@ -307,21 +308,22 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       await read(names).catch(ignoreNoRow)
       await Promise.all([read(names), read(names)])
     },
-    storeKeyExchange: (db) => activationKeys.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, [auditEvent]),
-    'storeKeyExchange that commits': (db) =>
-      activationKeys.storeKeyExchange(db, { ...exchange, to: 'ACTIVE' }, [auditEvent, auditEvent]),
+    storeKeyExchange: (db) =>
+      activationKeys.storeKeyExchange(db, { exchange: { ...exchange, to: 'PENDING_COMMIT' }, audits: [auditEvent], values: [] }),
+    'storeKeyExchange that commits': (db) => activationKeys.storeKeyExchange(db, committedExchange),
     'storeKeyExchange for several at once': (db) =>
       Promise.all(
-        ['x', 'y'].map((activationId) =>
-          activationKeys.storeKeyExchange(db, { ...exchange, activationId, to: 'PENDING_COMMIT' }, [auditEvent]),
-        ),
+        ['x', 'y'].map((activationId) => {
+          const one = { ...exchange, activationId, to: 'PENDING_COMMIT' } as const
+          return activationKeys.storeKeyExchange(db, { exchange: one, audits: [auditEvent], values: [] })
+        }),
       ),
     storeKeyExchangeOfChild: (db) =>
-      activationKeys.storeKeyExchangeOfChild(
-        db,
-        { exchange: { ...exchange, to: 'ACTIVE' }, audits: [auditEvent, auditEvent], values: [] },
-        { parentActivationId: 'y', isReplaced: true, eventData: '{}' },
-      ),
+      activationKeys.storeKeyExchangeOfChild(db, committedExchange, {
+        parentActivationId: 'y',
+        isReplaced: true,
+        eventData: '{}',
+      }),
     confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
     storeFactorKeys: (db) =>
       activationKeys.storeFactorKeys(db, {

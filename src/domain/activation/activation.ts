@@ -197,13 +197,13 @@ export async function agreeOnKeys<Answer>(
   const version = { protocolVersion: String(agreement.activationVersion), algorithm, platform: exchange.platform }
   const exchanged = createAuditEvent(activation, 'registration_keys_exchanged', version, at.getTime())
   const committed = createAuditEvent(activation, 'registration_committed', {}, at.getTime())
-  const audit = to === 'ACTIVE' ? ([exchanged, committed] as const) : ([exchanged] as const)
+  const audits = to === 'ACTIVE' ? ([exchanged, committed] as const) : ([exchanged] as const)
   const { parentActivationId = null, replacesParent: isReplaced = false } = activation
   const eventData = composeEventData({ reason: 'MOVED', childActivationId: activationId })
   const storeIn = (db: Db, values: readonly UniqueValue[] = []): Promise<boolean> =>
     parentActivationId === null
-      ? storeKeyExchange(db, exchange, audit, values)
-      : storeKeyExchangeOfChild(db, { exchange, audits: audit, values }, { parentActivationId, isReplaced, eventData })
+      ? storeKeyExchange(db, { exchange, audits, values })
+      : storeKeyExchangeOfChild(db, { exchange, audits, values }, { parentActivationId, isReplaced, eventData })
   return {
     store: async (db, values) => ((await storeIn(db, values)) ? { activationId, userId, ctrData, answer } : 'MOVED'),
   }

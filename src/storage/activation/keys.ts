@@ -78,18 +78,6 @@ interface KeyExchange extends Written<typeof EXCHANGED_COLUMNS>, DeviceDescripti
   readonly at: Date
 }
 
-/**
- * CREATED to PENDING_COMMIT or ACTIVE with the device's key, together with history, one or two audit rows, and up to two values that the
- * request uses up, in a statement that is shared with others. False when the code was used, removed or expired meanwhile, or a wrong OTP
- * counted; nothing is used up then. Throws a unique violation when a value was used meanwhile.
- */
-export const storeKeyExchange = (
-  db: Db,
-  exchange: KeyExchange,
-  audits: readonly [AuditEvent, AuditEvent?],
-  values: readonly UniqueValue[] = [],
-): Promise<boolean> => exchangeOne(db, { exchange, audits, values })
-
 /** Ends the wait for the phone's confirmation. False when nothing waits for it. */
 export async function confirmActivation(tx: Tx, activationId: string, isBiometryEnabled: boolean): Promise<boolean> {
   const { rows } = await sql`
@@ -175,8 +163,6 @@ const EXCHANGE_GIVEN = {
   ...VALUE_COLUMNS,
 } as const
 
-const EXCHANGES = defineGivenRows<GivenExchange>(EXCHANGE_GIVEN)
-
 interface ExchangeToStore {
   readonly exchange: KeyExchange
   readonly audits: readonly [AuditEvent, AuditEvent?]
@@ -196,8 +182,9 @@ const MOVED = sql`a.activation_id, i."to", i.at, i."applicationId", i."userId", 
       i."secondType", i."secondData", i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"`
 
 /**
- * The statement that binds phones. `parent`: before it, what locks the activation that asked for the code, and after it, what becomes of that.
- * The values in the order of their bytes, as everywhere: two requests with the same ones would otherwise wait for each other.
+ * The statement that binds phones. `parent`: of phones whose code another activation asked for. `locked` stands before the update and locks that
+ * activation; `ended` stands behind it and says what becomes of that activation. Values are used up in the order of their bytes, as everywhere:
+ * two requests with the same ones would otherwise wait for each other.
  */
 const composeExchange = (
   exchanges: RawBuilder<unknown>,
@@ -224,10 +211,13 @@ const composeExchange = (
   )}
   returning activation_id`
 
-const EXCHANGE = EXCHANGES.define((exchanges) => composeExchange(exchanges))
-
-const exchangeOne = defineSharedWrite({
-  statement: EXCHANGE,
+/**
+ * CREATED to PENDING_COMMIT or ACTIVE with the device's key, together with history, one or two audit rows, and up to two values that the
+ * request uses up, in a statement that is shared with others. False when the code was used, removed or expired meanwhile, or a wrong OTP
+ * counted; nothing is used up then. Throws a unique violation when a value was used meanwhile.
+ */
+export const storeKeyExchange = defineSharedWrite({
+  statement: defineGivenRows<GivenExchange>(EXCHANGE_GIVEN).define((exchanges) => composeExchange(exchanges)),
   toRow: toGiven,
   idOf: ({ exchange }) => exchange.activationId,
   column: 'activation_id',
