@@ -114,7 +114,6 @@ interface JsonSchema {
   readonly properties?: Readonly<Record<string, TSchema>>
   readonly items?: TSchema
   readonly minimum?: number
-  readonly minProperties?: number
   readonly patternProperties?: Readonly<Record<string, TSchema>>
   readonly description?: string
 }
