@@ -114,8 +114,8 @@ export async function exchangeKeys<Answer>(
     const agreed = await agreeOnKeys(parts, agreement, activation, device, to)
     if (agreed === 'INVALID_DEVICE_KEY') {
       await useUp()
-      await remove(parts, activation, agreed)
-      throw refuseActivation(parts, 'the device key is not valid')
+      if (await remove(parts, activation, agreed)) throw refuseActivation(parts, 'the device key is not valid')
+      return undefined
     }
     if (agreed === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
     const bound = await agreed.store(parts.db, left)

@@ -1,4 +1,5 @@
 // The OTP of an activation and the phase that commits it: the table of v3 §8.5, at the key exchange and at the commit.
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { TestServer } from '../../helpers/app.ts'
 import { readQrCode } from '../../helpers/bank.ts'
@@ -145,6 +146,27 @@ test('the wrong OTP is refused before an invalid device key removes the activati
   expect(await registrationOf(world, registration.userId)).toBe('CREATED')
   expectRefused(await phone.send(await invalid(OTP)), 'activation')
   expect(await registrationOf(world, registration.userId)).toBe('NONE')
+})
+
+test('an invalid device key removes an activation that another request changes meanwhile', async () => {
+  const registration = await register({})
+  const phone = world.newPhone('3.1')
+  const { db } = server.context
+  // The first removal finds nothing, as when a wrong OTP was counted since the read.
+  await sql`create sequence removals`.execute(db)
+  await sql`create function lose_first() returns trigger language plpgsql as
+    'begin if nextval(''removals'') = 1 then return null; end if; return new; end'`.execute(db)
+  await sql`create trigger lose_first before update on activation for each row when (new.state = 'REMOVED')
+    execute function lose_first()`.execute(db)
+  try {
+    const request = await phone.prepareActivation(registration.code, { layer2: { devicePublicKey: 'AAAA' } })
+    expectRefused(await phone.send(request), 'activation')
+    expect(await registrationOf(world, registration.userId)).toBe('NONE')
+  } finally {
+    await sql`drop trigger lose_first on activation`.execute(db)
+    await sql`drop function lose_first`.execute(db)
+    await sql`drop sequence removals`.execute(db)
+  }
 })
 
 describe.each([
