@@ -63,6 +63,11 @@ test.each<[Algorithm, number]>([
   expect(() => importDeviceKeys(algorithm, new Uint8Array(length).fill(4))).toThrow('cannot be read')
 })
 
+test('keys of a hybrid algorithm are not read as the one key of a smaller one', () => {
+  const { ecPublic, spki = new Uint8Array(0) } = newSigningPair('EC_P384_ML_L3')
+  expect(() => importDeviceKeys('EC_P384', Buffer.concat([ecPublic, spki]))).toThrow('cannot be read')
+})
+
 describe.each(ALGORITHMS)('keys of %s', (algorithm) => {
   test('verify what the phone signs, of any length, and nothing else', async () => {
     const { keys, signers } = newDevice(algorithm)

@@ -12,22 +12,25 @@ import { splitPublicKeys } from './v4/key-pairs.ts'
 import { ALGORITHMS } from './v4/shared-secret.ts'
 
 /**
- * Imports the stored device keys of an activation, that of ECDSA first. Throws for other bytes, because they come only from pawl's own storage.
+ * Imports the stored device keys of an activation, that of ECDSA first. Throws for other bytes, because they come only from pawl's own storage, and
+ * for the keys of another algorithm: under the name of a smaller one, a signature by one of two keys would be enough.
  */
 export function importDeviceKeys(algorithm: Algorithm, stored: Uint8Array): readonly DeviceKey[] {
   if (algorithm === 'EC_P256') return [{ algorithm: 'ES256', key: found(publicKeyFromPoint('P-256', stored)) }]
-  const { ecdsa, mldsa = NOTHING } = splitPublicKeys(stored)
+  const { ecdsa, mldsa } = splitPublicKeys(stored)
   const parameterSet = ALGORITHMS.get(algorithm)?.signature
   const key = { algorithm: 'ES384', key: found(publicKeyFromPoint('P-384', ecdsa)) } as const
-  return parameterSet === undefined
-    ? [key]
-    : [key, { algorithm: parameterSet, key: found(importMlDsaPublicKey(parameterSet, mldsa)) }]
+  if (parameterSet === undefined && mldsa === undefined) return [key]
+  if (parameterSet === undefined || mldsa === undefined) throw unreadable()
+  return [key, { algorithm: parameterSet, key: found(importMlDsaPublicKey(parameterSet, mldsa)) }]
 }
 
 function found(key: KeyObject | undefined): KeyObject {
-  if (key === undefined) throw new TypeError('the device key of an activation cannot be read')
+  if (key === undefined) throw unreadable()
   return key
 }
+
+const unreadable = (): TypeError => new TypeError('the device key of an activation cannot be read')
 
 /** Hash and encoding of an ECDSA signature; without them, the hash of the algorithm and DER. */
 export type SignatureForm = EcdsaForm
@@ -111,5 +114,3 @@ export function createDecoyDeviceKeys(): Readonly<Record<SignatureAlgorithm, Dev
     'ML-DSA-87': ofParameterSet('ML-DSA-87'),
   }
 }
-
-const NOTHING = new Uint8Array(0)
