@@ -17,7 +17,7 @@ export interface InstallationKeys {
   readonly credentialHash: KeyObject
   /** Seals of the audit log. */
   readonly auditSeal: KeyObject
-  /** Look-up of activation codes without storing them. */
+  /** Look-up of activation codes, push tokens, failures and calls to doors without storing them. */
   readonly codeLookup: KeyObject
   /** Tickets of envelopes that were opened for the bank, and the answers under them. */
   readonly doorSeal: KeyObject

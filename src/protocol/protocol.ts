@@ -25,7 +25,7 @@ export interface AuthorizationHeader {
   readonly activationId: string
   /** Base64 text as sent, because associated data cover the text. */
   readonly applicationKey: string
-  /** 16 bytes in v3. */
+  /** 16 bytes. */
   readonly nonce: Uint8Array
   readonly factors: Factors
   /** The authentication code as sent: decimal groups, or Base64. */
@@ -38,7 +38,7 @@ export interface TokenHeader {
   readonly tokenId: string
   /** 32 bytes. */
   readonly digest: Uint8Array
-  /** 16 bytes in v3. */
+  /** 16 bytes. */
   readonly nonce: Uint8Array
   /** Milliseconds since 1970-01-01 UTC. */
   readonly timestamp: number

@@ -14,7 +14,7 @@ export interface OperationParts extends DomainParts {
   readonly db: Pool
   readonly templates: TemplateReader
   readonly templateTexts: ReadTemplateTexts
-  /** Passwords typed for one user. */
+  /** One-time passwords that are typed for one activation. */
   readonly otpAttempts: Window
 }
 
