@@ -35,12 +35,17 @@ test.each([
   ['application', `update credential set application_id = null where username = 'attacker'`],
   ['list of rights', `update credential set rights = 'keys:derive' where username = 'attacker'`],
   ['expiry', `update credential set expires_at = now() + interval '1 hour' where username = 'attacker'`],
+  ['expiry, to one that never comes', `update credential set expires_at = 'infinity' where username = 'attacker'`],
   ['MAC', `update credential set mac = null where username = 'attacker'`],
   [
     'MAC of another',
     `update credential set mac = (select mac from credential where username = 'victim') where username = 'attacker'`,
   ],
   ['expiry of the password', `update credential_password set expires_at = now() + interval '1 hour' where username = 'attacker'`],
+  [
+    'expiry of the password, to one that never comes',
+    `update credential_password set expires_at = 'infinity' where username = 'attacker'`,
+  ],
   [
     'a second password',
     `insert into credential_password (credential_password_id, username, scheme, password_hash, created_at)
@@ -53,6 +58,8 @@ test.each([
   expect(await statusOf('attacker')).toBe(401)
   expect(server.log()).toContain(ALTERED)
   expect(await statusOf('victim')).toBe(200)
+  expectOk(await admin().call('GET', '/admin/users'))
+  expectOk(await admin().call('DELETE', '/admin/users/attacker'))
 })
 
 test('the password and salt of one user do not open the credential of another', async () => {

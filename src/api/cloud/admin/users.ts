@@ -91,7 +91,8 @@ export const usersList = cloudEndpoint({
         role,
         ...(applicationId !== null && { application: applicationId }),
         isDisabled,
-        ...(expiresAt !== null && { expiresAt: expiresAt.getTime() }),
+        // Of a credential that somebody altered it may be `infinity`, which is no Date.
+        ...(expiresAt instanceof Date && { expiresAt: expiresAt.getTime() }),
         ...(allowedAddresses.length > 0 && { allowedAddresses: [...allowedAddresses] }),
         ...(certificates.length > 0 && { certificates: [...certificates] }),
         ...(rights.length > 0 && { rights: [...rights] }),
