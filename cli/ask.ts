@@ -53,7 +53,10 @@ function readCertificate(certificate: string, key: string) {
   try {
     createSecureContext(pem)
   } catch (error) {
-    throw new Fault('usage', `PAWL_CLIENT_CERTIFICATE and PAWL_CLIENT_KEY are no certificate with its key (${explainFault(error)})`)
+    throw new Fault(
+      'usage',
+      `PAWL_CLIENT_CERTIFICATE and PAWL_CLIENT_KEY are no certificate with its key (${explainFault(error)})`,
+    )
   }
   return pem
 }

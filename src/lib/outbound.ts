@@ -297,7 +297,13 @@ const isInnerAddress = createRanges([
   '203.0.113.0/24',
   '224.0.0.0/3',
   // Everything but global unicast, and of that what embeds or documents other addresses: 6to4, Teredo, benchmarking, documentation.
-  ...['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
+  '::/3',
+  '4000::/2',
+  '8000::/1',
+  '2001::/23',
+  '2001:db8::/32',
+  '2002::/16',
+  '3fff::/20',
 ])
 
 /** What the operator allows: PAWL_WEBHOOK_ALLOW_HTTP, PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES. */

@@ -300,7 +300,9 @@ test('templates and the audit log', async () => {
 
 test('what others wrote does not steer the terminal, and is shown where it is no time', () => {
   expect(layOut({ name: 'a\u001b[2Jb\u202e' })).toBe('name  a\\u{1b}[2Jb\\u{202e}\n')
-  expect(layOut({ expiresAt: 1_800_000_000_000, seenAt: 9e15 })).toBe('expiresAt  2027-01-15T08:00:00.000Z\nseenAt     9000000000000000\n')
+  expect(layOut({ expiresAt: 1_800_000_000_000, seenAt: 9e15 })).toBe(
+    'expiresAt  2027-01-15T08:00:00.000Z\nseenAt     9000000000000000\n',
+  )
   expect(layOut([{ a: 1 }, { b: ['x', 'y'] }])).toBe('A  B\n1\n   x, y\n')
 })
 

@@ -917,12 +917,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
 const STORAGE = new URL('../../src/storage/', import.meta.url)
 
 /** Modules of src/storage without queries of their own. */
-const NO_QUERIES = [
-  'activation/columns',
-  'activation/seen-state',
-  'application/version',
-  'request/recent-phones',
-]
+const NO_QUERIES = ['activation/columns', 'activation/seen-state', 'application/version', 'request/recent-phones']
 
 test.each(Object.entries(calls))('the SQL of %s is the committed one', async (name, functions) => {
   const parts: string[] = []

@@ -67,7 +67,8 @@ function refusalBefore(
   if (state !== 'ACTIVE' && !(state === 'PENDING_COMMIT' && isPendingAccepted)) return 'activation_invalid_state'
   if (!hasKeys) return 'activation_invalid_state_ctr_mismatch'
   const lowest = [version.minimumVersion, activation.highestVersion]
-  if (lowest.some((other) => typeof other === 'string' && isOlderVersion(header.version, other))) return 'protocol_version_too_low'
+  if (lowest.some((other) => typeof other === 'string' && isOlderVersion(header.version, other)))
+    return 'protocol_version_too_low'
   const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
   return isBiometryMissing ? 'biometry_disabled' : undefined
 }

@@ -97,10 +97,7 @@ export async function putTemplate(
 
 /** Deletes a template; its revisions stay for the operations made from them. False when there was none. */
 export async function deleteTemplate(db: Db, templateName: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('template')
-    .where('template_name', '=', templateName)
-    .executeTakeFirstOrThrow()
+  const { numDeletedRows } = await db.deleteFrom('template').where('template_name', '=', templateName).executeTakeFirstOrThrow()
   return numDeletedRows > 0n
 }
 

@@ -106,7 +106,11 @@ describe('claims', () => {
     const alter = async () => {
       expectOk(await world.bank.call('PUT', path, { name: 'Jan' }))
       const { db } = server.context
-      await db.updateTable('user_claims').set({ claims: Buffer.alloc(60) }).where('user_id', '=', userId).execute()
+      await db
+        .updateTable('user_claims')
+        .set({ claims: Buffer.alloc(60) })
+        .where('user_id', '=', userId)
+        .execute()
     }
     const told = async () => Object.keys(await phone.exchange(await phone.prepareUserInfo()))
     await alter()
