@@ -13,7 +13,8 @@ import { parseCertificateRequestPem } from '../lib/pem.ts'
 import { parseCertificateRequest } from './certificate-request.ts'
 
 const [signer] = v3DeviceSigners(newKeyPair()) as [never]
-const DER_OF_PHONE = parseCertificateRequestPem(certificateRequest(signer)) ?? new Uint8Array(0)
+const PEM_OF_PHONE = certificateRequest(signer)
+const DER_OF_PHONE = parseCertificateRequestPem(PEM_OF_PHONE) ?? new Uint8Array(0)
 
 const openssl = (...options: readonly string[]): string => execFileSync('openssl', options, { encoding: 'utf8', stdio: 'pipe' })
 
@@ -129,7 +130,7 @@ describe('no request is', () => {
 })
 
 describe('a text holds no request', () => {
-  const good = certificateRequest(signer)
+  const good = PEM_OF_PHONE
   test.each<[string, string]>([
     ['when it is empty', ''],
     ['when it holds two', good + good],

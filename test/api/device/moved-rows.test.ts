@@ -248,7 +248,7 @@ test('a server key that was altered opens no envelope, and signs neither a tempo
   const [early, late] = [await world.activePhone('3.1'), await world.activePhone('3.3')]
   for (const { phone } of [early, late])
     await setActivation(phone.state.activationId, 'server_private_key', Buffer.from('altered'))
-  await expect(early.phone.createToken()).rejects.toThrow('400')
+  expectRefused(await early.phone.send(await early.phone.prepareUserInfo()), 'encryption')
   await expect(late.phone.createToken()).rejects.toThrow('ERR_TEMPORARY_KEY')
   const { id } = await world.operation(late.userId)
   expectError(await world.bank.offlineQr(id), 400, 'ERROR_REGISTRATION_NOT_FOUND')
