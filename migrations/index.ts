@@ -42,6 +42,7 @@ import * as transfers from './0039_transfers.ts'
 import * as offlineChallenges from './0040_offline-challenges.ts'
 import * as removals from './0041_removals.ts'
 import * as webhookBasicMac from './0042_webhook-basic-mac.ts'
+import * as deletedActivations from './0043_deleted-activations.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -86,4 +87,5 @@ export const migrations: Record<string, Migration> = {
   '0040_offline-challenges': offlineChallenges,
   '0041_removals': removals,
   '0042_webhook-basic-mac': webhookBasicMac,
+  '0043_deleted-activations': deletedActivations,
 }

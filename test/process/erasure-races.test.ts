@@ -15,6 +15,7 @@ import { inTransaction, openDatabase, type Tx } from '../../src/storage/database
 import { insertInboxMessage } from '../../src/storage/user/inbox-messages.ts'
 import { claimOperation, insertOperation } from '../../src/storage/operation/operations.ts'
 import { endOperation } from '../../src/storage/operation/transitions.ts'
+import { insertTemporaryKey } from '../../src/storage/application/temporary-keys.ts'
 import { insertToken } from '../../src/storage/token/tokens.ts'
 import { insertChallenge, type NewChallenge } from '../../src/storage/request/offline-challenges.ts'
 import { storeUserClaims } from '../../src/storage/user/claims.ts'
@@ -354,6 +355,13 @@ describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
       createOperation(tx, userId, { activationId: phone.state.activationId }),
     'a challenge for the phone': async (tx, { phone }) => {
       expect(await insertChallenge(tx, challengeOf(phone.state.activationId))).toBe(true)
+    },
+    'a temporary key of the phone': async (tx, { phone }) => {
+      const { activationId } = phone.state
+      const key = { temporaryKeyId: `k-${activationId}`, applicationKey: world.app.applicationKey, activationId }
+      expect(await insertTemporaryKey(tx, { ...key, privateKey: random(32), expiresAt: new Date(Date.now() + 300_000) })).toBe(
+        true,
+      )
     },
     'an approval with its audit row': async (tx, { userId }, audit) => {
       const { id } = await world.operation(userId)

@@ -3,6 +3,7 @@ import { CompiledQuery, sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { member } from '../../phone/http.ts'
 import { deleteOutdated } from '../../src/domain/housekeeping.ts'
+import { inTransaction } from '../../src/storage/database/database.ts'
 import { deleteOldActivations } from '../../src/storage/retention.ts'
 import { expectRefused } from '../helpers/expectations.ts'
 import { type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
@@ -122,6 +123,30 @@ test('a batch of removed activations reads what it deletes, and none of the many
   await run()
   expect(await count('activation', 'user_id', 'long-ago')).toBe(0)
   expect(await count('activation', 'user_id', 'late')).toBe(8_000)
+})
+
+test('a batch of removed activations does not look through the items and keys of others', async () => {
+  const { activationId } = (await world.holder('3.3')).phone.state
+  await sql`
+    insert into config_item (application_id, activation_id, scope, key, value, updated_at)
+    select ${world.applicationId}, ${activationId}, 'ACTIVATION', 'k' || i, '1', now() from generate_series(1, 2000) i`.execute(
+    world.db,
+  )
+  await sql`
+    insert into temporary_key (temporary_key_id, application_key, activation_id, private_key, expires_at)
+    select 'k' || i, 'k', ${activationId}, '', now() + interval '1 hour' from generate_series(1, 2000) i`.execute(world.db)
+  await insertRemoved('without-items', 500, { createdDays: 60, removedDays: 50 })
+  await sql`analyze`.execute(world.db)
+  const read = await inTransaction(theServer().db, async (tx) => {
+    expect(await deleteOldActivations(tx, ago(20), 500)).toBe(500)
+    const { rows } = await sql<{ read: number }>`
+      select seq_tup_read::int as read from pg_stat_xact_user_tables where relname in ('config_item', 'temporary_key')`.execute(
+      tx,
+    )
+    return rows.map((row) => row.read)
+  })
+  expect(read).toHaveLength(2)
+  expect(Math.max(...read)).toBeLessThan(10_000)
 })
 
 /** Activations of one user that were made and REMOVED so many days ago, with the two rows of their history. */

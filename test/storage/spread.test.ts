@@ -37,7 +37,12 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
     'findDoorToken',
   ],
   'a push has its operation or message and the token of its phone in one trip': ['findPushTarget'],
-  'challenges belong to an activation, but are found by their own id': ['insertChallenge', 'readUserRows'],
+  'challenges and temporary keys belong to an activation, but are found by their own id': [
+    'insertChallenge',
+    'insertTemporaryKey',
+    'insertTemporaryKey for several at once',
+    'readUserRows',
+  ],
   'the app that moves and the one that takes its place end and begin in one trip': ['storeKeyExchangeOfChild'],
   'the key exchange reads all that it needs in one trip': ['createExchangeBasisReader for one and for several'],
   "an operation is its user's, the phone and its audit rows are the activation's": [

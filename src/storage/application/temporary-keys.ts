@@ -1,7 +1,7 @@
 // The table temporary_key: server keys for a few minutes of encryption (v3 §7).
 import { type RawBuilder, sql } from 'kysely'
 import { defineExpiry, defineGivenRows } from '../database/bulk-statement.ts'
-import { defineSharedTrip } from '../database/batched-statement.ts'
+import { defineSharedWrite } from '../database/batched-statement.ts'
 
 export interface TemporaryKeyRow {
   readonly temporaryKeyId: string
@@ -43,15 +43,6 @@ export const TEMPORARY_KEY_COLUMNS = sql`t.temporary_key_id as "keyId", t.applic
 export const joinTemporaryKey = (id: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`left join temporary_key t on t.temporary_key_id = ${id}`
 
-/** Stores a new key, in a statement that is shared with others. */
-export const insertTemporaryKey = defineSharedTrip(async (db, keys: readonly TemporaryKeyRow[]): Promise<readonly void[]> => {
-  await db.executeQuery(INSERT(keys))
-  return keys.map(() => undefined)
-})
-
-/** Deletes expired keys. */
-export const deleteExpiredTemporaryKeys = defineExpiry('temporary_key', 'temporary_key_id')
-
 const INSERT = defineGivenRows<TemporaryKeyRow>({
   temporaryKeyId: 'text',
   applicationKey: 'text',
@@ -61,5 +52,21 @@ const INSERT = defineGivenRows<TemporaryKeyRow>({
 }).define(
   (keys) => sql`
   insert into temporary_key (temporary_key_id, application_key, activation_id, private_key, expires_at)
-  select i."temporaryKeyId", i."applicationKey", i."activationId", i."privateKey", i."expiresAt" from ${keys} as i`,
+  select i."temporaryKeyId", i."applicationKey", i."activationId", i."privateKey", i."expiresAt" from ${keys} as i
+  where i."activationId" is null or exists (select from activation a where a.activation_id = i."activationId" for key share of a)
+  returning temporary_key_id`,
 )
+
+/**
+ * Stores a new key, in a statement that is shared with others. False when its activation is gone; one that is being erased is waited for, so that no
+ * key of it is stored behind the erasure.
+ */
+export const insertTemporaryKey = defineSharedWrite({
+  statement: INSERT,
+  toRow: (key: TemporaryKeyRow) => key,
+  idOf: ({ temporaryKeyId }) => temporaryKeyId,
+  column: 'temporary_key_id',
+})
+
+/** Deletes expired keys. */
+export const deleteExpiredTemporaryKeys = defineExpiry('temporary_key', 'temporary_key_id')

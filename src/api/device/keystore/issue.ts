@@ -43,7 +43,8 @@ export function verifyKeystoreRequest<Keys extends ActivationKeys>(
 
 /**
  * Makes a key, and signs the answer with the keys of the activation that the request names, else with those of the application. Throws
- * TEMPORARY_KEY_FAILED when the keys of the request are not valid, and when those of the activation were altered in the database.
+ * TEMPORARY_KEY_FAILED when the keys of the request are not valid, when those of the activation were altered in the database, and when the
+ * activation is gone.
  */
 export async function issueTemporaryKey<Keys extends ActivationKeys>(
   parts: DeviceParts,
@@ -62,13 +63,14 @@ export async function issueTemporaryKey<Keys extends ActivationKeys>(
   const expiresAt = issuedAt + settings.temporaryKeyValiditySeconds * 1000
   const issued = await asked.issue({ temporaryKeyId, issuedAt, expiresAt, salt: platform.randomBytes(32) }, signingKeys)
   if (issued === undefined) throw refuseTemporaryKey(parts, 'the keys of the request are not valid')
-  await insertTemporaryKey(parts.db, {
+  const isStored = await insertTemporaryKey(parts.db, {
     temporaryKeyId,
     applicationKey: asked.applicationKey,
     activationId: asked.activationId ?? null,
     privateKey: recordKeys.seal(places.temporaryPrivateKey(temporaryKeyId), issued.envelopeKey),
     expiresAt: new Date(expiresAt),
   })
+  if (!isStored) throw refuseTemporaryKey(parts, 'the activation was deleted meanwhile')
   return { jwt: issued.jwt }
 }
 
