@@ -38,6 +38,7 @@ describe('a member that may be null', () => {
         ['parameters.b', 'must be string'],
       ],
     ],
+    [{ parameters: { 'a/b~c~1': 5 } }, [['parameters.a/b~c~1', 'must be string']]],
     [{ parameters: 5 }, [['parameters', 'must be object']]],
     [{ parameters: [] }, [['parameters', 'must be object']]],
     [{ list: [{ a: 1 }] }, [['list.0.a', 'must be string']]],

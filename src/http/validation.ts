@@ -54,7 +54,9 @@ function toViolations(errors: readonly ErrorObject[] | null | undefined): Violat
   for (const error of errors ?? []) {
     if (isOfChoice(error)) continue
     const missing = error.keyword === 'required' ? `.${String(error.params['missingProperty'])}` : ''
-    const fieldName = `${error.instancePath.replaceAll('/', '.')}${missing}`.slice(1) || 'body'
+    // The path is a JSON pointer: in it `~1` stands for `/`, and `~0` for `~`.
+    const path = error.instancePath.replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~')
+    const fieldName = `${path}${missing}`.slice(1) || 'body'
     if (!byField.has(fieldName))
       byField.set(fieldName, { fieldName, ...describeValue(fieldName, error), hint: describeHint(error) })
   }
