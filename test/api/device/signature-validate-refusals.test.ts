@@ -116,8 +116,8 @@ describe.each(PHONE_VERSIONS)('a right signature in %s that is refused whatever 
         expectOk(await phone.send(phone.prepareValidation()))
       }
       expectOk(await world.bank.change(userId, 'BLOCK'))
-      // The first code after the block is compared with what the process remembers of the phone, and ends that.
-      expectRefused(await phone.send(phone.prepareValidation()), 'signature')
+      // The process that remembers the phone hears of the block by the first code, whether it is right or not.
+      expectRefused(await phone.send(phone.prepareValidation({ wrongKeys })), 'signature')
       await expectNoMatch(phone)
     } finally {
       compared.mockRestore()
