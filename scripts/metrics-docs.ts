@@ -28,7 +28,8 @@ scrapes. When the database hangs, a scrape takes half a second longer. After a m
 out, and \`pawl_database_reading_timestamp_seconds\` stands still.
 
 No label has an id of a user, an activation or an operation, or anything that a caller sent. \`route\` is the pattern (\`/admin/users/:name\`),
-and every unknown path is \`unknown\`. The labels \`webhook\`, \`application\` and \`domain\` are names that administrators gave, at most 200 of each.
+and every unknown path is \`unknown\`. \`webhook\` is the id that \`pawl webhook list\` shows, or \`apns\` or \`fcm\` for pushes. \`application\` and \`domain\`
+are names that administrators gave. There are at most 200 webhooks and 200 domains.
 
 ## What they cost
 

@@ -83,10 +83,15 @@ const phonesOf = ({ counter }: Define) => ({
   ),
   doorAnswers: counter(
     'pawl_door_answers_total',
-    'Answers to banks that had something checked which a phone sent to them. verdict: valid, repeated (with Idempotency-Key), or why not',
+    'Answers to banks that had something checked which a phone sent to them. door: code, token, open, seal, offline or offline_challenge. ' +
+      'verdict: valid, repeated (with Idempotency-Key), or why not',
     ['door', 'verdict'],
   ),
-  refusals: counter('pawl_refusals_total', 'What was refused before or beside a code', ['of']),
+  refusals: counter(
+    'pawl_refusals_total',
+    'What was refused before or beside a code. of: envelope, temporary_key, activation or credential',
+    ['of'],
+  ),
   blockedActivations: counter('pawl_activations_blocked_total', 'Activations that wrong codes blocked'),
   changedActivations: counter('pawl_activations_changed_total', 'Changes of the state of activations by this process', ['state']),
 })
