@@ -1,7 +1,7 @@
 // Writes docs/ERRORS.md from the error renderers of the APIs.
 import { writeFileSync } from 'node:fs'
 import { rendering as cloud } from '../src/api/cloud/error-renderer.ts'
-import { rendering as device } from '../src/api/device/error-renderer.ts'
+import { rendering as device, renderingV4 } from '../src/api/device/error-renderer.ts'
 import { rendering as mobileToken } from '../src/api/mobile-token/error-renderer.ts'
 import { rendering as reference } from '../src/api/reference/error-renderer.ts'
 import { rendering as utility } from '../src/api/utility/error-renderer.ts'
@@ -20,8 +20,9 @@ export function renderErrorsDocument(): string {
       const row = table[code]
       return row === undefined ? '' : `${row.status} \`${row.code}\``
     })
-    const message = (device as ErrorTable)[code]?.message
-    return `| \`${code}\` | ${inDevice} | ${message === undefined ? '' : `\`${message}\``} | ${others.join(' | ')} |`
+    const messages = new Set([device, renderingV4].flatMap((table: ErrorTable) => table[code]?.message ?? []))
+    const message = [...messages].map((text) => `\`${text}\``).join(', in 4.0 ')
+    return `| \`${code}\` | ${inDevice} | ${message} | ${others.join(' | ')} |`
   })
   return `# Errors
 
@@ -36,7 +37,8 @@ The body of an error is \`{"status":"ERROR","responseObject":{"code":"...","mess
   \`ERR_VALIDATION\` names the wrong member, if one is known.
 - **Mobile utility API.** The body is \`{"id":"...","code":"...","message":"..."}\`, and the log has the id.
 - **All.** 429 and 503 come with \`Retry-After\`. Every answer has \`X-Request-Id\`, and every log line of its request has it as \`requestId\`. A caller's own id is
-  kept when it is 1 to 128 letters, digits and \`_ . : ~ + / = @ -\`.
+  kept when it is 1 to 128 letters, digits and \`_ . : ~ + / = @ -\`. Headers or a body that do not arrive in time are 408 \`ERROR_REQUEST\`, headers over
+  16 KiB 431 \`ERROR_REQUEST\`.
 
 | inside | device API | message | mobile token API | mobile utility | cloud API | API of the reference |
 |---|---|---|---|---|---|---|
