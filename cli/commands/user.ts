@@ -93,7 +93,7 @@ function readFingerprint(path: string): string {
 const rights = command({
   name: 'rights',
   summary: 'Says what a credential may do beside its role, in place of what was said before',
-  more: 'Without --right nothing. docs/DOORS.md, "Encrypted endpoints", says what each of them gives away.',
+  more: 'Without --right nothing. docs/DOORS.md, "Encrypted endpoints", and docs/REFERENCE-API.md, "What it gives away", say what they open.',
   words: { '<name>': 'the user name' },
   options: { ...BANK_OPTIONS, right: many('RIGHT', 'envelopes:application or keys:derive; may be given several times') },
   examples: ['user rights bank --right envelopes:application', 'user rights bank'],

@@ -67,8 +67,8 @@ export const DOOR_SETTINGS = {
     default: '60',
     unit: 'seconds',
     description:
-      'How long the same request with the same `Idempotency-Key` gets the same verdict of `/verification` again. Set it longer than the back ' +
-      'end goes on trying.',
+      'How long the same request with the same `Idempotency-Key` gets the same answer of `/verification/code`, `/verification/token`, ' +
+      '`/encryption/open` and `/offline/verification` again. Set it longer than the back end goes on trying.',
   },
   sealTicketSeconds: {
     name: 'PAWL_SEAL_TICKET_SECONDS',

@@ -239,7 +239,7 @@ export const SETTINGS = {
     kind: integer(1, 100_000),
     default: '60',
     unit: 'calls',
-    description: 'How often one phone may list its operations, read its inbox or ask for a code in a minute.',
+    description: 'How often one phone may list, read or claim operations, read its inbox, or ask for a code in a minute.',
   },
   otpAttemptsPerMinute: {
     name: 'PAWL_OTP_ATTEMPTS_PER_MINUTE',

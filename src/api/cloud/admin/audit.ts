@@ -66,9 +66,9 @@ export const applicationAudit = cloudEndpoint({
   operationId: 'listDeviceEvents',
   summary: 'What the phones of a user did, and which back end had it checked',
   description:
-    'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called `/verification`, or removed a token. The ' +
-    'newest first, from the beginning on where no `timestampFrom` is given. There may be more than `limit`: all that share the millisecond ' +
-    'of the last one.',
+    'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called a door, changed a registration by its id, or ' +
+    'removed a token. The newest first, from the beginning on where no `timestampFrom` is given. There may be more than `limit`: all that share ' +
+    'the millisecond of the last one.',
   errors: ['ADMINISTRATION_REFUSED', 'AUDIT_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfId,
@@ -76,7 +76,7 @@ export const applicationAudit = cloudEndpoint({
     userId: UserId,
     /** Only what happened to this one of the user's activations. */
     activationId: Type.Optional(Identifier),
-    onlyVerified: Type.Optional(Type.Boolean({ description: 'only what a back end had verified: the rows with `verifiedBy`' })),
+    onlyVerified: Type.Optional(Type.Boolean({ description: 'only the rows with `verifiedBy`' })),
     timestampFrom: OptionalTime,
     timestampTo: OptionalTime,
     /** The `next` of the page before. */
