@@ -87,7 +87,7 @@ export async function approveOffline(
   refuseUnlessPending(operation.status)
   const at = new Date(parts.platform.now())
   // The same key as for offline codes of a bank's own texts, so that both count towards one limit.
-  parts.otpAttempts.take(`${operation.applicationId} ${activation.activationId}`, parts.platform.monotonic())
+  parts.otpAttempts.take(JSON.stringify([operation.applicationId, activation.activationId]), parts.platform.monotonic())
   if (!(await hasOperationNonce(parts.db, operationId, nonce))) {
     await countFailure(parts.db, parts, operation, activation, at)
     throw new PawlError('OTP_INVALID', { detail: 'the nonce was not issued for the operation' })

@@ -81,7 +81,7 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   const { terms, roles } = await readChallenge(call, repeats)
   if (terms === undefined) return { isValid: false, reason: 'CHALLENGE' }
   const { activationId, key } = await findWho(call, terms)
-  parts.otpAttempts.take(`${call.applicationId} ${key}`, parts.platform.monotonic())
+  parts.otpAttempts.take(JSON.stringify([call.applicationId, key]), parts.platform.monotonic())
   if (!(await takeAttempt(parts.db, request.challengeId, repeats?.questionHash ?? null))) {
     // The same request may have been answered since its key was looked up.
     if (repeats !== undefined) await readChallenge(call, repeats)

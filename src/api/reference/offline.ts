@@ -132,7 +132,7 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
     return { [dialect.isValid]: false, activationId, applicationRoles: [], activationFlags: [] }
   await refuseOperationBody(parts.db, applicationId, covered, 'data')
   // The key has the application of the caller, so that asking about an activation of another application does not use up its attempts.
-  parts.otpAttempts.take(`${applicationId} ${activationId}`, parts.platform.monotonic())
+  parts.otpAttempts.take(JSON.stringify([applicationId, activationId]), parts.platform.monotonic())
   const { resourceId, nonce, body } = covered
   const eventData = `POST\n${resourceId}\n${describeCovered(body, undefined)}`
   const asked = { activationId, applicationId, verifiedBy: caller.username, source, eventData }
