@@ -1,4 +1,4 @@
-// What the check of a right password costs where its credential does not admit the address.
+// What a login by password costs: whoever is refused has waited for the same hashes.
 import { expect, test } from 'vitest'
 import { importHmacKey } from '../../crypto/hash.ts'
 import { PawlError } from '../../lib/errors.ts'

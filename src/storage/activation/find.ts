@@ -1,5 +1,5 @@
-// Finds an activation: as a phone needs it with its keys, as the bank sees it, with its device keys, and for activation/status (v3 §9), whose callers
-// of one moment share a read.
+// Finds an activation: as a phone needs it with its keys, as the bank sees it, with its device keys, and for activation/status (v3 §9), whose
+// callers of one moment share a read.
 import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { APPLICATIONS_STATE } from '../application/applications.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'

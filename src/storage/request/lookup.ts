@@ -1,6 +1,6 @@
-// What a device request names, as it is stored: the version of its app and its activation; where it has an envelope or a token, the temporary key, the
-// token, and whether their values were used before; at a door, what was answered to the same key before. What it does not name is asked for under a
-// name that nobody has. One statement reads it, for one request and for all that come at the same time.
+// What a device request names, as it is stored: the version of its app and its activation; where it has an envelope or a token, the temporary key,
+// the token, and whether their values were used before; at a door, what was answered to the same key before. What it does not name is asked for
+// under a name that nobody has. One statement reads it, for one request and for all that come at the same time.
 import { type RawBuilder, sql } from 'kysely'
 import { defineAskedRows } from '../database/bulk-statement.ts'
 import type { Db } from '../database/database.ts'
