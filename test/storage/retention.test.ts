@@ -126,15 +126,17 @@ test('a batch of removed activations reads what it deletes, and none of the many
 })
 
 test('a batch of removed activations does not look through the items and keys of others', async () => {
-  const { activationId } = (await world.holder('3.3')).phone.state
+  await insertRemoved('with-items', 2000, { createdDays: 60, removedDays: 5 })
   await sql`
     insert into config_item (application_id, activation_id, scope, key, value, updated_at)
-    select ${world.applicationId}, ${activationId}, 'ACTIVATION', 'k' || i, '1', now() from generate_series(1, 2000) i`.execute(
+    select application_id, activation_id, 'ACTIVATION', 'k', '1', now() from activation where user_id = 'with-items'`.execute(
     world.db,
   )
   await sql`
     insert into temporary_key (temporary_key_id, application_key, activation_id, private_key, expires_at)
-    select 'k' || i, 'k', ${activationId}, '', now() + interval '1 hour' from generate_series(1, 2000) i`.execute(world.db)
+    select activation_id, 'k', activation_id, '', now() + interval '1 hour' from activation where user_id = 'with-items'`.execute(
+    world.db,
+  )
   await insertRemoved('without-items', 500, { createdDays: 60, removedDays: 50 })
   await sql`analyze`.execute(world.db)
   const read = await inTransaction(theServer().db, async (tx) => {
