@@ -88,14 +88,15 @@ export function x963(secret: Uint8Array, info: Uint8Array, length: number): Uint
 export const sized = (...parts: readonly (Uint8Array | null)[]): Uint8Array =>
   join(...parts.flatMap((part) => [bigEndian(part?.length ?? 0, 4), part ?? new Uint8Array(0)]))
 
-/** A new P-256 key pair, or the one of a given scalar. */
-export function newKeyPair(privateKey?: Uint8Array): PhoneKeyPair {
-  const pair = createECDH('prime256v1')
+/** A new key pair, or the one of a given scalar. On P-384 the lengths are 48, 97 and 49 bytes. */
+export function newKeyPair(privateKey?: Uint8Array, curve: keyof typeof CURVES = 'P-256'): PhoneKeyPair {
+  const { name, bytes } = CURVES[curve]
+  const pair = createECDH(name)
   if (privateKey) pair.setPrivateKey(privateKey)
   else pair.generateKeys()
   const scalar = privateKey ?? pair.getPrivateKey()
   return {
-    privateKey: join(new Uint8Array(32 - scalar.length), scalar),
+    privateKey: join(new Uint8Array(bytes - scalar.length), scalar),
     uncompressed: pair.getPublicKey(),
     compressed: pair.getPublicKey(null, 'compressed'),
   }
@@ -289,7 +290,10 @@ export function signEcdsa(
   return sign(CURVES[curve].hash, message, { key, dsaEncoding })
 }
 
-const CURVES = { 'P-256': { name: 'prime256v1', hash: 'sha256' }, 'P-384': { name: 'secp384r1', hash: 'sha384' } } as const
+const CURVES = {
+  'P-256': { name: 'prime256v1', bytes: 32, hash: 'sha256' },
+  'P-384': { name: 'secp384r1', bytes: 48, hash: 'sha384' },
+} as const
 
 /** The public key of an uncompressed point as a JWK. */
 function jwkOf(crv: keyof typeof CURVES, point: Buffer) {

@@ -3,7 +3,7 @@ import * as nodeCrypto from 'node:crypto'
 import { createCipheriv, createECDH, createHash, createHmac } from 'node:crypto'
 import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
 import { ml_kem1024, ml_kem768 } from '@noble/post-quantum/ml-kem.js'
-import { b64, bigEndian, bytesOf, holdsEcdsa, join, random, sized, unb64 } from '../v3/crypto.ts'
+import { b64, bigEndian, bytesOf, holdsEcdsa, join, newKeyPair, random, sized, unb64 } from '../v3/crypto.ts'
 
 export const PHONE_ALGORITHMS = ['EC_P384', 'EC_P384_ML_L3', 'EC_P384_ML_L5'] as const
 export type PhoneAlgorithm = (typeof PHONE_ALGORITHMS)[number]
@@ -96,15 +96,8 @@ export interface PhonePair {
 }
 
 function newEcPair(given?: Uint8Array) {
-  const ecdh = createECDH('secp384r1')
-  if (given) ecdh.setPrivateKey(given)
-  else ecdh.generateKeys()
-  const scalar = given ?? ecdh.getPrivateKey()
-  return {
-    ecPrivate: join(new Uint8Array(48 - scalar.length), scalar),
-    ecPublic: ecdh.getPublicKey(),
-    ecCompressed: ecdh.getPublicKey(null, 'compressed'),
-  }
+  const { privateKey, uncompressed, compressed } = newKeyPair(given, 'P-384')
+  return { ecPrivate: privateKey, ecPublic: uncompressed, ecCompressed: compressed }
 }
 
 /** Keys to encapsulate for (v4 §2.2), fresh or of given secrets. */
