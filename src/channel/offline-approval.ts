@@ -18,6 +18,7 @@ import {
   refusalOf,
   refuseUnlessPending,
   statusAt,
+  takeOtpAttempt,
 } from '../domain/operation/operation.ts'
 import { countFailure, endByDecision, flagRefusalOf } from '../domain/operation/decision.ts'
 import { QR_BYTES_MAX, renderQrTexts } from '../domain/operation/form.ts'
@@ -86,8 +87,7 @@ export async function approveOffline(
   const activation = await findApprover(parts, operation, registrationId)
   refuseUnlessPending(operation.status)
   const at = new Date(parts.platform.now())
-  // The same key as for offline codes of a bank's own texts, so that both count towards one limit.
-  parts.otpAttempts.take(JSON.stringify([operation.applicationId, activation.activationId]), parts.platform.monotonic())
+  takeOtpAttempt(parts, operation.applicationId, activation.activationId)
   if (!(await hasOperationNonce(parts.db, operationId, nonce))) {
     await countFailure(parts.db, parts, operation, activation, at)
     throw new PawlError('OTP_INVALID', { detail: 'the nonce was not issued for the operation' })

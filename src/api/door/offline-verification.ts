@@ -2,6 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type OfflineVerdict, verifyOfflineAtDoor } from '../../channel/authenticate-offline.ts'
 import { answerHash, describeCovered } from '../../domain/activation/door-key.ts'
+import { takeOtpAttempt } from '../../domain/operation/operation.ts'
 import { listProximityOtpsOf } from '../../domain/operation/proximity.ts'
 import { named, withExample } from '../../http/types.ts'
 import { parseBase64 } from '../../lib/base64.ts'
@@ -81,7 +82,7 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   const { terms, roles } = await readChallenge(call, repeats)
   if (terms === undefined) return { isValid: false, reason: 'CHALLENGE' }
   const { activationId, key } = await findWho(call, terms)
-  parts.otpAttempts.take(JSON.stringify([call.applicationId, key]), parts.platform.monotonic())
+  takeOtpAttempt(parts, call.applicationId, key)
   if (!(await takeAttempt(parts.db, request.challengeId, repeats?.questionHash ?? null))) {
     // The same request may have been answered since its key was looked up.
     if (repeats !== undefined) await readChallenge(call, repeats)

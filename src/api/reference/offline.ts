@@ -4,6 +4,7 @@ import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { signForActivation, verifyOfflineAtDoor } from '../../channel/authenticate-offline.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'
 import { signOfflineText } from '../../domain/activation/code.ts'
+import { takeOtpAttempt } from '../../domain/operation/operation.ts'
 import { computeTotpCandidates } from '../../domain/operation/proximity.ts'
 import { OptionalOrNull } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
@@ -131,8 +132,7 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
   if (covered?.method !== 'POST' || !new RegExp(`^\\d{${componentLength}}-\\d{${componentLength}}$`).test(otp))
     return { [dialect.isValid]: false, activationId, applicationRoles: [], activationFlags: [] }
   await refuseOperationBody(parts.db, applicationId, covered, 'data')
-  // The key has the application of the caller, so that asking about an activation of another application does not use up its attempts.
-  parts.otpAttempts.take(JSON.stringify([applicationId, activationId]), parts.platform.monotonic())
+  takeOtpAttempt(parts, applicationId, activationId)
   const { resourceId, nonce, body } = covered
   const eventData = `POST\n${resourceId}\n${describeCovered(body, undefined)}`
   const asked = { activationId, applicationId, verifiedBy: caller.username, source, eventData }

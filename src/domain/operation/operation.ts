@@ -19,6 +19,18 @@ export interface OperationParts extends DomainParts {
 }
 
 /**
+ * Takes one of the one-time passwords that may be typed for an activation in a minute, whether for an operation, for a bank's own text or by the
+ * reference's API. With the application of the caller, so that nobody uses up the attempts of another one. Throws TOO_MANY_REQUESTS.
+ */
+export function takeOtpAttempt(
+  { otpAttempts, platform }: Pick<OperationParts, 'otpAttempts' | 'platform'>,
+  applicationId: string,
+  activationId: string,
+): void {
+  otpAttempts.take(JSON.stringify([applicationId, activationId]), platform.monotonic())
+}
+
+/**
  * Whether an operation belongs to the user of a phone, and is not for another phone alone. To all other phones it is unknown (mobile-token §4).
  */
 export const isOf = (
