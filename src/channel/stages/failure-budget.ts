@@ -45,7 +45,7 @@ function keyOf({ header: { activationId, factors }, atDoor }: CodeAttempt, ip: s
   if (atDoor === undefined) return `${sourceOf(ip)} ${activationId}`
   const { applicationId, isSourceUnknown } = atDoor
   const source = isSourceUnknown === true ? `anywhere ${factors === UNCOUNTED ? factors : ''}` : sourceOf(ip)
-  return `door ${applicationId} ${source} ${activationId}`
+  return JSON.stringify(['door', applicationId, source, activationId])
 }
 
 /** A wrong code of possession alone is never a guess that counts (v3 §10.5). */
