@@ -13,7 +13,7 @@ export const { parseAuthorizationHeader, parseTokenHeader, parseEncryptionHeader
   isVersion: (text) => capabilitiesOf(text) !== undefined,
   parseBytes: parseBase64,
   // The form is not compared with the version here: a code of the wrong form fails verification, and counts as a failure.
-  isCode: (text) => DECIMAL_CODE.test(text) || CODE_LENGTHS.some((length) => parseBase64(text, length)),
+  isCode: (text) => DECIMAL_CODE.test(text) || CODE_LENGTHS.includes(parseBase64(text)?.length ?? 0),
   timestamp: /^\d{9,15}$/,
 })
 

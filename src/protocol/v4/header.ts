@@ -13,13 +13,13 @@ export const { parseAuthorizationHeader, parseTokenHeader, parseEncryptionHeader
   isVersion: (text) => text === VERSION,
   parseBytes,
   // The length is not compared with the factors here: a code of the wrong length fails verification, and counts as a failure.
-  isCode: (text) => CODE_LENGTHS.some((length) => parseBytes(text, length)),
+  isCode: (text) => CODE_LENGTHS.includes(parseBytes(text)?.length ?? 0),
   // The digest covers the text of the timestamp: without a leading zero the number has only one.
   timestamp: /^[1-9]\d{8,14}$/,
 })
 
 /** Decodes Base64. A code covers the nonce as text, so only the one canonical text of the bytes is accepted (v4 §7.1). */
-function parseBytes(text: string, length: number): Uint8Array | undefined {
+function parseBytes(text: string, length?: number): Uint8Array | undefined {
   const bytes = parseBase64(text, length)
   return bytes && toBase64(bytes) === text ? bytes : undefined
 }

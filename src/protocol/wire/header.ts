@@ -82,8 +82,8 @@ export function createHeaderParsers(rules: HeaderRules): HeaderParsers {
 export const isOlderVersion = (version: string, other: string): boolean => version < other
 
 /**
- * `scheme key="text", key="text"`; undefined when the value has any other form. Sticky expressions: each one either moves
- * on or ends the scan, so the time is linear in the length of the value.
+ * `scheme key="text", key="text"`; undefined when the value has any other form. The expression is sticky: each match moves on or ends the scan, so
+ * the time is linear in the length of the value.
  */
 function parsePairs(
   value: string,
@@ -94,34 +94,25 @@ function parsePairs(
   const scheme = schemes.find((word) => text.startsWith(`${word} `))
   if (scheme === undefined) return undefined
   const pairs = new Map<string, string>()
-  let position = skipSeparators(text, scheme.length)
-  while (position < text.length) {
-    PAIR.lastIndex = position
-    const [pair, key, content] = PAIR.exec(text) ?? []
-    if (pair === undefined || key === undefined || content === undefined) return undefined
+  for (PAIR.lastIndex = scheme.length; PAIR.lastIndex < text.length; ) {
+    const match = PAIR.exec(text)
+    if (match === null) return undefined
+    const [, key, content] = match
+    // Separators at the end, with no pair behind them.
+    if (key === undefined || content === undefined) break
     if (pairs.has(key) && !mayRepeatNames) return undefined
     pairs.set(key, content)
-    const end = position + pair.length
-    position = skipSeparators(text, end)
-    if (position === end && end < text.length) return undefined
   }
   return pairs
 }
 
-function skipSeparators(text: string, position: number): number {
-  SEPARATORS.lastIndex = position
-  SEPARATORS.exec(text)
-  return SEPARATORS.lastIndex
-}
-
 function parseFactors(text: string | undefined): Factors | undefined {
   // Only letters of ASCII have another case here: ß would become SS.
-  const upper = text?.replace(/[a-z]+/g, (letters) => letters.toUpperCase())
+  const upper = text !== undefined && /^[A-Za-z_]+$/.test(text) ? text.toUpperCase() : undefined
   return FACTOR_COMBINATIONS.find((factors) => factors === upper)
 }
 
-const PAIR = /([A-Za-z0-9_-]+)="([^"]*)"/y
-const SEPARATORS = /[\s,]*/y
+const PAIR = /[\s,]+(?:([A-Za-z0-9_-]+)="([^"]*)"|$)/y
 const APPLICATION_KEY_LENGTH = 16
 const NONCE_LENGTH = 16
 const DIGEST_LENGTH = 32
