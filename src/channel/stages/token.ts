@@ -1,9 +1,11 @@
 // Checking a token header (v3 §11.3): window, digest, then whether its nonce was used before. Nothing is used up here.
+import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Factors, Protocol, TokenHeader } from '../../protocol/protocol.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { FoundToken } from '../../storage/request/lookup.ts'
+import type { TokenRow } from '../../storage/token/tokens.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import { isInWindow, tokenValue } from '../replay.ts'
@@ -57,6 +59,10 @@ export type JudgedToken =
   | ({ readonly isRight: true } & AcceptedToken)
   | { readonly isRight: false; readonly reason: TokenRefusal }
 
+/** The secret of a token, 16 or 32 bytes: phones poll with it. Undefined when it was altered in the database. */
+const openTokenSecret = (recordKeys: RecordKeys, token: TokenRow): Uint8Array | undefined =>
+  unlessAltered(() => recordKeys.openCached(places.tokenSecret(token), token.tokenSecret, (secret) => secret, { areBytes: true }))
+
 /** Judges a token header by the rows that were read for it, and logs why it is not accepted. */
 export function judgeToken(
   parts: ChannelParts,
@@ -73,7 +79,7 @@ export function judgeToken(
     return { isRight: false, reason }
   }
   const { recordKeys, settings, platform } = parts
-  const known = token && unlessAltered(() => recordKeys.open(places.tokenSecret(token), token.tokenSecret))
+  const known = token && openTokenSecret(recordKeys, token)
   // An unknown token is checked against a secret that nobody knows, so that it takes the time of a known one.
   const secret = known ?? platform.randomBytes(protocol.tokenSecretLength)
   const isRight = protocol.verifyTokenDigest(secret, header)

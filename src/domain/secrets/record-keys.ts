@@ -261,7 +261,7 @@ const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12
 // What full caches hold is measured in docs/decisions/0014-memory.md.
 const CACHED_DERIVED = 100_000
-// Two sizes, 49 bytes of a sealed KEY_MASTER_SECRET, and 112 of the keys of its activation (v3 §3.2).
+// Two sizes, 49 bytes of a sealed KEY_MASTER_SECRET, and 112 of the keys of its activation (v3 §3.2). The secret of a token takes less.
 const DERIVED_BYTES = 176
 const CACHED_VALUES = 5_000
 const CACHED_BYTES = 16 * 1024 * 1024
