@@ -93,7 +93,8 @@ const listElementTypeOf = (userAgent = ''): ListElementType =>
   /^PowerAuthNetworking\/.*\b(?:iOS|iPadOS)\//.test(userAgent) ? 'LISTITEM' : 'LIST_ITEM'
 
 /** A time (ms) as `2026-01-02T14:43:13+0000`, without a fraction, which strict parsers refuse. */
-export const formatTime = (milliseconds: number): string => new Date(milliseconds).toISOString().replace(/\.\d+Z$/, '+0000')
+export const formatTime = (milliseconds: number): string =>
+  `${new Date(milliseconds).toISOString().slice(0, -'.000Z'.length)}+0000`
 
 /** The value of allowedSignatureType. One factor is enough if the template lists `possession`, whatever else it lists (mobile-token §3). */
 const toSignatureType = (signatureTypes: readonly string[]): { type: string; variants: string[] } =>
