@@ -228,7 +228,9 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
     },
     /** Exchanges keys for an activation code or a login, and sets the password; the fingerprint that user and bank compare. */
     bind: async (by: string | Identity, name: string, password: string, otp?: string): Promise<string> => {
-      const { fingerprint } = (await exchange(await generation.prepareBind(by, name, otp))) as { fingerprint: string }
+      const request = await generation.prepareBind(by, name, otp)
+      const { fingerprint } = request.open(await transfer(request))
+      // The keys are hidden before anything of them is written down.
       record.knowledge = hideKey(generation.takeKnowledge(), password)
       persist()
       return fingerprint
@@ -236,7 +238,9 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
     /** Confirms the activation after the bank's commit, in 4.0 and if it was not done before. */
     confirm: async (unlock: Unlock): Promise<void> => {
       if (record.isConfirmed || generation.prepareConfirm === undefined) return
-      await exchange(generation.prepareConfirm(proofOf(unlock)))
+      const reply = await transfer(generation.prepareConfirm(proofOf(unlock)))
+      // A right code with this refusal: the activation is confirmed already, and that answer was lost (v4 §9.6).
+      if (member(reply.json, 'responseObject', 'code') !== 'ERR_ACTIVATION') accepted(reply)
       record.isConfirmed = true
       persist()
     },

@@ -2,6 +2,10 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newHandset } from '../../phone/handset-open.ts'
+import { b64 } from '../../phone/v3/crypto.ts'
+import type { PhoneState } from '../../phone/v3/state.ts'
+import type { V4PhoneState } from '../../phone/v4/state.ts'
 import { drawPicture, ok, openPhoneDesk, type PhoneDesk } from '../helpers/phone-desk.ts'
 import type { World } from '../helpers/world.ts'
 
@@ -30,6 +34,34 @@ test('an upgrade whose last answer was lost is found out by the next attempt', a
   await ok(phone(store, ['upgrade', '--algorithm', 'EC_P384']))
   expect(await ok(phone(store, ['sign', '--send']))).toMatch(/^HTTP 200 /)
 })
+
+test('a confirmation whose answer was lost is found out by the next attempt', async () => {
+  const store = 'confirm-lost.json'
+  await bindPhone(store, ['--algorithm', 'EC_P384'])
+  await ok(phone(store, ['list']))
+  const file = join(directory, store)
+  const { version, phones } = JSON.parse(readFileSync(file, 'utf8')) as { version: number; phones: { mine: object } }
+  // What the file held when the answer did not come.
+  writeFileSync(file, JSON.stringify({ version, phones: { mine: { ...phones.mine, isConfirmed: false } } }))
+  expect(await ok(phone(store, ['list']))).toBe('Nothing waits.\n')
+})
+
+test.each(['3.3', '4.0'] as const)(
+  'a phone of %s writes none of its keys down before the password hides them',
+  async (version) => {
+    const app = { ...world.app, masterPublicKey: b64(world.app.masterPublicKey), mobileSdkConfig: sdkConfig }
+    const written: unknown[] = []
+    const fresh = newHandset(
+      { url: world.url, dialect: 'PowerAuth', version, ...(version === '4.0' && { algorithm: 'EC_P384' }), app },
+      ({ state, knowledge }) => {
+        const { keys } = state as PhoneState | V4PhoneState
+        written.push(keys && { clear: keys.knowledge.length + keys.biometry.length, isHidden: knowledge !== undefined })
+      },
+    )
+    await fresh.bind((await world.register()).code, 'mine', 'a good one')
+    expect(written).toEqual([undefined, { clear: 0, isHidden: true }])
+  },
+)
 
 test('several phones in one sealed file; nothing of it is in the clear, and only its passphrase opens it', async () => {
   const env = { PAWL_PHONE_PASSPHRASE: 'correct horse' }
