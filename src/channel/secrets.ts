@@ -3,11 +3,12 @@
 // What a request names may not exist, belong to somebody else, or be in the wrong state. It is then checked against a decoy, keys that
 // nobody knows, so that a request with an unknown, a foreign or a wrong name takes the same steps and the same time and ends in the same
 // refusal.
-import { openApplicationSecret, places, unlessAltered } from '../domain/secrets/secrets.ts'
-import type { RecordKeys } from '../domain/secrets/record-keys.ts'
+import { findSigningMasterKeys } from '../domain/application/master-keys.ts'
+import { type KeyParts, openApplicationSecret, places, unlessAltered } from '../domain/secrets/secrets.ts'
+import { type Place, type RecordKeys, SealedRecordError } from '../domain/secrets/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
-import type { ActivationKeys, DecoyKeys, Protocol, SigningKeys } from '../protocol/protocol.ts'
+import type { ActivationKeys, Algorithm, DecoyKeys, Protocol, SigningKeys } from '../protocol/protocol.ts'
 import type { ReadActivationRow, StatusRow } from '../storage/activation/find.ts'
 import type { VersionRow } from '../storage/application/version.ts'
 
@@ -36,13 +37,41 @@ export function createDecoy<Keys extends ActivationKeys>(
   }
 }
 
-/** The application secret of a version, or the decoy's. */
+/** The application secret of a version; the decoy's without a version, and when the secret was altered in the database. */
 export const applicationSecretOf = (keys: RecordKeys, decoy: Decoy, version: VersionRow | undefined): string =>
-  version === undefined ? decoy.applicationSecret : openApplicationSecret(keys, version)
+  (version && unlessAltered(() => openApplicationSecret(keys, version))) ?? decoy.applicationSecret
+
+/** The keys with which an application signs. Undefined when they were altered in the database. */
+export async function masterKeysOf(
+  parts: KeyParts,
+  applicationId: string,
+  algorithm: Algorithm,
+): Promise<SigningKeys | undefined> {
+  try {
+    return await findSigningMasterKeys(parts, applicationId, algorithm)
+  } catch (error) {
+    if (error instanceof SealedRecordError && error.isAltered) return undefined
+    throw error
+  }
+}
 
 /**
- * The derived keys of an activation. Undefined unless it has exchanged keys under this protocol, and when its row was moved to another user or
- * application in the database.
+ * Reads what was sealed at a place. What opens was sealed by pawl. If it cannot be read, the row names another generation or algorithm than at the
+ * sealing, and the value counts as altered.
+ */
+const readingAt =
+  <T extends object>(keys: RecordKeys, place: Place, read: (stored: Uint8Array) => T) =>
+  (stored: Uint8Array): T => {
+    try {
+      return read(stored)
+    } catch {
+      throw keys.reportAltered(place)
+    }
+  }
+
+/**
+ * The derived keys of an activation. Undefined unless it has exchanged keys under this protocol, and when its row was moved to another user,
+ * application or protocol version in the database.
  */
 export function activationKeysOf<Keys extends ActivationKeys>(
   keys: RecordKeys,
@@ -55,8 +84,10 @@ export function activationKeysOf<Keys extends ActivationKeys>(
   const place = places.masterSecret(activation)
   return unlessAltered(() =>
     activationKeyBytes === undefined
-      ? keys.openCached(place, masterSecret, deriveActivationKeys)
-      : activationKeyBytes.parse(keys.openCached(place, masterSecret, activationKeyBytes.derive, { areBytes: true })),
+      ? keys.openCached(place, masterSecret, readingAt(keys, place, deriveActivationKeys))
+      : activationKeyBytes.parse(
+          keys.openCached(place, masterSecret, readingAt(keys, place, activationKeyBytes.derive), { areBytes: true }),
+        ),
   )
 }
 
@@ -74,12 +105,13 @@ export function codeKeysOf<Keys extends ActivationKeys>(
 }
 
 /**
- * The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or those that sign for it in 4.0. Undefined when they were altered in the
- * database.
+ * The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or those that sign for it in 4.0. Undefined when they, or the algorithm
+ * that the row names, were altered in the database.
  */
-export const serverKeysOf = (keys: RecordKeys, protocol: Protocol, activation: ReadActivationRow): SigningKeys | undefined =>
-  unlessAltered(() =>
-    keys.openCached(places.serverPrivateKey(activation), activation.serverPrivateKey, (stored) =>
-      protocol.importSigningKeys(activation.algorithm ?? 'EC_P256', stored),
-    ),
-  )
+export function serverKeysOf(keys: RecordKeys, protocol: Protocol, activation: ReadActivationRow): SigningKeys | undefined {
+  const place = places.serverPrivateKey(activation)
+  const { algorithm, serverPrivateKey } = activation
+  const form = algorithm ?? 'EC_P256'
+  const read = readingAt(keys, place, (stored) => protocol.importSigningKeys(form, stored))
+  return unlessAltered(() => keys.openCached(place, serverPrivateKey, read, { form }))
+}

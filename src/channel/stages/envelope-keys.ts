@@ -1,11 +1,10 @@
 // The keys that open an envelope. The version of the protocol says which they are (v3 §6, table; v4 §5.5).
-import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, EnvelopeKey, Protocol } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/request/lookup.ts'
 import type { TemporaryKeyRow } from '../../storage/application/temporary-keys.ts'
 import type { ChannelParts } from '../parts.ts'
-import { activationKeysOf, serverKeysOf } from '../secrets.ts'
+import { activationKeysOf, masterKeysOf, serverKeysOf } from '../secrets.ts'
 
 /**
  * For which activations an envelope opens. ACTIVE: only for ACTIVE ones, under a supported version. ANY_STATE: for activations in any state.
@@ -59,7 +58,7 @@ export async function selectEnvelopeKeys(
       serverKeysOf(parts.recordKeys, protocol, { ...activation, serverPrivateKey })
     return { envelopeKey: serverKeys?.ecdsa, activationKeys, missing: 'activation unknown or foreign' }
   }
-  const masterKeys = parties.version && (await findSigningMasterKeys(parts, parties.version.applicationId, 'EC_P256'))
+  const masterKeys = parties.version && (await masterKeysOf(parts, parties.version.applicationId, 'EC_P256'))
   return { envelopeKey: masterKeys?.ecdsa, activationKeys: undefined, missing: 'application unknown' }
 }
 

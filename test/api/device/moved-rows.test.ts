@@ -8,7 +8,8 @@ import { openPhonesV4, type PhonesV4 } from '../../helpers/world-v4.ts'
 import { expectOk } from '../../helpers/world.ts'
 import { readQrCode } from '../../helpers/bank.ts'
 import { PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
-import type { HttpReply } from '../../../phone/http.ts'
+import { type HttpReply, sendJson } from '../../../phone/http.ts'
+import { expectRefusedV4 } from '../../helpers/refusals-v4.ts'
 import { SIGNED_CALLS } from '../../../phone/operations.ts'
 import { createPhone } from '../../../phone/v3/virtual-phone.ts'
 
@@ -252,4 +253,108 @@ test('a server key that was altered opens no envelope, and signs neither a tempo
   await expect(late.phone.createToken()).rejects.toThrow('ERR_TEMPORARY_KEY')
   const { id } = await world.operation(late.userId)
   expectError(await world.bank.offlineQr(id), 400, 'ERROR_REGISTRATION_NOT_FOUND')
+})
+
+const STATUS = '/pa/v3/activation/status'
+const KEYSTORE = '/pa/v3/keystore/create'
+
+describe('a row that names another protocol version than its keys are of', () => {
+  test('is refused as 4.0 where the phone is one of 3.x, and the log says what was altered', async () => {
+    const { userId, phone } = await world.activePhone('3.3')
+    const { activationId } = phone.state
+    const { phone: other } = await four.activePhone('EC_P384')
+    other.state.activationId = activationId
+    await setActivation(activationId, 'protocol_version', 4)
+    await setActivation(activationId, 'algorithm', 'EC_P384')
+    expectRefusedV4(await other.send(other.prepareValidation()), 'code')
+    await expect(other.fetchTemporaryKey('activation')).rejects.toThrow('ERR_TEMPORARY_KEY')
+    const { id } = await world.operation(userId)
+    expectError(await world.bank.offlineQr(id), 400, 'ERROR_REGISTRATION_NOT_FOUND')
+    expect(world.log()).toContain(`activation.master_secret of ${activationId}`)
+    expect(await readActivation(activationId)).toMatchObject({ state: 'ACTIVE', failed_attempts: 0 })
+    await setActivation(activationId, 'protocol_version', 3)
+    expectOk(await phone.send(phone.prepareValidation()))
+  })
+
+  test('is refused as 3.x where the phone is one of 4.0, and its status is that of an unknown one', async () => {
+    const { phone } = await four.activePhone('EC_P384')
+    const { activationId } = phone.state
+    const { phone: other } = await world.activePhone('3.3')
+    other.state.activationId = activationId
+    await setActivation(activationId, 'protocol_version', 3)
+    expectRefused(await other.send(other.prepareValidation()), 'signature')
+    expectOk(await sendJson(world.url, 'POST', STATUS, { requestObject: { activationId } }))
+    await setActivation(activationId, 'protocol_version', 4)
+    await phone.exchange(phone.prepareValidation())
+  })
+
+  test('or another algorithm, gets no temporary key', async () => {
+    const { phone } = await four.activePhone('EC_P384')
+    const { activationId } = phone.state
+    const hybrid = phone.speaking({ algorithm: 'EC_P384_ML_L3' })
+    await phone.fetchTemporaryKey('activation')
+    await setActivation(activationId, 'algorithm', 'EC_P384_ML_L3')
+    await expect(hybrid.fetchTemporaryKey('activation')).rejects.toThrow('ERR_TEMPORARY_KEY')
+    await setActivation(activationId, 'algorithm', 'EC_P384')
+    await phone.fetchTemporaryKey('activation')
+  })
+})
+
+describe('what an application signs and hides with, once it was altered,', () => {
+  const column = async (table: 'application_version' | 'master_key_pair', name: string): Promise<Buffer[]> =>
+    (
+      await sql<{ value: Buffer }>`select ${sql.ref(name)} as value from ${sql.table(table)}
+        where application_id = ${world.applicationId} order by ${sql.ref(name)}`.execute(world.db)
+    ).rows.map(({ value }) => value)
+  const replace = async (table: string, name: string, from: readonly Buffer[], to: (value: Buffer) => Buffer) => {
+    for (const value of from)
+      await sql`update ${sql.table(table)} set ${sql.ref(name)} = ${to(value)} where ${sql.ref(name)} = ${value}`.execute(
+        world.db,
+      )
+  }
+  /** Runs `act` while each value is another one; the values are put back. */
+  const whileAltered = async (table: 'application_version' | 'master_key_pair', name: string, act: () => Promise<void>) => {
+    const altered = (value: Buffer) => Buffer.concat([value, Buffer.of(0)])
+    const values = await column(table, name)
+    await replace(table, name, values, altered)
+    try {
+      await act()
+    } finally {
+      await replace(table, name, values.map(altered), (value) => value.subarray(0, -1))
+    }
+  }
+
+  test('refuses every phone: a secret', async () => {
+    const [early, late] = [await world.activePhone('3.1'), await world.activePhone('3.3')]
+    const { phone } = await four.activePhone('EC_P384')
+    const key = await phone.fetchTemporaryKey('activation')
+    const [old, code] = [await early.phone.prepareUserInfo(), late.phone.prepareValidation()]
+    const info = await phone.prepareUserInfo({ temporaryKey: key })
+    await whileAltered('application_version', 'application_secret', async () => {
+      expectRefused(await early.phone.send(old), 'encryption')
+      expectRefused(await late.phone.send(code), 'signature')
+      expectRefusedV4(await phone.send(info), 'encryption')
+      for (const scope of ['application', 'activation'] as const)
+        expectRefused(await sendJson(world.url, 'POST', KEYSTORE, late.phone.newTemporaryKeyRequest(scope).json), 'temporaryKey')
+      await expect(phone.fetchTemporaryKey('application')).rejects.toThrow('ERR_TEMPORARY_KEY')
+    })
+    expect(world.log()).toContain('application_version.application_secret of')
+    expectOk(await late.phone.send(code))
+    await phone.exchange(info)
+  })
+
+  test('binds no phone: a master key', async () => {
+    const { code } = await world.register()
+    const early = world.newPhone('3.1')
+    const request = await early.prepareActivation(code)
+    const { phone: late } = await world.activePhone('3.3')
+    await whileAltered('master_key_pair', 'private_key', async () => {
+      expectRefused(await early.send(request), 'encryption')
+      expectRefused(await sendJson(world.url, 'POST', KEYSTORE, late.newTemporaryKeyRequest('application').json), 'temporaryKey')
+      await expect(four.newPhone('EC_P384').fetchTemporaryKey('application')).rejects.toThrow('ERR_TEMPORARY_KEY')
+      // A phone that is bound has keys of its own.
+      expectOk(await late.send(late.prepareValidation()))
+    })
+    await early.exchange(request)
+  })
 })

@@ -1,9 +1,8 @@
 // Issues temporary keys for both generations of keystore/create: makes a key, stores it sealed, and signs the answer.
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
-import { applicationSecretOf, type Decoy, serverKeysOf } from '../../../channel/secrets.ts'
+import { applicationSecretOf, type Decoy, masterKeysOf, serverKeysOf } from '../../../channel/secrets.ts'
 import type { Client } from '../../../channel/stages/receive.ts'
-import { findSigningMasterKeys } from '../../../domain/application/master-keys.ts'
 import { places } from '../../../domain/secrets/secrets.ts'
 import { NotBlank, ObjectRequest, ObjectResponse } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
@@ -43,8 +42,8 @@ export function verifyKeystoreRequest<Keys extends ActivationKeys>(
 
 /**
  * Makes a key, and signs the answer with the keys of the activation that the request names, else with those of the application. Throws
- * TEMPORARY_KEY_FAILED when the keys of the request are not valid, when those of the activation were altered in the database, and when the
- * activation is gone.
+ * TEMPORARY_KEY_FAILED when the keys of the request are not valid, when those that sign were altered in the database, and when the activation
+ * is gone.
  */
 export async function issueTemporaryKey<Keys extends ActivationKeys>(
   parts: DeviceParts,
@@ -56,8 +55,8 @@ export async function issueTemporaryKey<Keys extends ActivationKeys>(
   const isOfActivation = asked.activationId !== undefined && activation !== undefined
   const signingKeys = isOfActivation
     ? serverKeysOf(recordKeys, protocol, activation)
-    : await findSigningMasterKeys(parts, version.applicationId, asked.algorithm)
-  if (signingKeys === undefined) throw refuseTemporaryKey(parts, 'the server key of the activation does not open')
+    : await masterKeysOf(parts, version.applicationId, asked.algorithm)
+  if (signingKeys === undefined) throw refuseTemporaryKey(parts, 'the key that signs does not open')
   const temporaryKeyId = platform.uuid()
   const issuedAt = platform.now()
   const expiresAt = issuedAt + settings.temporaryKeyValiditySeconds * 1000
