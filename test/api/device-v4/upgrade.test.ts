@@ -1,6 +1,7 @@
 // From protocol 3 to protocol 4.0: two sides of one activation until the phone confirms (v4 §10).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member } from '../../../phone/http.ts'
+import { b64 } from '../../../phone/v3/crypto.ts'
 import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../../../phone/v4/crypto.ts'
 import { expectOk, registrationOf } from '../../helpers/world.ts'
 import { startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
@@ -82,7 +83,8 @@ describe('an upgrade', () => {
     const refused = async (members: Record<string, unknown>) => codeOf(await phone.send(await start({ members })))
     expect(await refused({ sharedSecretRequest: undefined })).toEqual([400, 'ERR_VALIDATION'])
     expect(await refused({ devicePublicKeys: undefined })).toEqual([400, 'ERR_VALIDATION'])
-    expect(await refused({ devicePublicKeys: { ecdsa: 'AAAA' } })).toEqual([400, 'ERR_VALIDATION'])
+    for (const mldsa of [undefined, null, '', ' ', 7])
+      expect(await refused({ devicePublicKeys: { ecdsa: 'AAAA', mldsa } })).toEqual([400, 'ERR_VALIDATION'])
     for (const sharedSecretRequest of [
       {},
       { algorithm: null, encapsulationKeys: ['AAAA'] },
@@ -98,6 +100,13 @@ describe('an upgrade', () => {
     ])
     expect(await registrationOf(v4.world, userId)).toBe('ACTIVE')
     expectOk(await old.send(old.prepareValidation()))
+  })
+
+  test.each([7, {}, null, '', 'text'])('ignores an ML-DSA key that is %j beside an algorithm without one', async (mldsa) => {
+    const { phone, start } = await upgradingPhone('EC_P384')
+    const devicePublicKeys = { ecdsa: b64(phone.state.device.ecCompressed), mldsa }
+    await phone.exchange(await start({ counter: 2, members: { devicePublicKeys } }))
+    await phone.exchange(phone.prepareUpgradeConfirm())
   })
 
   test('is refused without headers, with headers of one generation only, for another application, and with a wrong code', async () => {

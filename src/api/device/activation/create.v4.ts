@@ -21,7 +21,15 @@ import {
   Layer1Response,
 } from './create.ts'
 
-const DevicePublicKeys = Type.Object({ ecdsa: NotBlank(LAYER_1_BYTES_MAX), mldsa: Type.Optional(Type.Unknown()) })
+/** The members in which a device sends its keys, at an activation and at an upgrade. */
+export const KeyMembers = {
+  sharedSecretRequest: Type.Object({
+    algorithm: NotBlank(255),
+    encapsulationKeys: Type.Array(NotBlank(LAYER_1_BYTES_MAX), { minItems: 1 }),
+  }),
+  devicePublicKeys: Type.Object({ ecdsa: NotBlank(LAYER_1_BYTES_MAX), mldsa: Type.Optional(Type.Unknown()) }),
+}
+type DevicePublicKeys = Static<typeof KeyMembers.devicePublicKeys>
 
 export const activationCreateV4 = nestedEndpoint({
   path: 'activation/create',
@@ -32,14 +40,7 @@ export const activationCreateV4 = nestedEndpoint({
   encrypt: { sharedInfo1: '/pa/generic/application' },
   inner: {
     sharedInfo1: '/pa/activation',
-    request: Type.Object({
-      sharedSecretRequest: Type.Object({
-        algorithm: NotBlank(255),
-        encapsulationKeys: Type.Array(NotBlank(LAYER_1_BYTES_MAX), { minItems: 1 }),
-      }),
-      devicePublicKeys: DevicePublicKeys,
-      ...DeviceMembers,
-    }),
+    request: Type.Object({ ...KeyMembers, ...DeviceMembers }),
     pick: (layer1) => layer1.activationData,
     isAnyKeyAccepted: true,
   },
@@ -67,7 +68,7 @@ function agreeWith(
   parts: DeviceParts,
   applicationVersion: VersionRow,
   version: string,
-  nested: { readonly sharedSecretRequest: unknown; readonly devicePublicKeys: Static<typeof DevicePublicKeys> },
+  nested: { readonly sharedSecretRequest: unknown; readonly devicePublicKeys: DevicePublicKeys },
 ): KeyAgreement<ExchangedKeys['answer']> {
   const { v4 } = parts.protocols
   const request = v4.parseSharedSecretRequest(nested.sharedSecretRequest)
@@ -87,7 +88,7 @@ function agreeWith(
 }
 
 /** Throws REQUEST_INVALID when a hybrid algorithm lacks the second device key. With another algorithm that member is ignored. */
-function requireHybridKey({ encapsulationKeys }: SharedSecretRequest, { mldsa }: Static<typeof DevicePublicKeys>): void {
+export function requireHybridKey({ encapsulationKeys }: SharedSecretRequest, { mldsa }: DevicePublicKeys): void {
   const isMissing = typeof mldsa !== 'string' || mldsa.trim() === ''
   if (encapsulationKeys.length === 1 || !isMissing) return
   throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'devicePublicKeys.mldsa', hint: 'must not be blank' }] })

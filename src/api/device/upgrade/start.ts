@@ -9,7 +9,8 @@ import { PawlError } from '../../../lib/errors.ts'
 import type { PublicKeys, SharedSecretRequest } from '../../../protocol/v4/index.ts'
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
 import { storeUpgrade } from '../../../storage/request/upgrade.ts'
-import { SharedSecretRequest as SharedSecretRequestSchema, SharedSecretResponse } from '../factors/replace-key.ts'
+import { KeyMembers, requireHybridKey } from '../activation/create.v4.ts'
+import { SharedSecretResponse } from '../factors/replace-key.ts'
 import type { DeviceParts } from '../parts.ts'
 
 export const upgradeStart = signedOpenedByNextEndpoint({
@@ -21,11 +22,7 @@ export const upgradeStart = signedOpenedByNextEndpoint({
   authenticate: { resourceId: '/pa/upgrade/start', factors: ['POSSESSION_KNOWLEDGE'] },
   encrypt: { sharedInfo1: '/pa/upgrade/start' },
   refusal: 'UPGRADE_FAILED',
-  request: Type.Object({
-    sharedSecretRequest: SharedSecretRequestSchema,
-    devicePublicKeys: Type.Object({ ecdsa: Type.String(), mldsa: OptionalOrNull(Type.String()) }),
-    enableBiometry: OptionalOrNull(Type.Boolean()),
-  }),
+  request: Type.Object({ ...KeyMembers, enableBiometry: OptionalOrNull(Type.Boolean()) }),
   response: Type.Object({
     sharedSecretResponse: SharedSecretResponse,
     serverPublicKeys: Type.Object({ ecdsa: Type.String(), mldsa: Type.Optional(Type.String()) }),
@@ -66,10 +63,7 @@ export const upgradeStart = signedOpenedByNextEndpoint({
 async function readKeys(
   { db, protocols: { v4 } }: DeviceParts,
   applicationId: string,
-  json: {
-    readonly sharedSecretRequest: unknown
-    readonly devicePublicKeys: { readonly ecdsa: unknown; readonly mldsa?: unknown }
-  },
+  json: { readonly sharedSecretRequest: unknown; readonly devicePublicKeys: Parameters<typeof requireHybridKey>[1] },
 ): Promise<{
   algorithm: SharedSecretRequest['algorithm']
   sharedSecretRequest: SharedSecretRequest
@@ -77,10 +71,8 @@ async function readKeys(
 }> {
   const sharedSecretRequest = v4.parseSharedSecretRequest(json.sharedSecretRequest)
   if (sharedSecretRequest === undefined) throw refuse('the shared secret request is not well-formed')
-  const { algorithm, encapsulationKeys } = sharedSecretRequest
-  if (encapsulationKeys.length > 1 && json.devicePublicKeys.mldsa == null) {
-    throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'devicePublicKeys.mldsa', hint: 'must be present' }] })
-  }
+  const { algorithm } = sharedSecretRequest
+  requireHybridKey(sharedSecretRequest, json.devicePublicKeys)
   const allowed = await findAllowedAlgorithms(db, applicationId)
   if (!allowed.includes(algorithm)) throw refuse('the application does not admit the algorithm')
   const deviceKeys = v4.parsePublicKeys(algorithm, json.devicePublicKeys)
