@@ -34,7 +34,7 @@ The body of an error is \`{"status":"ERROR","responseObject":{"code":"...","mess
   that is needed; before there is an application, the call that creates one. 401 comes with \`WWW-Authenticate\`.
   [When each code comes](spec/cloud.md#12-errors), and [what to do then](start/bank-developer.md#6-what-can-go-wrong).
 - **Device API.** The message begins with \`SVC_\` for requests with \`X-Svc-*\` headers, and with \`POWER_AUTH_\` for all others. The message of
-  \`ERR_VALIDATION\` names the wrong member, if one is known.
+  \`ERR_VALIDATION\` names the wrong members, if they are known.
 - **Mobile utility API.** The body is \`{"id":"...","code":"...","message":"..."}\`, and the log has the id.
 - **All.** 429 and 503 come with \`Retry-After\`. Every answer has \`X-Request-Id\`, and every log line of its request has it as \`requestId\`. A caller's own id is
   kept when it is 1 to 128 letters, digits and \`_ . : ~ + / = @ -\`. Headers or a body that do not arrive in time are 408 \`ERROR_REQUEST\`, headers over

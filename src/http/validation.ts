@@ -5,23 +5,36 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { PawlError, type Violation } from '../lib/errors.ts'
 
-/** Returns the parsed value, or throws a PawlError REQUEST_INVALID with a violation for the first wrong member. */
+/** Returns the parsed value, or throws a PawlError REQUEST_INVALID with a violation for each wrong member. */
 export type Parser<S extends TSchema> = (value: unknown) => Static<S>
 
 /**
- * Makes the parser of a schema for bodies of strangers. It stops at the first wrong member, because a body may have thousands, and the APIs for
- * phones tell one at most.
+ * Makes the parser of a schema for bodies of strangers. A body may have thousands of wrong members. Therefore a refusal names only the first
+ * one of a body with more than 64 values.
  */
 export function compileParser<S extends TSchema>(schema: S): Parser<S> {
   let validate: ValidateFunction | undefined
   return (value) => {
     validate ??= strangers.compile(schema)
     if (validate(value)) return value as Static<S>
+    const judge = countValues(value, VALUES_MAX) > VALUES_MAX ? validate : bodies.compile(schema)
+    judge(value)
     throw new PawlError('REQUEST_INVALID', {
       detail: 'the request does not match its schema',
-      violations: toViolations(validate.errors),
+      violations: toViolations(judge.errors),
     })
   }
+}
+
+/** How many values a JSON value has in it, itself included. The count ends soon after `max`. */
+function countValues(value: unknown, max: number): number {
+  if (typeof value !== 'object' || value === null) return 1
+  let count = 1
+  for (const member of Object.values(value)) {
+    if (count > max) break
+    count += countValues(member, max - count)
+  }
+  return count
 }
 
 /** Uses strict validation for every route: bodies as they are, query strings and headers coerced from text. A refusal names every wrong member. */
@@ -110,3 +123,4 @@ const texts = new Ajv({ ...options, coerceTypes: true, allErrors: true })
 // Never repeated to the caller. A PEM text may hold a private key beside the certificate, and `basic` may be sent as text.
 const SECRET_FIELDS = /(^|\.)(basic|otp|password|pem|privateKey|\w*secret)$/i
 const VALUE_CHARACTERS_MAX = 128
+const VALUES_MAX = 64

@@ -40,9 +40,8 @@ export const renderingV4: Readonly<Record<DeviceCode, RenderedError>> = {
 export function renderDeviceError(error: PawlError, request: FastifyRequest, reply: FastifyReply): void {
   const { status, code, message } = rowOf(isGeneration4(request) ? renderingV4 : rendering, error.code)
   const prefix = readProtocolHeaders(request.headers).dialect === 'svc' ? 'SVC_' : 'POWER_AUTH_'
-  const [violation] = error.violations
-  const text = violation ? `${violation.fieldName} ${violation.hint}` : `${prefix}${message}`
-  sendErrorResponse(reply, error, status, { code, message: text })
+  const violations = error.violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`).join(', ')
+  sendErrorResponse(reply, error, status, { code, message: violations || `${prefix}${message}` })
 }
 
 /** Whether the request is for generation 4, by the path of the route: the path of the request may be percent-encoded. */

@@ -61,6 +61,22 @@ describe('activation/create', () => {
     expectOk(await phone.send(await phone.prepareActivation(code)))
   })
 
+  test('names every member that is wrong, and of a long list only the first', async () => {
+    const phone = v4.newPhone('EC_P384')
+    const messageOf = async (options: Parameters<PhoneV4['prepareActivation']>[1]) =>
+      refusalOf(await phone.send(await phone.prepareActivation('AAAAA-AAAAA-AAAAA-AAAAA', options)))[2]
+    expect(await messageOf({ layer1: { type: 'MAGIC', identityAttributes: {} } })).toBe(
+      'type must be one of CODE, DIRECT, CUSTOM, identityAttributes must NOT have fewer than 1 properties',
+    )
+    expect(await messageOf({ layer2: { devicePublicKeys: undefined, platform: 7, activationName: 'x'.repeat(256) } })).toBe(
+      'devicePublicKeys must be present, activationName must be at most 255 characters, platform must be string',
+    )
+    const encapsulationKeys = Array.from({ length: 100 }, () => 1)
+    expect(await messageOf({ layer2: { sharedSecretRequest: { algorithm: 'EC_P384', encapsulationKeys } } })).toBe(
+      'sharedSecretRequest.encapsulationKeys.0 must be string',
+    )
+  })
+
   test('takes a code once, of 50 that come at the same time', async () => {
     const { code } = await v4.world.register()
     const phone = v4.newPhone('EC_P384')

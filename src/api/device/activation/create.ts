@@ -12,7 +12,7 @@ import {
 import { activateDirectly, recogniseUser } from '../../../domain/activation/direct.ts'
 import { hashActivationCode } from '../../../domain/secrets/secrets.ts'
 import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
-import { AnyMembers, MembersOf, OptionalOrNull, Text } from '../../../http/types.ts'
+import { AnyMembers, MembersOf, OneOf, OptionalOrNull, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { isOlderVersion } from '../../../protocol/wire/header.ts'
 import type { DeviceDescription } from '../../../storage/activation/keys.ts'
@@ -25,7 +25,7 @@ export const LAYER_1_BYTES_MAX = 64 * 1024
 
 export const Layer1Request = Type.Object({
   // There is no type RECOVERY.
-  type: Type.Union([Type.Literal('CODE'), Type.Literal('DIRECT'), Type.Literal('CUSTOM')]),
+  type: OneOf(['CODE', 'DIRECT', 'CUSTOM']),
   identityAttributes: MembersOf(Type.String(), { minProperties: 1 }),
   customAttributes: OptionalOrNull(AnyMembers),
   activationData: Type.Object({}),
