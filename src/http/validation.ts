@@ -26,17 +26,6 @@ export function compileParser<S extends TSchema>(schema: S): Parser<S> {
   }
 }
 
-/** How many values a JSON value has in it, itself included. The count ends soon after `max`. */
-function countValues(value: unknown, max: number): number {
-  if (typeof value !== 'object' || value === null) return 1
-  let count = 1
-  for (const member of Object.values(value)) {
-    if (count > max) break
-    count += countValues(member, max - count)
-  }
-  return count
-}
-
 /** Uses strict validation for every route: bodies as they are, query strings and headers coerced from text. A refusal names every wrong member. */
 export function useStrictValidation(app: FastifyInstance): void {
   app.setValidatorCompiler(({ schema, httpPart }) => {
@@ -59,6 +48,17 @@ export function refuseMalformedQuery(url: string): void {
     const violations = [{ fieldName: 'query', hint: 'must be percent-encoded UTF-8' }]
     throw new PawlError('REQUEST_INVALID', { detail: 'malformed query string', violations, cause })
   }
+}
+
+/** How many values a JSON value has in it, itself included. The count ends soon after `max`. */
+function countValues(value: unknown, max: number): number {
+  if (typeof value !== 'object' || value === null) return 1
+  let count = 1
+  for (const member of Object.values(value)) {
+    if (count > max) break
+    count += countValues(member, max - count)
+  }
+  return count
 }
 
 /** The faults that AJV found, the first one of each member. */
