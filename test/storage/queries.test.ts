@@ -686,7 +686,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     'searchOperations with everything': (db) =>
       operations.searchOperations(db, 'a', {
         userId: 'u',
-        status: 'PENDING',
+        pendingAt: at,
         after: { createdAt: at, operationId: 'o' },
         limit: 100,
       }),

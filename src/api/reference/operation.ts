@@ -109,7 +109,7 @@ export const operationDetail = (dialect: Dialect) =>
   })
 
 const listOf =
-  (path: string, operationId: string, summary: string, status: 'PENDING' | undefined) =>
+  (path: string, operationId: string, summary: string, isPending: boolean) =>
   (dialect: Dialect): AnyCloudEndpoint =>
     referenceEndpoint(dialect, {
       path,
@@ -127,23 +127,19 @@ const listOf =
         if (typeof request.activationId === 'string') throw refuse('activationId', 'is not offered: operations are of a user')
         if (!request.applications.includes(applicationId)) throw foreignApplication()
         const { limit, offset } = placeOf(request)
-        const search = { userId: request.userId, ...(status && { status }), limit, offset }
+        const pendingAt = isPending ? new Date(parts.platform.now()) : undefined
+        const search = { userId: request.userId, pendingAt, limit, offset }
         return await viewOperations(dialect, call, await searchOperations(parts.db, applicationId, search))
       },
     })
 
-export const operationList = listOf(
-  'operation/list',
-  'referenceListOperations',
-  'The operations of a user, newest first',
-  undefined,
-)
+export const operationList = listOf('operation/list', 'referenceListOperations', 'The operations of a user, newest first', false)
 
 export const operationListPending = listOf(
   'operation/list/pending',
   'referenceListPendingOperations',
   'The operations of a user that wait, newest first',
-  'PENDING',
+  true,
 )
 
 export const operationCancel = (dialect: Dialect) =>

@@ -140,7 +140,10 @@ export interface OperationSearch {
   readonly userId?: string | undefined
   /** The beginning of the ids of users who have or had an activation; capitals of A to Z do not matter. */
   readonly userIdPrefix?: string | undefined
-  readonly status?: OperationStatus | undefined
+  /** As it is stored. What waits is asked for by `pendingAt`. */
+  readonly status?: Exclude<OperationStatus, 'PENDING'> | undefined
+  /** Only what is PENDING and not over at this time. */
+  readonly pendingAt?: Date | undefined
   /** Only what stands behind this one in the order. */
   readonly after?: { readonly createdAt: Date; readonly operationId: string } | undefined
   readonly limit: number
@@ -176,7 +179,10 @@ export async function searchOperationsWith(
   return { rows: rows.map(toOperation), next }
 }
 
-function conditionsOf(applicationId: string, { userId, userIdPrefix, status, after }: OperationSearch): RawBuilder<boolean>[] {
+function conditionsOf(
+  applicationId: string,
+  { userId, userIdPrefix, status, pendingAt, after }: OperationSearch,
+): RawBuilder<boolean>[] {
   return [
     sql<boolean>`application_id = ${applicationId}`,
     ...(userId === undefined ? [] : [sql<boolean>`user_id = ${userId}`]),
@@ -187,9 +193,8 @@ function conditionsOf(applicationId: string, { userId, userIdPrefix, status, aft
             and a.user_id = operation.user_id and ${beginsWith('a', userIdPrefix)})`,
         ]),
     // In the text: as a value it would not show which index has it.
-    ...(status === undefined
-      ? []
-      : [status === 'PENDING' ? amongPending('operation') : sql<boolean>`status = ${sql.lit(status)}`]),
+    ...(status === undefined ? [] : [sql<boolean>`status = ${sql.lit(status)}`]),
+    ...(pendingAt === undefined ? [] : [amongPending('operation'), sql<boolean>`expires_at > ${pendingAt}`]),
     ...(after === undefined ? [] : [sql<boolean>`(created_at, operation_id) < (${after.createdAt}, ${after.operationId})`]),
   ]
 }

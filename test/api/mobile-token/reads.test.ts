@@ -12,6 +12,7 @@ import { member } from '../../../phone/http.ts'
 import { recordQueries } from '../../helpers/recorded-queries.ts'
 import { expectError } from '../../helpers/expectations.ts'
 import { type Holder, type OperationWorld, PAYMENT_DATA, startOperationWorld } from '../../helpers/operation-world.ts'
+import { askReference, DIALECTS } from '../../helpers/reference.ts'
 import { expectOk } from '../../helpers/world.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
@@ -54,7 +55,7 @@ describe('what is polled', () => {
 
 describe('an operation whose time is over', () => {
   test('is EXPIRED for everybody who reads it, though nothing can store that', async () => {
-    const world = await startOperationWorld()
+    const world = await startOperationWorld({ env: { PAWL_REFERENCE_API: 'true' } })
     try {
       await refuseExpiry(world.db)
       const holder = await world.holder()
@@ -71,10 +72,22 @@ describe('an operation whose time is over', () => {
       expectError(await world.bank.cancelOperation(id), 400, 'ERROR_OPERATION_STATE_CHANGE')
       expectError(await holder.phone.send(holder.phone.prepareAuthorize({ id, data: PAYMENT_DATA })), 400, 'OPERATION_EXPIRED')
       expectError(await holder.phone.send(holder.phone.prepareReject(id)), 400, 'OPERATION_EXPIRED')
-      const search = await world.bank.call('GET', `/admin/applications/test-app/operations?userId=${holder.userId}`)
-      expect(member(expectOk(search).json, 'operations')).toEqual([
-        expect.objectContaining({ operationId: id, status: 'EXPIRED' }),
-      ])
+      const search = async (query: string) =>
+        member(expectOk(await world.bank.call('GET', `/admin/applications/test-app/operations?${query}`)).json, 'operations')
+      expect(await search(`userId=${holder.userId}`)).toEqual([expect.objectContaining({ operationId: id, status: 'EXPIRED' })])
+      // Another one of the user waits, so that a search for what waits finds something.
+      const waiting = await world.operation(holder.userId)
+      for (const query of [`userId=${holder.userId}`, `userIdPart=${holder.userId}`])
+        expect(await search(`status=PENDING&${query}`)).toEqual([
+          expect.objectContaining({ operationId: waiting.id, status: 'PENDING' }),
+        ])
+      for (const dialect of DIALECTS)
+        expect(
+          await askReference(world.bank, dialect, 'operation/list/pending', {
+            userId: holder.userId,
+            applications: ['test-app'],
+          }),
+        ).toEqual([expect.objectContaining({ id: waiting.id, status: 'PENDING' })])
       expect(await world.stored(id)).toMatchObject({ status: 'PENDING', failureCount: 0, finalizedAt: null })
     } finally {
       await world.close()

@@ -30,7 +30,8 @@ export const operationsSearch = cloudEndpoint({
   operationId: 'searchOperations',
   summary: 'Searches operations of an application',
   description:
-    'The newest first. A search by `userIdPart` looks at 50,000 records. Where `nextCursor` is there it goes on behind them, also after an empty page.',
+    'The newest first. A search by `userIdPart` looks at 50,000 records. Where `nextCursor` is there it goes on behind them, also after an empty page. ' +
+    'A search for EXPIRED finds an operation some seconds after its end, when that is stored.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfId,
@@ -68,12 +69,13 @@ export const operationsSearch = cloudEndpoint({
   async handle({ params: { id }, query, parts }) {
     await requireApplication(parts.db, id)
     const { userId, userIdPrefix, userIdPart, status, limit } = query
-    const search = { userId, userIdPrefix, status, after: placeOf(query) }
+    const now = parts.platform.now()
+    const state = status === 'PENDING' ? { pendingAt: new Date(now) } : { status }
+    const search = { userId, userIdPrefix, ...state, after: placeOf(query) }
     const { rows, next } =
       userIdPart === undefined
         ? await readPage(parts.db, id, search, limit)
         : await searchOperationsWith(parts.db, id, { ...search, limit }, userIdPart)
-    const now = parts.platform.now()
     return {
       operations: rows.map((row) => ({
         operationId: row.operationId,
