@@ -1,5 +1,5 @@
-// Compiles each schema once, when it is first needed: most processes use few of the some 200 schemas. Bodies are not coerced and keep all their
-// members: unknown members are ignored, wrong types are refused.
+// Compiles each schema once, when it is first needed: most processes use few of the some 200 schemas. Values keep all their members: unknown members
+// are ignored, wrong types are refused. In a query and a path a number and a boolean are the texts that JSON has for them.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
@@ -17,7 +17,7 @@ export function compileParser<S extends TSchema>(schema: S): Parser<S> {
   return (value) => {
     validate ??= strangers.compile(schema)
     if (validate(value)) return value as Static<S>
-    const judge = countValues(value, VALUES_MAX) > VALUES_MAX ? validate : bodies.compile(schema)
+    const judge = countValues(value, VALUES_MAX) > VALUES_MAX ? validate : callers.compile(schema)
     judge(value)
     throw new PawlError('REQUEST_INVALID', {
       detail: 'the request does not match its schema',
@@ -26,12 +26,13 @@ export function compileParser<S extends TSchema>(schema: S): Parser<S> {
   }
 }
 
-/** Uses strict validation for every route: bodies as they are, query strings and headers coerced from text. A refusal names every wrong member. */
+/** Uses strict validation for every route. A refusal names every wrong member. */
 export function useStrictValidation(app: FastifyInstance): void {
   app.setValidatorCompiler(({ schema, httpPart }) => {
     let validate: ValidateFunction | undefined
     return (value: unknown) => {
-      validate ??= (httpPart === 'body' ? bodies : texts).compile(schema as TSchema) as ValidateFunction
+      validate ??= callers.compile(schema as TSchema) as ValidateFunction
+      if (httpPart !== 'body') readTexts(schema as TSchema, value as Record<string, unknown>)
       // A missing body counts as an empty object: the schema then names the missing members.
       if (validate(value ?? {})) return { value }
       const violations = toViolations(validate.errors)
@@ -39,6 +40,20 @@ export function useStrictValidation(app: FastifyInstance): void {
     }
   })
 }
+
+/** Replaces texts by the numbers and booleans that they are, where the schema wants one. Other texts stay, and the schema refuses them. */
+function readTexts({ properties }: TSchema, texts: Record<string, unknown>): void {
+  for (const [name, { type }] of Object.entries((properties ?? {}) as Record<string, TSchema>)) {
+    const text = texts[name]
+    if (typeof text !== 'string') continue
+    if (type === 'integer' && NUMBER.test(text)) texts[name] = Number(text)
+    if (type === 'boolean' && BOOLEAN.test(text)) texts[name] = text === 'true'
+  }
+}
+
+/** As in a JSON body, but for zeros in front. JavaScript would also read hexadecimal digits, and white space as 0. */
+const NUMBER = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i
+const BOOLEAN = /^(?:true|false)$/
 
 /** Throws PawlError REQUEST_INVALID for a query string with a percent sign that encodes no character; otherwise it would be taken literally. */
 export function refuseMalformedQuery(url: string): void {
@@ -118,8 +133,7 @@ const options = {
   unicodeRegExp: false,
 } as const
 const strangers = new Ajv({ ...options, coerceTypes: false, allErrors: false })
-const bodies = new Ajv({ ...options, coerceTypes: false, allErrors: true })
-const texts = new Ajv({ ...options, coerceTypes: true, allErrors: true })
+const callers = new Ajv({ ...options, coerceTypes: false, allErrors: true })
 // Never repeated to the caller. A PEM text may hold a private key beside the certificate, and `basic` may be sent as text.
 const SECRET_FIELDS = /(^|\.)(basic|otp|password|pem|privateKey|\w*secret)$/i
 const VALUE_CHARACTERS_MAX = 128

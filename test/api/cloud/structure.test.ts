@@ -88,6 +88,26 @@ describe('a structural error', () => {
     )
   })
 
+  test.each(['%20', '%0A', '1%20', '%2B1', '0x10', '0b1', '1_0', '1.5', '1e-1', '1e400', '-1', 'NaN', 'Infinity', ''])(
+    'is the number %s in a query',
+    async (number) => {
+      for (const query of [`limit=${number}`, `lastUsedBefore=${number}`]) {
+        const reply = await world.bank.call('GET', `/v2/registrations?${query}`)
+        expectError(reply, 400, 'ERROR_REQUEST')
+        const [fieldName] = query.split('=')
+        expect(member(reply.json, 'responseObject', 'violations')).toEqual([expect.objectContaining({ fieldName })])
+      }
+    },
+  )
+
+  test.each(['7', '07', '7.0', '7e0', '0.7E+1'])('is not the number %s in a query', async (number) => {
+    expectOk(await world.bank.call('GET', `/v2/registrations?limit=${encodeURIComponent(number)}`))
+  })
+
+  test.each(['1', 'True', 'true%20', 'yes', ''])('is the truth %j in a query', async (truth) => {
+    expectError(await world.bank.call('GET', `/inbox/messages?userId=x&onlyUnread=${truth}`), 400, 'ERROR_REQUEST')
+  })
+
   test.each([undefined, null, 7, '', 'block', 'Block', 'BLOCK ', 'DELETE', ['BLOCK']])('is the change %j', async (change) => {
     const reply = await world.bank.change(world.newUser(), change)
     expectError(reply, 400, 'ERROR_REQUEST')
