@@ -26,9 +26,14 @@ export function sendError(reply: FastifyReply, error: PawlError, status: number,
   void reply.code(status).type('application/json').send(body)
 }
 
-/** Sends it as `{ "status": "ERROR", "responseObject": ... }`, as every API but the mobile utility's does. */
+/**
+ * Sends it as `{ "status": "ERROR", "responseObject": ... }`, as every API but the mobile utility's does. Values of the caller that were cut may end
+ * with half of a surrogate pair, for which some parsers refuse the whole answer.
+ */
 export const sendErrorResponse = (reply: FastifyReply, error: PawlError, status: number, responseObject: object): void =>
-  sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject }))
+  sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject }, wellFormed))
+
+const wellFormed = (_name: string, value: unknown): unknown => (typeof value === 'string' ? value.toWellFormed() : value)
 
 /** Says with a refusal of 401 that HTTP Basic is asked for (RFC 7617). */
 export const askForBasic = (reply: FastifyReply): void =>

@@ -88,6 +88,16 @@ describe('a structural error', () => {
     )
   })
 
+  test.each([
+    ['POST', '/registration', (value: string) => ({ userId: value })],
+    ['POST', '/v2/registrations/state', (value: string) => ({ registrationIds: [value.slice(0, 255)], change: 'BLOCK' })],
+  ] as const)('of %s %s leaves no half of a character where it cuts a value', async (method, path, bodyOf) => {
+    const reply = await world.bank.call(method, path, bodyOf(`${'x'.repeat(127)}${'📱'.repeat(100)}`))
+    expect(member(reply.json, 'responseObject', 'violations')).toEqual([
+      expect.objectContaining({ invalidValue: `${'x'.repeat(127)}\ufffd` }),
+    ])
+  })
+
   test.each(['%20', '%0A', '1%20', '%2B1', '0x10', '0b1', '1_0', '1.5', '1e-1', '1e400', '-1', 'NaN', 'Infinity', ''])(
     'is the number %s in a query',
     async (number) => {
