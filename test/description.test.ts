@@ -73,6 +73,22 @@ describe('the document', () => {
     ])
   })
 
+  test('offers an Idempotency-Key where a repeated call gets the first answer, and nowhere else', () => {
+    const names = ({ operation }: Listed) => ((operation['parameters'] ?? []) as { name: string }[]).map(({ name }) => name)
+    expect(
+      operationsOf(document)
+        .filter((listed) => names(listed).includes('idempotency-key'))
+        .map(({ name }) => name),
+    ).toEqual([
+      'POST /operations',
+      'POST /v2/operations',
+      'POST /verification/code',
+      'POST /verification/token',
+      'POST /encryption/open',
+      'POST /offline/verification',
+    ])
+  })
+
   test('has no schema that a validator refuses, and no example that its schema refuses', () => {
     const wrong = operationsOf(document).flatMap(({ name, operation }) =>
       examplesIn(operation).flatMap(({ place, schema, values }) => {

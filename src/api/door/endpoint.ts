@@ -36,6 +36,8 @@ interface DoorDeclaration<B extends TSchema, R extends TSchema> {
   readonly operationId: string
   readonly summary: string
   readonly description: string
+  /** Whether the same call gets the first answer again by its `Idempotency-Key`; true when absent. */
+  readonly takesKey?: boolean
   readonly body: B
   readonly response: R
   readonly judge: (call: DoorCall<Static<B>>) => Promise<Static<R> & DoorAnswer>
@@ -46,6 +48,7 @@ export function door<B extends TSchema, R extends TSchema>({
   name,
   place = 'verification',
   label = name,
+  takesKey = true,
   judge,
   ...declared
 }: DoorDeclaration<B, R>): AnyCloudEndpoint {
@@ -56,10 +59,10 @@ export function door<B extends TSchema, R extends TSchema>({
     errors: ['REGISTRATION_NOT_FOUND'],
     roles: DOOR_ROLES,
     bodyBytesMax: BYTES_MAX,
-    headers: KeyHeader,
+    ...(takesKey && { headers: KeyHeader }),
     async handle({ caller, body: request, headers, source, parts }) {
       const applicationId = await applicationOf({ parts, caller })
-      const idempotencyKey = headers['idempotency-key']
+      const idempotencyKey = takesKey ? headers['idempotency-key'] : undefined
       const asker = idempotencyKey === undefined ? undefined : { username: caller.username, applicationId, idempotencyKey }
       const answer = await judge({ request, applicationId, caller, source, asker, parts }).catch((error: unknown) => {
         if (!(error instanceof RepeatedRequest)) throw error

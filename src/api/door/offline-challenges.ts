@@ -73,6 +73,7 @@ export const offlineChallenges = door({
   description:
     'For one activation, for the phone of a user, or with neither for any phone of the application. What the user then types goes to ' +
     '`POST /offline/verification`. A challenge takes one right code, and at most three in all. docs/OFFLINE.md says how to use it safely.',
+  takesKey: false,
   body: ChallengeToShow,
   response: OfflineChallenge,
   judge: create,

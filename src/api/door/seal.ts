@@ -37,6 +37,7 @@ export const encryptionSeal = door({
   description:
     'A ticket seals one answer: two under one key would give up both. The same answer may be asked for again and is the same envelope; another one is ' +
     '`ERROR_REQUEST`, and so is a ticket that has ended, that another credential was given, or that is older than a restore of the database.',
+  takesKey: false,
   body: AnswerToSeal,
   response: SealedAnswer,
   judge,
