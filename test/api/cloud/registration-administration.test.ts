@@ -173,7 +173,7 @@ describe('the custom object of an application', () => {
     expectOk(await change(null))
   })
 
-  test.each(['x', 7, true, [], { a: 'x'.repeat(4096) }, { a: 'a\u0000' }, { a: '\ud800' }])(
+  test.each(['x', 7, true, [], { a: 'x'.repeat(4096) }, { a: 'a\u0000' }, { a: '\ud800' }, { a: [2 ** 53] }])(
     'is not %j, which changes nothing',
     async (customObject) => {
       expectOk(await change({ kept: true }))
