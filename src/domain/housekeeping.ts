@@ -1,13 +1,13 @@
 // Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14; cloud §9).
 import type { Clocked } from '../lib/clock.ts'
-import { startRounds } from '../lib/rounds.ts'
+import { runEach, startRounds } from '../lib/rounds.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation/expiry.ts'
 import { deleteOldStrangerCounts } from '../storage/activation/stranger-counts.ts'
 import { deleteExpiredUniqueValues } from '../storage/activation/unique-values.ts'
 import { deleteExpiredTemporaryKeys } from '../storage/application/temporary-keys.ts'
 import { deleteEndedSessions } from '../storage/credential/console-sessions.ts'
 import { deleteOldFailureCounts } from '../storage/credential/failure-counts.ts'
-import type { Database } from '../storage/database/database.ts'
+import { type Database, isAnswered } from '../storage/database/database.ts'
 import { deleteExpiredIdempotencyKeys } from '../storage/operation/idempotency-keys.ts'
 import { deleteUselessNonces } from '../storage/operation/operations.ts'
 import { expireOperations } from '../storage/operation/transitions.ts'
@@ -39,15 +39,12 @@ interface House extends DomainParts {
 export function startHousekeeping(parts: House & Clocked): () => Promise<void> {
   const isOutdatedDue = createTurn(OUTDATED_ROUNDS)
   let isMoreOutdated = false
+  const deletePart = async (signal: AbortSignal): Promise<void> => {
+    if (!isOutdatedDue() && !isMoreOutdated) return
+    isMoreOutdated = await deleteOutdated(parts, signal, INTERVAL_MS)
+  }
   return startRounds(
-    async (signal) => {
-      await runHousekeeping(parts)
-      if (!isOutdatedDue() && !isMoreOutdated) return
-      // It may be work for hours, as after a setting of days was lowered. Each round does a part of it, so that what expires does not wait.
-      const slice = AbortSignal.any([signal, AbortSignal.timeout(INTERVAL_MS)])
-      await deleteOutdated(parts, slice)
-      isMoreOutdated = slice.aborted
-    },
+    (signal) => runAll(parts, [() => runHousekeeping(parts, signal), () => deletePart(signal)], signal),
     INTERVAL_MS,
     {
       onFailure: (err) => parts.events.housekeepingFailed({ err }),
@@ -63,28 +60,43 @@ function createTurn(every: number): () => boolean {
   return () => calls++ % every === 0
 }
 
-/** Runs one round: it works in batches until nothing is due, so that no statement holds many locks. */
-export async function runHousekeeping({ db, databaseKind, platform, events, settings }: House): Promise<void> {
+/** Runs one round: it works in batches until nothing is due or `signal` is aborted, so that no statement holds many locks. */
+export async function runHousekeeping(
+  { db, databaseKind, platform, events, settings }: House,
+  signal: AbortSignal = NEVER,
+): Promise<void> {
   const at = new Date(platform.now())
-  for (const removeDue of TASKS) await takeBatches((limit) => removeDue(db, at, limit))
-  await takeBatches(async (limit) => {
+  const ago = (days: number): Date => new Date(at.getTime() - days * DAY_MS)
+  const expire = async (limit: number): Promise<number> => {
     const expired = await expireOperations(db, at, limit)
     if (expired > 0) events.operationsExpired({ count: expired })
     return expired
-  })
-  await takeBatches((limit) => bringBack(db, platform.now(), settings.webhookRetryBaseSeconds, limit))
-  const strangersBefore = new Date(at.getTime() - settings.strangerRetentionDays * DAY_MS)
-  await takeBatches((limit) => deleteOldStrangerCounts(db, strangersBefore, limit))
-  const before = new Date(at.getTime() - settings.webhookRetentionDays * DAY_MS)
-  await takeBatches(async (limit) => {
-    const { deleted, waiting } = await deleteOldDeliveries(db, before, limit)
+  }
+  const deleteDeliveries = async (limit: number): Promise<number> => {
+    const { deleted, waiting } = await deleteOldDeliveries(db, ago(settings.webhookRetentionDays), limit)
     // A receiver that was away for the whole retention is not told any more.
     if (waiting > 0) events.webhookDeliveriesLost({ count: waiting })
     return deleted
-  })
-  if (databaseKind === 'embedded') await vacuumFullest(db)
-  await analyzeGrown(db)
+  }
+  const batched: readonly ((limit: number) => Promise<number>)[] = [
+    ...TASKS.map((removeDue) => (limit: number) => removeDue(db, at, limit)),
+    expire,
+    (limit) => bringBack(db, platform.now(), settings.webhookRetryBaseSeconds, limit),
+    (limit) => deleteOldStrangerCounts(db, ago(settings.strangerRetentionDays), limit),
+    deleteDeliveries,
+  ]
+  const tasks = [
+    ...batched.map((take) => () => takeBatches(take, signal)),
+    ...(databaseKind === 'embedded' ? [() => vacuumFullest(db)] : []),
+    () => analyzeGrown(db),
+  ]
+  await runAll({ events }, tasks, signal)
 }
+
+const runAll = ({ events }: Pick<House, 'events'>, tasks: Parameters<typeof runEach>[0], signal: AbortSignal): Promise<void> =>
+  runEach(tasks, { goesOn: isAnswered, onFailure: (err) => events.housekeepingFailed({ err }), signal })
+
+const NEVER = new AbortController().signal
 
 const TASKS = [
   removeExpiredActivations,
@@ -102,29 +114,41 @@ const TASKS = [
   deleteOpenedNames,
 ] as const
 
-/** Deletes what is older than its days: batches until nothing is due, or `signal` is aborted. */
+/**
+ * Deletes what is older than its days: batches until nothing is due, or `signal` is aborted. It may be work for hours, as after a setting of days was
+ * lowered: with `partMs` each kind gets so long, so that neither the others nor what expires wait for it. Gives whether there may be more.
+ */
 export async function deleteOutdated(
   { db, platform, events, settings }: Omit<House, 'recordKeys' | 'databaseKind'>,
   signal: AbortSignal,
-): Promise<void> {
+  partMs?: number,
+): Promise<boolean> {
   const before = (days: number): Date => new Date(platform.now() - days * DAY_MS)
-  const deleteAll = (deleteBatch: typeof deleteOldOperations, days: number): Promise<number> =>
-    takeBatches((limit) => deleteBatch(db, before(days), limit), signal)
-  const operations = await deleteAll(deleteOldOperations, settings.operationRetentionDays)
-  const activations = await deleteAll(deleteOldActivations, settings.activationRetentionDays)
-  const messages = await deleteAll(deleteOldMessages, settings.inboxRetentionDays)
-  if (operations + activations + messages > 0) events.outdatedDeleted({ operations, activations, messages })
+  const deleted = { operations: 0, activations: 0, messages: 0 }
+  let isMore = false
+  const deleteAll = (of: keyof typeof deleted, deleteBatch: typeof deleteOldOperations, days: number) => async () => {
+    const part = partMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(partMs)])
+    await takeBatches(async (limit) => {
+      const rows = await deleteBatch(db, before(days), limit)
+      deleted[of] += rows
+      return rows
+    }, part)
+    isMore ||= part.aborted
+  }
+  const tasks = [
+    deleteAll('operations', deleteOldOperations, settings.operationRetentionDays),
+    deleteAll('activations', deleteOldActivations, settings.activationRetentionDays),
+    deleteAll('messages', deleteOldMessages, settings.inboxRetentionDays),
+  ]
+  await runAll({ events }, tasks, signal).finally(() => {
+    if (Object.values(deleted).some((rows) => rows > 0)) events.outdatedDeleted(deleted)
+  })
+  return isMore
 }
 
-/** Takes batches until one is not full, or `signal` is aborted; how many rows they were. */
-async function takeBatches(take: (limit: number) => Promise<number>, signal?: AbortSignal): Promise<number> {
-  let taken = 0
-  for (;;) {
-    if (signal?.aborted === true) return taken
-    const rows = await take(BATCH_ROWS)
-    taken += rows
-    if (rows < BATCH_ROWS) return taken
-  }
+/** Takes batches until one is not full, or `signal` is aborted. */
+async function takeBatches(take: (limit: number) => Promise<number>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) if ((await take(BATCH_ROWS)) < BATCH_ROWS) return
 }
 
 const INTERVAL_MS = 5_000

@@ -1,6 +1,6 @@
 // Background rounds: one at a time, a failed one is reported and followed by the next, a stop waits.
 import { expect, test, vi } from 'vitest'
-import { startRounds } from './rounds.ts'
+import { runEach, startRounds } from './rounds.ts'
 
 test('rounds run one at a time, also after a failure, and a stop waits for the one that runs', async () => {
   const failures: unknown[] = []
@@ -45,4 +45,25 @@ test('no round begins while none may run', async () => {
   await vi.waitFor(() => expect(done).toBeGreaterThan(0), { timeout: 30_000 })
   await stop()
   expect(rounds).toBeLessThanOrEqual(asked - 5)
+})
+
+test('a task of a round that fails keeps none of the others from running, unless none can', async () => {
+  const ran: string[] = []
+  const others: unknown[] = []
+  const fail = (message: string) => async () => {
+    ran.push(message)
+    throw new Error(message)
+  }
+  const run = (...messages: readonly string[]) =>
+    runEach(messages.map(fail), {
+      goesOn: (error) => error instanceof Error && error.message !== 'lost',
+      onFailure: (err) => others.push(err),
+    })
+  await expect(run('first', 'second', 'third')).rejects.toThrow('first')
+  expect([ran, others]).toEqual([
+    ['first', 'second', 'third'],
+    [new Error('second'), new Error('third')],
+  ])
+  await expect(run('a', 'lost', 'b')).rejects.toThrow('lost')
+  expect(ran.slice(3)).toEqual(['a', 'lost'])
 })

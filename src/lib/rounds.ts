@@ -11,6 +11,36 @@ export interface RoundOptions {
   readonly mayRun?: () => boolean
 }
 
+interface EachOptions {
+  /** Whether the other tasks run after such a failure. */
+  readonly goesOn: (error: unknown) => boolean
+  /** Told of each failure but the first. */
+  readonly onFailure: (err: unknown) => void
+  /** None begins once it is aborted. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Runs the tasks of a round one after the other, so that one which always fails keeps none of the others from running. Throws the first failure
+ * after the last task, and one after which it does not go on at once.
+ */
+export async function runEach(
+  tasks: readonly (() => Promise<unknown>)[],
+  { goesOn, onFailure, signal }: EachOptions,
+): Promise<void> {
+  const failures: unknown[] = []
+  for (const task of tasks) {
+    if (signal?.aborted === true) break
+    await task().catch((error: unknown) => {
+      if (!goesOn(error)) throw error
+      failures.push(error)
+    })
+  }
+  const [first, ...others] = failures
+  for (const err of others) onFailure(err)
+  if (first !== undefined) throw first
+}
+
 /**
  * Runs a round every `intervalMs`, the first one after that time, unless one is running. The returned function stops that, and waits for a round
  * that runs.

@@ -498,3 +498,19 @@ async function readState(db: Db): Promise<{ position: number; seal: Buffer; auth
   if (row === undefined) throw new Error('no such chain')
   return { ...row, position: Number(row.position) }
 }
+
+test('what cannot be sealed of devices keeps no row of administrators from its seal', async () => {
+  const { context } = server
+  const countUnsealed = async () => (await sql`select from admin_event where position is null`.execute(context.db)).rows.length
+  await sealAll(context)
+  await run(context.db, "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$")
+  await run(context.db, 'create trigger refuse before delete on audit_pending for each row execute function refuse()')
+  await writeRow(context, context.db, 'one', 'cannot be sealed')
+  const bank = createBank(server.url, `${server.admin.user}:${server.admin.password}`)
+  expectOk(await bank.call('PATCH', '/admin/applications/two', {}))
+  await expect(createAuditSealer(context)()).rejects.toThrow('refused')
+  expect(await countUnsealed()).toBe(0)
+  await run(context.db, 'drop trigger refuse on audit_pending')
+  await run(context.db, 'drop function refuse')
+  await sealAll(context)
+})

@@ -59,6 +59,32 @@ test('an operation that waits is never deleted, however old it is made to look',
   expect((await world.stored(id)).status).toBe('PENDING')
 })
 
+test('work that the database refuses keeps none of the others from being done', async () => {
+  const { userId } = await world.holder('3.3')
+  const over = await world.operation(userId)
+  expectOk(await world.bank.cancelOperation(over.id))
+  const message = { userId, type: 'text', subject: 'old', summary: 'old', body: 'old' }
+  expectOk(await world.bank.call('POST', '/inbox/messages', message))
+  await world.advance(31 * DAY)
+  const waiting = await world.operation(userId)
+  await world.advance(DAY)
+  const refused = ['unique_value', 'operation']
+  await sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$`.execute(
+    world.db,
+  )
+  await sql`insert into unique_value (value_hash, expires_at) values ('\\x00', 'epoch')`.execute(world.db)
+  for (const table of refused)
+    await sql`create trigger refuse before delete on ${sql.table(table)} for each row execute function refuse()`.execute(world.db)
+  await expect(world.housekeeping()).rejects.toThrow('refused')
+  await expect(deleteOutdated(theServer(), new AbortController().signal)).rejects.toThrow('refused')
+  expect((await world.stored(waiting.id)).status).toBe('EXPIRED')
+  expect([await count('operation', 'operation_id', over.id), await count('inbox_message', 'user_id', userId)]).toEqual([1, 0])
+  for (const table of refused) await sql`drop trigger refuse on ${sql.table(table)}`.execute(world.db)
+  await sql`drop function refuse`.execute(world.db)
+  await run()
+  expect(await count('operation', 'operation_id', over.id)).toBe(0)
+})
+
 test('a removed activation goes after its days with all that belongs to it; its audit rows stay', async () => {
   const { userId, phone } = await world.holder('3.3')
   const { activationId } = phone.state

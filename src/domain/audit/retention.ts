@@ -18,19 +18,21 @@ import type { AuditParts } from './audit.ts'
 /** Reports a chain that somebody altered. */
 export type ReportChain = (chain: string) => void
 
-/** The retention of one process; each call does a bounded part of the work. */
-export function createRetention(parts: AuditParts, report: ReportChain): () => Promise<void> {
+/** The retention of one process, for each log; each call does a bounded part of the work. */
+export function createRetention(parts: AuditParts, report: ReportChain): readonly (() => Promise<void>)[] {
   const check = createCheck(parts, report)
-  return async () => {
-    const { auditRetentionDays, adminAuditRetentionDays } = parts.settings
-    const cutoffAfter = (days: number): Date => new Date(parts.platform.now() - days * DAY_MS)
-    const cutoff = cutoffAfter(auditRetentionDays)
+  const cutoffAfter = (days: number): Date => new Date(parts.platform.now() - days * DAY_MS)
+  const endPartitions = async (): Promise<void> => {
+    const cutoff = cutoffAfter(parts.settings.auditRetentionDays)
     for (const partition of await findPartitions(parts.db)) {
       const ended = partition.endsAt <= cutoff ? await check(partition, cutoff) : undefined
       if (ended === undefined || !(await endPartition(parts, partition, ended))) break
     }
-    while (await shortenAdministration(parts, cutoffAfter(adminAuditRetentionDays), report));
   }
+  const shorten = async (): Promise<void> => {
+    while (await shortenAdministration(parts, cutoffAfter(parts.settings.adminAuditRetentionDays), report));
+  }
+  return [endPartitions, shorten]
 }
 
 /** The last place of each chain in a partition that ends. */

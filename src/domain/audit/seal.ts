@@ -3,7 +3,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { Clocked } from '../../lib/clock.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { startRounds } from '../../lib/rounds.ts'
+import { runEach, startRounds } from '../../lib/rounds.ts'
 import {
   AUDIT_LOGS,
   type AuditLogName,
@@ -17,7 +17,7 @@ import { addPartition, findPartitions } from '../../storage/audit/partitions.ts'
 import { findUnsealed, type PlacedRow, placeRows, type UnsealedRow } from '../../storage/audit/rows.ts'
 import { takeOverEvents } from '../../storage/audit/takeover.ts'
 import { provideUserKeys } from '../../storage/audit/erasure.ts'
-import { type Database, inTransaction, type Tx } from '../../storage/database/database.ts'
+import { type Database, inTransaction, isAnswered, type Tx } from '../../storage/database/database.ts'
 import type { AuditParts } from './audit.ts'
 import { authenticateChain, CHAIN_BEGINNING, isExtensible, sealRow } from './mac.ts'
 import { createRetention, type ReportChain } from './retention.ts'
@@ -38,13 +38,19 @@ export function createAuditSealer(parts: AuditParts): () => Promise<void> {
     reported.add(chain)
     parts.events.auditChainBroken({ chain })
   }
-  const endOld = createRetention(parts, report)
+  const retention = createRetention(parts, report)
   return async () => {
     const limit = BATCH_ROWS[parts.databaseKind]
-    for (let i = 0; i < TAKEN_OVER_BATCHES && (await takeOverEvents(parts.db, limit)) === limit; i += 1);
-    await inTransaction(parts.db, (tx) => providePartition(tx, parts.platform, parts.settings.auditPartitionDays))
-    for (const log of AUDIT_LOGS) await sealLog(parts, log, report)
-    await endOld()
+    const takeOver = async (): Promise<void> => {
+      for (let i = 0; i < TAKEN_OVER_BATCHES && (await takeOverEvents(parts.db, limit)) === limit; i += 1);
+    }
+    const tasks = [
+      takeOver,
+      () => inTransaction(parts.db, (tx) => providePartition(tx, parts.platform, parts.settings.auditPartitionDays)),
+      ...AUDIT_LOGS.map((log) => () => sealLog(parts, log, report)),
+      ...retention,
+    ]
+    await runEach(tasks, { goesOn: isAnswered, onFailure: (err) => parts.events.auditSealingFailed({ err }) })
   }
 }
 

@@ -173,6 +173,9 @@ export const isRolledBack = (error: unknown): boolean => {
   return typeof code === 'string' && ROLLED_BACK.test(code)
 }
 
+/** True when the database refused a statement, or ended it because it took too long (SQLSTATE 57014): it is there, and may answer the next one. */
+export const isAnswered = (error: unknown): boolean => isRolledBack(error) || codeOf(error) === '57014'
+
 /**
  * Resolves when the database answers and takes writes. Throws when it does not: a standby, one that is set to read only, one whose disk
  * is full, one whose synchronous standby is away. PostgreSQL is asked for a record in its log that nobody reads and, after a statement
