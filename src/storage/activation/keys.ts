@@ -196,7 +196,12 @@ const composeExchange = (
       otp_hash = case when i."to" = 'PENDING_COMMIT' then a.otp_hash end
     from ${exchanges} as i
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = 'CREATED' and a.expires_at > i.at${
-      parent ? sql` and exists (select from locked p where p.activation_id = i."parentId" and p.state = 'ACTIVE')` : sql``
+      parent
+        ? sql` and exists (
+        select from locked p join activation s on s.activation_id = p.activation_id and s.row_version = p.row_version
+        where p.activation_id = i."parentId" and p.state = 'ACTIVE'
+      )`
+        : sql``
     }
     returning ${MOVED}${parent ? sql`, i."parentId", i."isParentReplaced", i."parentData"` : sql``}
   )${parent ? parent.ended : sql``}, history as (
@@ -232,7 +237,8 @@ interface ExchangeOfParent {
 }
 
 /**
- * storeKeyExchange for an activation whose parent must be ACTIVE at this moment: false when it is not, and nothing is stored. A parent that is
+ * storeKeyExchange for an activation whose parent must be ACTIVE at this moment: false when it is not, or was changed while the statement waited
+ * for it, and nothing is stored: what such a change left beside the parent, this statement does not see and could not forget. A parent that is
  * replaced is REMOVED by the same statement, as the bank would remove it, with its own history and audit row. Never shared: two children of one
  * parent, of which one replaces it, would both find it ACTIVE.
  */
@@ -261,7 +267,7 @@ const EXCHANGE_OF_CHILD = defineGivenRows<GivenChild>({
 }).define((exchanges) =>
   composeExchange(exchanges, {
     locked: sql`locked as (
-    select a.activation_id, a.state from activation a
+    select a.activation_id, a.state, a.row_version from activation a
     where a.activation_id in (select unnest(array[i."activationId", i."parentId"]) from ${exchanges} as i)
     order by a.activation_id for update
   )`,

@@ -22,24 +22,28 @@ interface NewPushRegistration extends PushRegistration {
 
 /**
  * Stores where pushes go, in place of what was there, and takes the token from any other activation; false, and nothing is changed, when
- * the activation is not ACTIVE any more.
+ * the activation is not ACTIVE any more. The row version moves on: who removes the activation at the same time looks again, and finds what to forget.
  */
 export async function putPushRegistration(db: Pool, registration: NewPushRegistration, at: Date): Promise<boolean> {
   const { activationId, platform, environment, pushToken, pushTokenHash } = registration
   return inTransaction(db, async (tx) => {
     // One after the other: two that exchange their tokens would wait for each other. Phones register rarely.
     await sql`select pg_advisory_xact_lock(hashtextextended('pawl.push_registration', 0))`.execute(tx)
-    await sql`
-      delete from push_registration where push_token_hash = ${pushTokenHash} and activation_id <> ${activationId}
-        and exists (select from activation where activation_id = ${activationId} and ${isActiveAt(at)})`.execute(tx)
+    // The activation is locked before what belongs to it, as where it is removed.
     const { rows } = await sql`
-      insert into push_registration (activation_id, platform, environment, push_token, push_token_hash, updated_at)
-      select activation_id, ${platform}::text, ${environment}::text, ${pushToken}::bytea, ${pushTokenHash}::bytea, ${at}::timestamptz
-      from activation where activation_id = ${activationId} and ${isActiveAt(at)}
-      on conflict (activation_id) do update set platform = excluded.platform, environment = excluded.environment,
-        push_token = excluded.push_token, push_token_hash = excluded.push_token_hash, updated_at = excluded.updated_at
+      update activation set row_version = row_version + 1 where activation_id = ${activationId} and ${isActiveAt(at)}
       returning activation_id`.execute(tx)
-    return rows.length === 1
+    if (rows.length === 0) return false
+    await sql`
+      delete from push_registration where push_token_hash = ${pushTokenHash} and activation_id <> ${activationId}`.execute(tx)
+    await sql`
+      insert into push_registration (activation_id, platform, environment, push_token, push_token_hash, updated_at)
+      values (${activationId}, ${platform}, ${environment}, ${pushToken}, ${pushTokenHash}, ${at})
+      on conflict (activation_id) do update set platform = excluded.platform, environment = excluded.environment,
+        push_token = excluded.push_token, push_token_hash = excluded.push_token_hash, updated_at = excluded.updated_at`.execute(
+      tx,
+    )
+    return true
   })
 }
 

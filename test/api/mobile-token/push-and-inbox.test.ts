@@ -2,6 +2,9 @@
 // malformed bodies, unknown paths and other methods.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hashPushToken } from '../../../src/domain/secrets/secrets.ts'
+import { inTransaction } from '../../../src/storage/database/database.ts'
+import { COUNT_WAITING, serverUrl } from '../../helpers/app.ts'
 import { expectError, readCounters } from '../../helpers/expectations.ts'
 import { member, send, sendJson } from '../../../phone/http.ts'
 import { type Holder, type OperationWorld, startOperationWorld } from '../../helpers/operation-world.ts'
@@ -54,6 +57,45 @@ describe('push/device/register', () => {
     }
     const rows = await world.db.selectFrom('push_registration').select('push_token').execute()
     for (const { push_token } of rows) expect(push_token.includes('of ')).toBe(false)
+  })
+
+  // The embedded database has one session: there nothing happens at the same time.
+  test.runIf(serverUrl() !== undefined)('leaves no token of a phone that is removed at the same time', async () => {
+    const [context] = world.contexts
+    if (context === undefined) throw new TypeError('a world without a server')
+    const { db, installationKeys } = context
+    const [holder, other] = [await world.holder(), await world.holder()]
+    const token = `late ${holder.userId}`
+    const hash = Buffer.from(hashPushToken(installationKeys.codeLookup, 'fcm', token))
+    const countWaiting = async () => (await sql.raw<{ waiting: number }>(COUNT_WAITING).execute(db)).rows[0]?.waiting
+    let replies: Promise<unknown> = Promise.resolve()
+    await inTransaction(db, async (tx) => {
+      // Until this ends, the registration waits for its place in the index of tokens.
+      await tx
+        .insertInto('push_registration')
+        .values({
+          activation_id: other.phone.state.activationId,
+          platform: 'fcm',
+          environment: null,
+          push_token: Buffer.of(1),
+          push_token_hash: hash,
+          updated_at: new Date(),
+        })
+        .execute()
+      const registering = call(holder, 'push', { platform: 'fcm', token })
+      await expect.poll(countWaiting).toBe(1)
+      let isRemoved = false
+      const removing = world.bank.remove(holder.userId).then(expectOk)
+      void removing.finally(() => (isRemoved = true))
+      await expect.poll(async () => isRemoved || (await countWaiting()) === 2).toBe(true)
+      replies = Promise.all([registering, removing])
+      await tx.deleteFrom('push_registration').where('push_token_hash', '=', hash).execute()
+    })
+    await replies
+    const { activationId } = holder.phone.state
+    expect(
+      await db.selectFrom('push_registration').select('platform').where('activation_id', '=', activationId).execute(),
+    ).toEqual([])
   })
 
   test('takes a token from the activation that had it before, and from no other', async () => {

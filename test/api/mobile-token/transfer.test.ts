@@ -1,9 +1,12 @@
 // POST /api/activation/code: an app that is bound lets another one of the bank be bound, beside it or in its place (mobile-token §9).
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { withFlippedMember } from '../../../phone/header.ts'
 import { member } from '../../../phone/http.ts'
 import { isEcdsa, random, unb64 } from '../../../phone/v3/crypto.ts'
-import type { TestServer } from '../../helpers/app.ts'
+import { inTransaction } from '../../../src/storage/database/database.ts'
+import { putPushRegistration } from '../../../src/storage/token/push-registrations.ts'
+import { COUNT_WAITING, serverUrl, type TestServer } from '../../helpers/app.ts'
 import { setMultiDevice } from '../../helpers/devices.ts'
 import { expectError, expectRefused, MINUTE } from '../../helpers/expectations.ts'
 import {
@@ -47,6 +50,39 @@ const auditOf = async (activationId: string) =>
     .filter(({ event_type: type }) => type.startsWith('registration_'))
     .toSorted((one, other) => Number(one.sequence) - Number(other.sequence))
     .map(({ event_type: type, event_data: data }) => [type, data])
+
+// The embedded database has one session: there nothing happens at the same time.
+test.runIf(serverUrl() !== undefined)(
+  'a move leaves no token for pushes that its parent registers at the same time',
+  async () => {
+    const { db, platform } = server.context
+    const [{ phone }, other] = [await transfers.boundPhone('3.3'), await transfers.boundPhone('3.3')]
+    const { activationCode } = await askForCode(phone)
+    const wallet = await transfers.otherApp('3.3')
+    const { activationId } = phone.state
+    const token = { platform: 'fcm', environment: null, pushToken: Buffer.of(1), pushTokenHash: random(32) } as const
+    const countWaiting = async () => (await sql.raw<{ waiting: number }>(COUNT_WAITING).execute(db)).rows[0]?.waiting
+    let both: Promise<unknown> = Promise.resolve()
+    await inTransaction(db, async (tx) => {
+      // Until this ends, the registration waits for its place in the index of tokens.
+      await sql`insert into push_registration (activation_id, platform, push_token, push_token_hash, updated_at)
+      values (${other.phone.state.activationId}, 'fcm', ${token.pushToken}, ${token.pushTokenHash}, now())`.execute(tx)
+      const registering = putPushRegistration(db, { activationId, ...token }, new Date(platform.now()))
+      await expect.poll(countWaiting).toBe(1)
+      let isBound = false
+      const binding = wallet.exchange(await prepareBind(wallet, activationCode))
+      void binding.finally(() => (isBound = true))
+      await expect.poll(async () => isBound || (await countWaiting()) === 2).toBe(true)
+      both = Promise.all([registering, binding])
+      await tx.deleteFrom('push_registration').where('push_token_hash', '=', Buffer.from(token.pushTokenHash)).execute()
+    })
+    await both
+    expect(await stateOf(source, phone)).toBe('REMOVED')
+    expect(
+      await db.selectFrom('push_registration').select('platform').where('activation_id', '=', activationId).execute(),
+    ).toEqual([])
+  },
+)
 
 describe.each(SIDES)('a phone of %s', (side) => {
   test.each(SIDES)('moves to another app, which speaks %s: one of the two is live at each moment', async (other) => {
