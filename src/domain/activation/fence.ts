@@ -43,7 +43,7 @@ export async function fenceActivations(
   const soFar = { fenced: 0, blocked: 0, removed: 0 }
   const unopened = new Set<string>()
   await fenceTickets(parts.db)
-  for (let removed = pageRows; removed === pageRows; ) {
+  for (let removed = pageRows; removed > 0; ) {
     removed = await removeWaiting(parts.db, fence.since, new Date(parts.platform.now()), pageRows)
     soFar.removed += removed
   }

@@ -69,12 +69,16 @@ export async function storeFenced(db: Db, rows: readonly FencedActivation[]): Pr
 
 /**
  * Removes up to `limit` activations that wait for a phone since before the database went back: a phone may have used the code in the time
- * that was forgotten. With history and audit rows; gives how many.
+ * that was forgotten. With history and audit rows; gives how many. Where others changed some of them meanwhile it is fewer, though there are more.
  */
 export function removeWaiting(db: Db, since: Date, at: Date, limit: number): Promise<number> {
+  // Locked in the order of their ids, as every statement that moves several activations. By the index of what waits: by their ids, all would be read.
   const due = sql`
-    select activation_id, state from activation where ${amongWaiting('activation')} and state = 'CREATED' and created_at <= ${since}
-    order by expires_at limit ${limit} for update`
+    select a.activation_id, a.state from activation a join (
+      select activation_id from activation where ${amongWaiting('activation')} and state = 'CREATED' and created_at <= ${since}
+      order by expires_at limit ${limit}
+    ) as w on w.activation_id = a.activation_id
+    where a.state = 'CREATED' order by a.activation_id for update of a`
   const set = sql`${FORGOTTEN}, row_version = a.row_version + ${sql.lit(FORGOTTEN_VERSIONS)}`
   return moveDue(db, due, {
     to: 'REMOVED',

@@ -65,6 +65,7 @@ export const insertTemporaryKey = defineSharedWrite({
   statement: INSERT,
   toRow: (key: TemporaryKeyRow) => key,
   idOf: ({ temporaryKeyId }) => temporaryKeyId,
+  lockOf: ({ activationId }) => activationId ?? '',
   column: 'temporary_key_id',
 })
 

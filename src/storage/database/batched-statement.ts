@@ -43,16 +43,18 @@ interface SharedWrite<Item, Row> {
   readonly statement: GivenStatement<Row>
   readonly toRow: (item: Item) => Row
   readonly idOf: (item: Item) => string
+  /** Of the activation that the statement locks for an item; the same as idOf if left out. */
+  readonly lockOf?: (item: Item) => string
   /** In which the statement returns an id. */
   readonly column: string
 }
 
 /** A function that tells whether the row of an item was written. Two items of one id never share a statement: each would be told so. */
-export const defineSharedWrite = <Item, Row>({ statement, toRow, idOf, column }: SharedWrite<Item, Row>) =>
+export const defineSharedWrite = <Item, Row>({ statement, toRow, idOf, lockOf = idOf, column }: SharedWrite<Item, Row>) =>
   defineSharedTrip(
     async (db, items: readonly Item[]): Promise<readonly boolean[]> => {
       // In one order: two processes that write the same rows would otherwise wait for each other, and all others with them.
-      const ordered = items.toSorted((one, other) => (idOf(one) < idOf(other) ? -1 : 1))
+      const ordered = items.toSorted((one, other) => (lockOf(one) < lockOf(other) ? -1 : 1))
       const { rows } = await db.executeQuery<Readonly<Record<string, string>>>(statement(ordered.map(toRow)))
       const written = new Set(rows.map((row) => row[column]))
       return items.map((item) => written.has(idOf(item)))
