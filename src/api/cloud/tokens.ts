@@ -15,8 +15,8 @@ export const tokensList = cloudEndpoint({
   operationId: 'listTokens',
   summary: 'The tokens of a registration',
   description:
-    'The oldest first. `factors` are those that the phone made the token with. Tokens of a registration that is not ACTIVE are good for nothing. ' +
-    'A secret is never shown.',
+    'The oldest first, 1,000 at the most. `factors` are those that the phone made the token with. Tokens of a registration that is not ACTIVE ' +
+    'are good for nothing. A secret is never shown.',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration', 'read-only'],
   params: OfId,

@@ -91,7 +91,7 @@ interface RegistrationTokens {
   readonly activationId: string
   readonly userId: string
   readonly state: ActivationState
-  /** The oldest first. */
+  /** The oldest first, 1,000 at the most. */
   readonly tokens: readonly { readonly tokenId: string; readonly factors: string; readonly createdAt: Date }[]
 }
 
@@ -117,7 +117,7 @@ export async function listTokens(
       token.created_at as "createdAt"
     from activation left join token on token.activation_id = activation.activation_id
     where activation.activation_id = ${activationId} and activation.application_id = ${applicationId}
-    order by token.created_at, token.token_id`.execute(db)
+    order by token.created_at, token.token_id limit ${LISTED_MAX}`.execute(db)
   const [row] = rows
   if (row === undefined) return undefined
   const tokens = rows.flatMap(({ tokenId, factors, createdAt }) =>
@@ -125,6 +125,9 @@ export async function listTokens(
   )
   return { activationId, userId: row.userId, state: row.state, tokens }
 }
+
+// A phone makes as many as it likes, each with a code.
+const LISTED_MAX = 1_000
 
 /**
  * Deletes a token for the bank together with its audit row, whose user is that of the activation. Says whether this application has the

@@ -1,4 +1,5 @@
 // /v2/registrations/{id}/tokens: what a phone reads with, and how the bank takes it away (cloud §12.6).
+import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { headerName } from '../../../phone/header.ts'
 import type { HttpReply } from '../../../phone/http.ts'
@@ -55,6 +56,16 @@ test.each(['EC_P256', ...PHONE_ALGORITHMS] as const)('the tokens of a phone of %
   for (const { secret } of [first, second])
     for (const encoding of ['base64', 'base64url', 'hex'] as const)
       expect(reply.text).not.toContain(Buffer.from(secret).toString(encoding))
+})
+
+test('of very many tokens the oldest 1,000 are listed', async () => {
+  const { activationId, first } = await withTokens()
+  const { db } = world.server.context
+  await sql`insert into token (token_id, activation_id, factors, token_secret, created_at)
+    select 'copy ' || i, activation_id, factors, token_secret, now() + interval '1 hour' + i * interval '1 second'
+    from token, generate_series(1, 1500) i where token_id = ${first.id}`.execute(db)
+  const listed = await tokensOf(activationId)
+  expect([listed.length, listed[0]?.tokenId, listed.at(-1)?.tokenId]).toEqual([1_000, first.id, 'copy 998'])
 })
 
 test('a token that the bank removed is unknown at once, the other stays good', async () => {
