@@ -242,3 +242,12 @@ test('what webhooks were told of an operation for one phone goes, also when the 
   await eraseUser(context, userId)
   expect(await findText(id)).toEqual([])
 })
+
+test('a message for a webhook that somebody altered keeps no user from being given out or erased', async () => {
+  const { userId } = await live()
+  const other = await world.holder()
+  await sql`update webhook_delivery set payload = '{' where object_id = ${other.phone.state.activationId}`.execute(world.db)
+  expect((await exportUser(context, userId)).webhookDeliveries.length).toBeGreaterThan(2)
+  await eraseUser(context, userId)
+  expect(await findText(userId)).toEqual([])
+})

@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { isTold } from '../audit/erasure.ts'
 import type { Db } from '../database/database.ts'
-import { findPhones, unclaimedOf } from './erasure.ts'
+import { findPhones, tellsOf, unclaimedOf } from './erasure.ts'
 
 /** Columns by the names of the tables; times are Dates, counts of 8 bytes are text. */
 export type UserRow = Readonly<Record<string, unknown>>
@@ -51,8 +51,7 @@ export async function readUserRows(db: Db, userId: string): Promise<UserRows> {
       from activation_history where external_user_id = ${userId} order by activation_history_id`),
     webhookDeliveries:
       await read(sql`select delivery_id, webhook_id, object_id, activation_id, payload, status, created_at, finished_at
-      from webhook_delivery where activation_id in (select activation_id from ${phones} a) or payload::json ->> 'userId' = ${userId}
-        or payload::json ->> 'registrationId' in (select activation_id from ${phones} a)
+      from webhook_delivery d where activation_id in (select activation_id from ${phones} a) or ${tellsOf(sql`${userId}`, phones)}
       order by sequence`),
     audit: await read(sql`select occurred_at, application_id, activation_id, event_type, event_data
       from (
