@@ -45,7 +45,7 @@ export const webhookDelivery: Page = {
 
 const home = ({ params }: PageCall): string => at`/webhooks/${params['id'] ?? ''}/deliveries/${params['deliveryId'] ?? ''}`
 
-const pretty = (body: string): string => JSON.stringify(JSON.parse(body), undefined, 2)
+const pretty = (body: string): string => (body === '' ? '' : JSON.stringify(JSON.parse(body), undefined, 2))
 
 function renderFacts(call: PageCall, { kind }: Webhook, one: Delivery): Markup {
   const { id, objectId, attempts, lastError, createdAt, finishedAt } = one

@@ -67,7 +67,10 @@ export async function attempt(
   }
 }
 
-/** The body of a message with the attributes that its webhook asks for now. */
+/** Parses a payload. Throws JsonFault for one that somebody altered so that it is no JSON object. */
+export const parseSnapshot = (payload: string): Snapshot => parseForeignObject(utf8(payload)) as Snapshot
+
+/** The body of a message with the attributes that its webhook asks for now. Throws SyntaxError for an attribute that somebody altered. */
 export async function composeMessageBody(
   parts: Pick<DeliveryParts, 'templateTexts'>,
   { kind, attributes }: Pick<WebhookRow, 'kind' | 'attributes'>,
@@ -84,7 +87,7 @@ async function composeMessage(
   message: Message,
 ): Promise<{ body: string; headers: Record<string, string> }> {
   const { deliveryId, payload, ...content } = message
-  const snapshot = parseForeignObject(utf8(payload)) as Snapshot
+  const snapshot = parseSnapshot(payload)
   const body = await composeMessageBody(parts, webhook, { ...content, snapshot })
   const timestamp = Math.floor(parts.platform.now() / 1000)
   const basic = openBasicFor(parts.recordKeys, parts.installationKeys.webhookMac, webhook)

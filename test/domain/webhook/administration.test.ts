@@ -121,6 +121,26 @@ describe('a webhook', () => {
     for (const reply of replies) if (reply.status !== 200) expectError(reply, 400, 'ERROR_ADMIN')
   })
 
+  test.each([
+    ['no JSON', '{', 'UNKNOWN', ''],
+    ['no object', 'null', 'UNKNOWN', ''],
+    ['an object with nothing in it', '{}', 'UNKNOWN', /^\{"type":"OPERATION","operationId":"[^"]+"\}$/],
+    ['parameters that are no JSON', '{"status":"PENDING","parameters":"{"}', 'PENDING', ''],
+  ])('lists its messages, and shows each of them, where somebody made one %s', async (_, payload, objectStatus, body) => {
+    const { db } = server.context
+    const asks = await createId({ attributes: ['parameters'] })
+    await insertOperation(db, { applicationId: 'one' })
+    await insertOperation(db, { applicationId: 'one' })
+    await sql`update webhook_delivery set payload = ${payload}
+      where sequence = (select max(sequence) from webhook_delivery where webhook_id = ${asks})`.execute(db)
+    const path = `/admin/webhooks/${asks}/deliveries`
+    const shown = member(expectOk(await bank.call('GET', path)).json, 'deliveries') as Record<string, unknown>[]
+    expect(shown.map((one) => one['objectStatus'])).toEqual([objectStatus, 'PENDING'])
+    const one = expectOk(await bank.call('GET', `${path}/${String(shown[0]?.['id'])}`)).json
+    expect(member(one, 'body')).toEqual(typeof body === 'string' ? body : expect.stringMatching(body))
+    expectOk(await bank.call('DELETE', `/admin/webhooks/${asks}`))
+  })
+
   test.each<[string, unknown]>([
     ['http', 'http://bank.example/hook'],
     ['another scheme', 'ftp://bank.example/hook'],

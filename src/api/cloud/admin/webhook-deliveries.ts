@@ -1,10 +1,10 @@
 // /admin/webhooks/{id}/deliveries: the messages of a webhook that were sent, wait, or were given up (cloud §9).
 import { Type } from '@sinclair/typebox'
-import { composeMessageBody } from '../../../domain/webhook/attempt.ts'
-import type { Snapshot } from '../../../domain/webhook/message.ts'
+import { composeMessageBody, parseSnapshot } from '../../../domain/webhook/attempt.ts'
 import { readWebhook, replayDeliveries } from '../../../domain/webhook/webhook.ts'
 import { named, OneOf } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
+import { JsonFault } from '../../../lib/json.ts'
 import type { DeliveryStatus } from '../../../storage/database/schema.ts'
 import { type DeliveryRow, findDelivery, listDeliveries } from '../../../storage/webhook/deliveries.ts'
 import { listWebhooks } from '../../../storage/webhook/webhooks.ts'
@@ -19,7 +19,9 @@ const Delivery = named(
   Type.Object({
     id: Type.String({ description: '`webhook-id` of all its messages' }),
     objectId: Type.String({ description: 'id of the operation or activation' }),
-    objectStatus: Type.String({ description: 'the status that the message reports' }),
+    objectStatus: Type.String({
+      description: 'the status that the message reports; `UNKNOWN` where somebody altered the message in the database',
+    }),
     status: DeliveryStatusName,
     attempts: Type.Integer({ description: 'attempts until now' }),
     isBehindEarlier: Type.Optional(
@@ -74,23 +76,42 @@ export const webhookDeliveryRead = cloudEndpoint({
   response: Type.Composite([
     Delivery,
     Type.Object({
-      body: Type.String({ description: 'as an attempt sends it now; earlier ones had the attributes of their time' }),
+      body: Type.String({
+        description:
+          'as an attempt sends it now; earlier ones had the attributes of their time. Empty where somebody altered the message in the database ' +
+          'so that none can be made',
+      }),
     }),
   ]),
   async handle({ params: { id, deliveryId }, parts }) {
     const webhook = await readWebhook(parts, id)
     const row = await findDelivery(parts.db, id, deliveryId)
     if (row === undefined) throw notFound('delivery', `${deliveryId} of webhook ${id}`)
-    const snapshot = JSON.parse(row.payload) as Snapshot
-    return { ...toDelivery(row), body: await composeMessageBody(parts, webhook, { objectId: row.objectId, snapshot }) }
+    const compose = async () =>
+      composeMessageBody(parts, webhook, { objectId: row.objectId, snapshot: parseSnapshot(row.payload) })
+    return { ...toDelivery(row), body: await compose().catch(emptyIfAltered) }
   },
 })
+
+function emptyIfAltered(error: unknown): string {
+  if (error instanceof JsonFault || error instanceof SyntaxError) return ''
+  throw error
+}
+
+function readObjectStatus(payload: string): string {
+  try {
+    return String(parseSnapshot(payload)['status'] ?? 'UNKNOWN')
+  } catch (error) {
+    if (error instanceof JsonFault) return 'UNKNOWN'
+    throw error
+  }
+}
 
 function toDelivery(row: DeliveryRow) {
   return {
     id: row.deliveryId,
     objectId: row.objectId,
-    objectStatus: String((JSON.parse(row.payload) as { status?: unknown }).status),
+    objectStatus: readObjectStatus(row.payload),
     status: row.status,
     attempts: row.attempts,
     ...(row.isBehind && { isBehindEarlier: true }),
