@@ -43,6 +43,7 @@ import * as offlineChallenges from './0040_offline-challenges.ts'
 import * as removals from './0041_removals.ts'
 import * as webhookBasicMac from './0042_webhook-basic-mac.ts'
 import * as deletedActivations from './0043_deleted-activations.ts'
+import * as endlessOperations from './0044_endless-operations.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -88,4 +89,5 @@ export const migrations: Record<string, Migration> = {
   '0041_removals': removals,
   '0042_webhook-basic-mac': webhookBasicMac,
   '0043_deleted-activations': deletedActivations,
+  '0044_endless-operations': endlessOperations,
 }

@@ -969,6 +969,8 @@ const NOT_QUERIES = [
   'toLocked',
   'isForPhone',
   'unclaimedOf',
+  'tellsOf',
+  'toObjectText',
 ]
 
 test('every storage function is among them', async () => {

@@ -61,5 +61,5 @@ function decidingRow({
   return { table: 'credential', fields: [...row, ...rows, ...(rights.length === 0 ? bound : entitled)] }
 }
 
-/** In milliseconds. Somebody may have written `infinity`, which is read as a number and fits no MAC either. */
-const timeOf = (time: Date | null): string | null => (time === null ? null : String(Number(time)))
+/** In milliseconds. */
+const timeOf = (time: Date | null): string | null => (time === null ? null : String(time.getTime()))

@@ -5,7 +5,7 @@ import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { WebhookKind } from '../../storage/database/schema.ts'
 
-/** The columns that the triggers copy from a changed row (migrations/0036, migrations/0029), without those that are null. */
+/** The columns that the triggers copy from a changed row (migrations/0044, migrations/0029), without those that are null. */
 export type Snapshot = Readonly<Record<string, string | number | undefined>>
 
 /** The texts of an operation on the phone, in its language. They are read when the message is sent. */

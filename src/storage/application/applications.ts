@@ -1,6 +1,7 @@
 // The tables application, application_version and master_key_pair.
 import { CompiledQuery, type Insertable, sql } from 'kysely'
-import { toList } from '../database/columns.ts'
+import { isJsonObject } from '../../lib/json.ts'
+import { readJson, toList } from '../database/columns.ts'
 import { toConstantText } from '../database/bulk-statement.ts'
 import type { Db, Tx } from '../database/database.ts'
 import type { ApplicationVersionTable, MasterKeyAlgorithm, MasterKeyPairTable } from '../database/schema.ts'
@@ -127,9 +128,15 @@ export async function listCustomObjects(db: Db): Promise<CustomObjects> {
   )
   return {
     state: rows[0]?.state ?? '0',
-    applications: rows.map(({ applicationId, customObjectText }) => ({ applicationId, customObjectText })),
+    applications: rows.map(({ applicationId, customObjectText }) => ({
+      applicationId,
+      customObjectText: toObjectText(customObjectText),
+    })),
   }
 }
+
+/** The text of a custom object; null where somebody altered it so that it is none. */
+export const toObjectText = (text: string | null): string | null => (text !== null && isJsonObject(readJson(text)) ? text : null)
 
 const LIST_CUSTOM_OBJECTS = CompiledQuery.raw(
   toConstantText(sql`
@@ -275,11 +282,19 @@ interface StoredLists {
   readonly transfers: string
 }
 
-const toApplication = <Row extends StoredLists>(row: Row) => ({
-  ...row,
-  vaultFactors: toList(row.vaultFactors),
-  customObject: row.customObject === null ? null : (JSON.parse(row.customObject) as Readonly<Record<string, unknown>>),
-  algorithms: toList(row.algorithms),
-  roles: toList(row.roles),
-  transfers: JSON.parse(row.transfers) as readonly Transfer[],
-})
+/** A custom object or transfers that somebody altered so that they are none count as none: the applications beside it are read all the same. */
+const toApplication = <Row extends StoredLists>(row: Row) => {
+  const customObject = row.customObject === null ? null : readJson(row.customObject)
+  const transfers = readJson(row.transfers)
+  return {
+    ...row,
+    vaultFactors: toList(row.vaultFactors),
+    customObject: isJsonObject(customObject) ? customObject : null,
+    algorithms: toList(row.algorithms),
+    roles: toList(row.roles),
+    transfers: Array.isArray(transfers) && transfers.every(isTransfer) ? transfers : [],
+  }
+}
+
+const isTransfer = (value: unknown): value is Transfer =>
+  isJsonObject(value) && Array.isArray(value['targets']) && (value['type'] === 'SPAWN' || value['type'] === 'MOVE')

@@ -1,4 +1,5 @@
 // The table config_item: what apps are told by their application, or for one activation (v4 §9.11).
+import { readJson } from '../database/columns.ts'
 import type { Db } from '../database/database.ts'
 import type { ConfigScope } from '../database/schema.ts'
 
@@ -15,7 +16,7 @@ export interface ConfigItemRow {
   readonly value: unknown
 }
 
-/** The items of an owner, by key and scope. */
+/** The items of an owner, by key and scope, but for those that somebody altered so that they are no JSON. */
 export async function listConfigItems(db: Db, { applicationId, activationId }: ConfigOwner): Promise<ConfigItemRow[]> {
   const rows = await db
     .selectFrom('config_item')
@@ -25,7 +26,7 @@ export async function listConfigItems(db: Db, { applicationId, activationId }: C
     .orderBy('key')
     .orderBy('scope')
     .execute()
-  return rows.map((row) => ({ ...row, value: JSON.parse(row.value) as unknown }))
+  return rows.map((row) => ({ ...row, value: readJson(row.value) })).filter(({ value }) => value !== undefined)
 }
 
 /** Stores an item in place of the one of that scope and key, if there is one. */

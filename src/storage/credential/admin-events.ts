@@ -1,5 +1,6 @@
 // The table admin_event: what administrators changed. Append only, written in the transaction of the change.
 import { sql } from 'kysely'
+import { readJson } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
 
 interface AdminEvent {
@@ -64,4 +65,9 @@ export async function listAdminEvents(db: Db, query: AdminEventQuery): Promise<A
   return rows.map((row) => ({ ...row, sequence: Number(row.sequence), before: toValue(row.before), after: toValue(row.after) }))
 }
 
-const toValue = (json: string | null): unknown => (json === null ? undefined : JSON.parse(json))
+/** What somebody altered so that it is no JSON is shown as it stands there. */
+function toValue(json: string | null): unknown {
+  if (json === null) return undefined
+  const value = readJson(json)
+  return value === undefined ? json : value
+}

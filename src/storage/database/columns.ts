@@ -10,5 +10,14 @@ export type OptionalTime = ColumnType<Date | null, Date | null | undefined, Date
 /** int8 that is written as a number: text in both databases. */
 export type Position = ColumnType<string, number, number>
 
+/** The value of a column that holds JSON; undefined where somebody wrote what is none. */
+export function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** The entries of a column that holds a comma list; none of an empty one. */
 export const toList = (text: string): string[] => (text === '' ? [] : text.split(','))

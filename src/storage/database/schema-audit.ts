@@ -14,7 +14,7 @@ interface AuditTrailView {
   /** User name of the credential for which it was checked. */
   verified_by: OptionalText
   /** 'infinity' until it is sealed. */
-  sealed_at: Date | number
+  sealed_at: Date
 }
 
 interface AdminEventTable {

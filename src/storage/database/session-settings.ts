@@ -35,12 +35,21 @@ export function parseBytea(text: string): Buffer {
   return bytes
 }
 
-/** A time; `infinity` is a number, which nothing takes for one. */
-export function parseTime(text: string): unknown {
+/**
+ * A time. pawl writes no `infinity` into a row, and no year beyond those of a Date; where somebody else did, the time is the last one that four digits
+ * of a year can say, and that of `-infinity` the first one.
+ */
+export function parseTime(text: string): Date {
   const time = readTime(text)
-  if (time === null || Number.isNaN(Number(time))) throw new TypeError(`the database gave a time that cannot be read: ${text}`)
-  return time
+  if (time === Number.POSITIVE_INFINITY) return new Date(LAST_MS)
+  if (time === Number.NEGATIVE_INFINITY) return new Date(FIRST_MS)
+  if (time instanceof Date && !Number.isNaN(time.getTime())) return time
+  if (BEYOND_DATES.test(text)) return new Date(LAST_MS)
+  throw new TypeError(`the database gave a time that cannot be read: ${text}`)
 }
 
 const readTime = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ) as (text: string) => unknown
+const BEYOND_DATES = /^\d{6}-\d\d-\d\d \d\d:/
+const FIRST_MS = Date.parse('0001-01-01T00:00:00.000Z')
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 const HEX = String.raw`\x`

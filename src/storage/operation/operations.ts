@@ -1,7 +1,8 @@
 // The table operation: what a user is asked to approve. How one ends is in transitions.ts.
 import { type RawBuilder, sql } from 'kysely'
+import { isJsonObject } from '../../lib/json.ts'
 import { type AuditEventOfSource, insertAuditFrom } from '../audit/audit.ts'
-import { toList } from '../database/columns.ts'
+import { readJson, toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { amongPending, beginsWith } from '../database/index-conditions.ts'
@@ -271,12 +272,16 @@ interface StoredOperation {
   readonly signatureTypes: string
 }
 
-/** A row as it is used. */
+/** A row as it is used. It must not throw: many requests share a read, and each of them would fail. */
 export const toOperation = <Row extends StoredOperation>(row: Row) => ({
   ...row,
-  parameters: JSON.parse(row.parameters) as Readonly<Record<string, string>>,
+  parameters: toParameters(readJson(row.parameters)),
   signatureTypes: toList(row.signatureTypes),
 })
+
+/** None where somebody altered them so that they are no texts by name. */
+const toParameters = (value: unknown): Readonly<Record<string, string>> =>
+  isJsonObject(value) && Object.values(value).every((text) => typeof text === 'string') ? (value as Record<string, string>) : {}
 
 const operationColumns = [
   'operation_id as operationId',

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 import type { ActivationAlgorithm } from '../database/schema.ts'
+import { toObjectText } from '../application/applications.ts'
 import type { ReadActivationRow } from '../activation/find.ts'
 import { insertHistoryFrom } from '../activation/history.ts'
 import {
@@ -85,7 +86,11 @@ export async function findStatusProofs(db: Db, names: readonly ProofNames[]): Pr
   const { rows } = await db.executeQuery<ProofColumns & PendingColumns & Pick<StatusProofs, 'customObjectText'>>(
     FIND_STATUS_PROOFS(names),
   )
-  return rows.map((row) => ({ ...toProofs(row), parties: toUpgradedParties(row), customObjectText: row.customObjectText }))
+  return rows.map((row) => ({
+    ...toProofs(row),
+    parties: toUpgradedParties(row),
+    customObjectText: toObjectText(row.customObjectText),
+  }))
 }
 
 /** Makes a pending upgrade the activation; counter and its data are what the code of this transaction stored. False when none is pending. */

@@ -91,8 +91,7 @@ export const usersList = cloudEndpoint({
         role,
         ...(applicationId !== null && { application: applicationId }),
         isDisabled,
-        // Of a credential that somebody altered it may be `infinity`, which is no Date.
-        ...(expiresAt instanceof Date && { expiresAt: expiresAt.getTime() }),
+        ...(expiresAt !== null && { expiresAt: expiresAt.getTime() }),
         ...(allowedAddresses.length > 0 && { allowedAddresses: [...allowedAddresses] }),
         ...(certificates.length > 0 && { certificates: [...certificates] }),
         ...(rights.length > 0 && { rights: [...rights] }),

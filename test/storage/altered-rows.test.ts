@@ -1,0 +1,172 @@
+// Rows that somebody altered by hand are answered as docs/SECURITY-MODEL.md says, and so are those that are read together with them.
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { member } from '../../phone/http.ts'
+import { createTokenReads } from '../../src/storage/token/reads.ts'
+import { startTestServer, type TestServer } from '../helpers/app.ts'
+import { createBank } from '../helpers/bank.ts'
+import { startSession } from '../helpers/console-session.ts'
+import { HOUR } from '../helpers/expectations.ts'
+import { type Holder, type OperationWorld, PAYMENT, startOperationWorld } from '../helpers/operation-world.ts'
+import { expectOk, openWorldOn, registrationOf } from '../helpers/world.ts'
+import { openPhonesV4 } from '../helpers/world-v4.ts'
+
+let world: OperationWorld
+let holder: Holder
+beforeAll(async () => {
+  world = await startOperationWorld({ worksInBackground: false })
+  for (const kind of ['OPERATION', 'ACTIVATION']) {
+    const webhook = { application: world.applicationId, kind, name: kind, url: 'https://bank.example/', attributes: ['userId'] }
+    expectOk(await world.bank.call('POST', '/admin/webhooks', webhook))
+  }
+})
+afterAll(() => world.close())
+
+/** What the phone and the bank read of a user and an operation. */
+async function readAll({ userId, phone, token }: Holder, operationId: string): Promise<void> {
+  const { bank, applicationId } = world
+  const { activationId } = phone.state
+  expectOk(await phone.send(await phone.prepareTokenCall('list', token)))
+  // One that is over is refused.
+  expect([200, 400]).toContain((await phone.send(await phone.prepareTokenCall('detail', token, { id: operationId }))).status)
+  await phone.readStatus()
+  for (const path of [
+    `/operations?operationId=${operationId}`,
+    `/v2/operations/${operationId}`,
+    `/registration?userId=${userId}`,
+    `/v2/registrations/${activationId}`,
+    `/v2/registrations/${activationId}/history`,
+    `/v2/registrations/${activationId}/tokens`,
+    `/v2/registrations?userId=${userId}`,
+    `/admin/applications/${applicationId}/operations?limit=1`,
+    `/admin/applications/${applicationId}/registrations?limit=1`,
+    `/admin/applications/${applicationId}/registrations/${activationId}`,
+  ])
+    expectOk(await bank.call('GET', path))
+}
+
+describe.each(['infinity', '-infinity'])('a time that was set to %s', (time) => {
+  test.each([
+    ['operation', 'created_at'],
+    ['operation', 'expires_at'],
+    ['activation', 'created_at'],
+    ['activation', 'expires_at'],
+    ['activation', 'last_used_at'],
+    ['activation_history', 'occurred_at'],
+    ['token', 'created_at'],
+  ])('is no error for who reads: %s.%s', async (table, column) => {
+    holder = await world.holder()
+    const { id } = await world.operation(holder.userId)
+    const isOperation = table === 'operation'
+    const key = isOperation ? 'operation_id' : 'activation_id'
+    await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${time}
+      where ${sql.ref(key)} = ${isOperation ? id : holder.phone.state.activationId}`.execute(world.db)
+    await readAll(holder, id)
+    await sql`delete from operation where user_id = ${holder.userId}`.execute(world.db)
+    await sql`update activation set created_at = now() where user_id = ${holder.userId}`.execute(world.db)
+  })
+})
+
+test('an operation whose end was set to infinity waits, and is approved', async () => {
+  const { userId, phone } = await world.holder()
+  const operation = await world.operation(userId)
+  await sql`update operation set expires_at = 'infinity' where operation_id = ${operation.id}`.execute(world.db)
+  await world.housekeeping()
+  expectOk(await phone.send(phone.prepareAuthorize(operation)))
+  expect((await world.stored(operation.id)).status).toBe('APPROVED')
+})
+
+test('an operation whose creation was set to infinity keeps no other from its end', async () => {
+  const { userId } = await world.holder()
+  const [altered, other] = [await world.operation(userId), await world.operation(userId)]
+  await sql`update operation set created_at = 'infinity' where operation_id = ${altered.id}`.execute(world.db)
+  await world.advance(HOUR)
+  await world.housekeeping()
+  for (const { id } of [altered, other]) expect((await world.stored(id)).status).toBe('EXPIRED')
+})
+
+test('a code whose end was set to infinity binds a phone', async () => {
+  const { userId, code } = await world.register()
+  await sql`update activation set expires_at = 'infinity' where user_id = ${userId}`.execute(world.db)
+  await world.housekeeping()
+  await world.newPhone('3.3').activate(code)
+  expect(await registrationOf(world, userId)).toBe('PENDING_COMMIT')
+  expectOk(await world.bank.commit(userId))
+})
+
+test.each(['created_at', 'last_seen_at', 'expires_at'])(
+  'a session of the console whose %s was set to infinity is refused',
+  async (column) => {
+    const server: TestServer = await startTestServer({ worksInBackground: false })
+    const { user, password } = server.admin
+    const session = await startSession(server.url, user, password)
+    const other = await startSession(server.url, user, password)
+    await sql`update console_session set ${sql.ref(column)} = 'infinity'
+    where session_id = (select session_id from console_session order by created_at limit 1)`.execute(server.context.db)
+    expect((await session.get('/credentials')).status).toBe(303)
+    expectOk(await other.get('/credentials'))
+    await server.close()
+  },
+)
+
+describe('parameters of an operation that are no texts by name', () => {
+  const WRONG = ['no JSON', 'null', '[]', '{"amount":1}']
+
+  test.each(WRONG)('are none: %s', async (parameters) => {
+    const owner = await world.holder()
+    const { id } = await world.operation(owner.userId)
+    await sql`update operation set parameters = ${parameters} where operation_id = ${id}`.execute(world.db)
+    await readAll(owner, id)
+    expect(expectOk(await world.bank.readOperation(id)).json).toMatchObject({ parameters: {} })
+  })
+
+  test('fail none of the phones that read at the same time', async () => {
+    const [owner, other] = [await world.holder(), await world.holder()]
+    const altered = await world.operation(owner.userId)
+    const whole = await world.operation(other.userId)
+    await sql`update operation set parameters = 'no JSON' where operation_id = ${altered.id}`.execute(world.db)
+    const reads = createTokenReads(world.db)
+    const at = new Date(whole.created)
+    const found = await Promise.all([owner, other].map(({ token }) => reads.pendingOperations({ tokenId: token.id, at })))
+    expect(found.map((read) => read.found.map(({ operationId, parameters }) => [operationId, parameters]))).toEqual([
+      [[altered.id, {}]],
+      [[whole.id, PAYMENT]],
+    ])
+  })
+})
+
+test.each(['3.3', '4.0'] as const)('a custom object that is none is left out of the status of a phone of %s', async (version) => {
+  const server = await startTestServer({ worksInBackground: false })
+  const own = await openWorldOn(server)
+  const v4 = await openPhonesV4(own)
+  expectOk(await own.bank.call('PATCH', `/admin/applications/${own.applicationId}`, { customObject: { colour: 'red' } }))
+  const { phone } = version === '4.0' ? await v4.activePhone('EC_P384') : await own.activePhone(version)
+  await phone.readStatus()
+  await sql`update application set custom_object = '{'`.execute(server.context.db)
+  await phone.readStatus()
+  await server.close()
+})
+
+test('what administrators set, and what they did, is read where one of the rows is no JSON', async () => {
+  const server: TestServer = await startTestServer({ worksInBackground: false })
+  const { db } = server.context
+  const bank = createBank(server.url, `${server.admin.user}:${server.admin.password}`)
+  for (const id of ['one', 'two']) expectOk(await bank.createApplication(id))
+  const custom = { customObject: { colour: 'red' }, transfers: [{ targets: ['two'], type: 'MOVE' }] }
+  for (const id of ['one', 'two']) expectOk(await bank.call('PATCH', `/admin/applications/${id}`, id === 'one' ? custom : {}))
+  for (const key of ['first', 'second']) expectOk(await bank.call('PUT', `/admin/applications/one/config/${key}`, { value: key }))
+  await sql`update application set custom_object = '{', transfers = '{' where application_id = 'one'`.execute(db)
+  await sql`update config_item set value = '{' where key = 'first'`.execute(db)
+  await sql`update admin_event set after = '{' where sequence = (select max(sequence) from admin_event)`.execute(db)
+  const application = member(expectOk(await bank.call('GET', '/admin/applications/one')).json, 'responseObject')
+  expect(application).not.toHaveProperty('customObject')
+  expect(member(application, 'transfers')).toEqual([])
+  expectOk(await bank.call('GET', '/admin/applications'))
+  expect(member(expectOk(await bank.call('GET', '/admin/applications/one/config')).json, 'config')).toMatchObject([
+    { key: 'second', value: 'second' },
+  ])
+  const items = member(expectOk(await bank.call('GET', '/admin/audit')).json, 'items') as unknown[]
+  expect(items[0]).toMatchObject({ after: '{' })
+  expect(items.length).toBeGreaterThan(4)
+  await server.close()
+})
