@@ -36,8 +36,8 @@ export function parseBytea(text: string): Buffer {
 }
 
 /**
- * A time. pawl writes no `infinity` into a row, and no year beyond those of a Date; where somebody else did, the time is the last one that four digits
- * of a year can say, and that of `-infinity` the first one.
+ * A time. pawl writes no `infinity` into a row, and no year beyond those of a Date; where somebody else did, the time is the last one that four
+ * digits of a year can say, and that of `-infinity` the first one.
  */
 export function parseTime(text: string): Date {
   const time = readTime(text)
