@@ -69,11 +69,16 @@ export function createAccessTokens({
     } catch (error) {
       if (error instanceof KeysMissing)
         throw new PawlError('UNAVAILABLE', { detail: 'the keys of the authorization server cannot be had', cause: error })
-      const reason = `access token: ${error instanceof errors.JOSEError || error instanceof ClaimRefused ? error.message : 'malformed'}`
-      events.callerRefused({ username: undefined, source, reason })
+      events.callerRefused({ username: undefined, source, reason: `access token: ${reasonOf(error)}` })
       throw new PawlError('CREDENTIALS_INVALID')
     }
   }
+}
+
+function reasonOf(error: unknown): string {
+  // Its message repeats a name from the header, and whatever strangers send there must not be in the log.
+  if (error instanceof errors.JOSENotSupported) return error.code
+  return error instanceof errors.JOSEError || error instanceof ClaimRefused ? error.message : 'malformed'
 }
 
 /** The error for a genuine token whose claims pawl cannot use. */

@@ -78,6 +78,12 @@ test.each(['missing', 'constructor', '__proto__', 'iat'])('the claim %s is no us
   await expect(read(await sign({}), { userIdClaim })).rejects.toThrow('is no user id')
 })
 
+test('a refusal repeats nothing of the header', async () => {
+  const header = { alg: 'RS256', kid: 'rsa', crit: ['a-name'], 'a-name': 1 }
+  const none = `${part(header)}.${part(CLAIMS)}.AAAA`
+  await expect(read(none)).rejects.toThrow(/^ERR_JOSE_NOT_SUPPORTED$/)
+})
+
 describe('a signature is refused', () => {
   test('none at all', async () => {
     const none = `${part({ alg: 'none' })}.${part(CLAIMS)}.`

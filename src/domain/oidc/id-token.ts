@@ -34,7 +34,12 @@ export async function readIdToken(idToken: string, terms: IdTokenTerms): Promise
     currentDate: new Date(now),
     requiredClaims: ['exp', 'iat', 'sub'],
   }).catch((error: unknown) => {
-    throw error instanceof errors.JOSEError ? new IdTokenRefused(error.message) : error
+    // Its message repeats a name from the header.
+    if (error instanceof errors.JOSENotSupported) throw new IdTokenRefused(error.code)
+    if (error instanceof errors.JOSEError) throw new IdTokenRefused(error.message)
+    // The provider publishes a key that is too short, no point of its curve, or short of a member.
+    const isOfKey = error instanceof TypeError || error instanceof DOMException
+    throw isOfKey ? new IdTokenRefused('its key cannot be used', { cause: error }) : error
   })
   for (const part of idToken.split('.', 2))
     if (findMemberTwice(Buffer.from(part, 'base64url').toString()) !== undefined)

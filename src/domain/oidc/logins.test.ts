@@ -1,4 +1,5 @@
 // Logins against servers that do what no good provider does.
+import { generateKeyPairSync } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
@@ -49,6 +50,7 @@ afterAll(() => {
   server.close()
 })
 
+const SHORT_KEY = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })
 const PROOF = { code: 'a-code', nonce: 'a-nonce', codeVerifier: 'v'.repeat(43) }
 function newProvider(providerId: string, more: Partial<OidcSettings> = {}, secret = `secret of ${providerId}`): OidcProvider {
   const settings: OidcSettings = {
@@ -212,6 +214,20 @@ describe('a provider names no user that', () => {
     asked['/token'].length = 0
     await expect(createOidcLogins(parts()).redeem(newProvider('good'), PROOF)).rejects.toThrow('jwksUri')
     expect(asked['/token']).toHaveLength(0)
+  })
+
+  test.each<[string, (whole: object) => object]>([
+    ['too short', () => SHORT_KEY],
+    ['without its exponent', (whole) => ({ ...whole, e: undefined })],
+    ['for other operations', (whole) => ({ ...whole, key_ops: ['verify', 'encrypt'] })],
+  ])('publishes a key that is %s', async (_, alter) => {
+    behave()
+    answerKeys = async (response) => json(response, { keys: [{ ...alter(await jwk('k1')), kid: 'k1' }] })
+    const failure = await createOidcLogins(parts())
+      .redeem(newProvider('good'), PROOF)
+      .catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(OutboundError)
+    expect((failure as OutboundError).message).toContain('its key cannot be used')
   })
 
   test('lies at a private address, unless the operator allows it', async () => {

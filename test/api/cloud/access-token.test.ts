@@ -101,6 +101,12 @@ test.each([
   expect(expectOk(await call(make())).json).toEqual({ registration: 'NONE' })
 })
 
+test('a name that a stranger writes into the header of a token is not in the log', async () => {
+  expect((await call(token(claims(), { crit: ['typed-by-a-stranger'], 'typed-by-a-stranger': 1 }))).status).toBe(401)
+  expect(server.log()).toContain('access token: ERR_JOSE_NOT_SUPPORTED')
+  expect(server.log()).not.toContain('typed-by-a-stranger')
+})
+
 test('the role of a token is the role of a credential, and its application the only one', async () => {
   const admin = token(claims({ scope: 'pawl:admin', pawl_application: undefined }))
   expectOk(await call(admin, '/admin/users'))
