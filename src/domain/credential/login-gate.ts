@@ -31,8 +31,8 @@ export interface LoginGate {
   readonly enter: (login: Login, now: number) => void
   /**
    * Runs `check` with the lane for its hash, once for all callers at a source who send the same at the same time; `shown` stands for user name
-   * and password. Throws TOO_MANY_REQUESTS when too many checks of this key are under way, UNAVAILABLE when there are too many in all. A
-   * waiting check is dropped when nobody waits for it any more.
+   * and password, and for the credential that they are compared with. Throws TOO_MANY_REQUESTS when too many checks of this key are under way,
+   * UNAVAILABLE when there are too many in all. A waiting check is dropped when nobody waits for it any more.
    */
   readonly check: <T>(login: Login, shown: string, now: number, check: (lane: Lane) => Promise<T>) => Promise<T>
   /** Notes a right password: from now on this user is known at this source. */

@@ -52,10 +52,17 @@ export function createPasswordLogin(
     // A password that was right stays right as long as its row is there, so scrypt is not computed again.
     const right = admitted && rightRows.get(key)
     const remembered = right && usablePasswords(admitted, now).find((row) => equalPublic(row.passwordHash, right.passwordHash))
+    // Those who share a check have read the same credential: what was right before a change is not right after it.
+    const shown = `${key}\0${admitted?.mac ? toBase64(admitted.mac) : ''}`
     const row =
       remembered ??
-      (await gate.check(login, key, platform.monotonic(), (lane) => passwords.findMatch(admitted, password, now, lane)))
+      (await gate.check(login, shown, platform.monotonic(), (lane) => passwords.findMatch(admitted, password, now, lane)))
     if (admitted === undefined || row === undefined) throw gate.fail(login, platform.monotonic(), credential !== undefined)
+    // Hashes wait for their turn, and meanwhile the credential may have changed.
+    if (remembered === undefined && (generationRead !== generation || platform.now() - now >= REMEMBERED_MS)) {
+      rightRows.set(key, row)
+      return check(login, password, key)
+    }
     gate.pass(login)
     const { role, applicationId, expiresAt, allowedAddresses, rights } = admitted
     const caller = { username: login.username, role, applicationId, passwordId: row.passwordId, allowedAddresses, rights }
