@@ -544,6 +544,22 @@ describe('a failed attempt', () => {
     await elsewhere.goDown()
   })
 
+  test('at an address that an administrator replaced meanwhile is none of the new one, which gets the message at once', async () => {
+    const hook = await createHook()
+    const operationId = await newOperation()
+    receiver.answerWith(({ path }, response) => {
+      const answer = (status: number) => response.writeHead(status, { 'retry-after': '3600' }).end()
+      if (path === '/new') answer(200)
+      else void change(hook, { url: receiver.url.replace('/hook', '/new') }).then(() => answer(410))
+    })
+    await deliver()
+    expect(receiver.take().map(({ path, json }) => [path, json['operationId']])).toEqual([
+      ['/hook', operationId],
+      ['/new', operationId],
+    ])
+    expect(await readHook(hook)).toMatchObject({ isEnabled: true, failuresInRow: 0, waiting: 0, delivered: 1 })
+  })
+
   test('with 410 disables the webhook until an administrator enables it again', async () => {
     const hook = await createHook()
     receiver.answerWith(410)

@@ -869,7 +869,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     storeBasicMac: (_db, tx) => webhooks.storeBasicMac(tx, 'w', bytes),
     deleteWebhook: (db) => webhooks.deleteWebhook(db, 'w'),
     storeWebhookFailure: (db) =>
-      webhooks.storeWebhookFailure(db, 'w', { failed: 1, at, probeAt: at, pausedUntil: null, disabledReason: null }),
+      webhooks.storeWebhookFailure(db, 'w', { url: 'u', failed: 1, at, probeAt: at, pausedUntil: null, disabledReason: null }),
     storeWebhookSuccess: (db) => webhooks.storeWebhookSuccess(db, 'w', { delivered: 1, at, failingSince: at }),
     bringBackWebhooks: (db) =>
       webhooks.bringBackWebhooks(db, { at, probeLatest: at, pauseLatest: at, failingLatest: at, failingSince: at }),

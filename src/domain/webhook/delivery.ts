@@ -42,12 +42,13 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait
   const due = await claimDeliveries(db, webhookId, lease, BATCH_ROWS)
   const probeMs = probeMilliseconds(settings.webhookRetryBaseSeconds)
   const claimed = due.length > 0 ? due : await claimProbe(db, webhookId, lease, new Date(now + probeMs))
-  const send = claimed.length > 0 ? await findSending(parts, webhookId, wait) : undefined
-  if (send === undefined) return 0
+  const sending = claimed.length > 0 ? await findSending(parts, webhookId, wait) : undefined
+  if (sending === undefined) return 0
+  const { send, url } = sending
   const outcomes = await Promise.all(claimed.map((delivery) => deliverOne({ parts, leaseId: lease.leaseId, send }, delivery)))
   const failed = outcomes.filter((outcome) => typeof outcome === 'object')
   const delivered = outcomes.filter((outcome) => outcome === 'delivered').length
-  if (failed.length > 0) await recordFailures(parts, webhookId, lease, failed)
+  if (failed.length > 0) await recordFailures(parts, { webhookId, url }, lease, failed)
   if (delivered > 0) {
     parts.events.webhookDelivered({ webhookId, count: delivered })
     const at = platform.now()
@@ -57,7 +58,11 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait
 }
 
 /** Sends a message of a webhook, or a push of a provider. */
-type Sending = (delivery: ClaimedDelivery) => Promise<Failure | { readonly received: number } | { readonly dropped: Dropped }>
+interface Sending {
+  readonly send: (delivery: ClaimedDelivery) => Promise<Failure | { readonly received: number } | { readonly dropped: Dropped }>
+  /** Of a webhook: the address that the batch goes to. */
+  readonly url: string | undefined
+}
 
 /** Finds the way to send; undefined when there is no such webhook any more. */
 async function findSending(
@@ -66,26 +71,25 @@ async function findSending(
   wait: Patience['wait'] | undefined,
 ): Promise<Sending | undefined> {
   const push = parts.pushSenders.get(webhookId)
-  if (push !== undefined)
-    return async ({ activationId, ...delivery }) => {
-      const result = await attemptPush(
-        parts,
-        push,
-        { ...delivery, activationId: activationId ?? '' },
-        wait ?? ((answer) => answer),
-      )
-      if (!('reason' in result)) return result
-      const { retryAfter, isOfOne = false, reason } = result
-      return { reason, isOfOne, waitMs: parseRetryAfter(retryAfter, parts.platform.now()) }
-    }
+  if (push !== undefined) return { send: sendPushes(parts, push, wait), url: undefined }
   const webhook = await findWebhook(parts.db, webhookId)
-  return webhook && (({ deliveryId, objectId, payload }) => attempt(parts, webhook, { deliveryId, objectId, payload }, wait))
+  if (webhook === undefined) return undefined
+  const { url } = webhook
+  return { send: ({ deliveryId, objectId, payload }) => attempt(parts, webhook, { deliveryId, objectId, payload }, wait), url }
 }
 
-interface Batch {
+const sendPushes =
+  (parts: DeliveryParts, push: Parameters<typeof attemptPush>[1], wait: Patience['wait'] = (answer) => answer): Sending['send'] =>
+  async ({ activationId, ...delivery }) => {
+    const result = await attemptPush(parts, push, { ...delivery, activationId: activationId ?? '' }, wait)
+    if (!('reason' in result)) return result
+    const { retryAfter, isOfOne = false, reason } = result
+    return { reason, isOfOne, waitMs: parseRetryAfter(retryAfter, parts.platform.now()) }
+  }
+
+interface Batch extends Pick<Sending, 'send'> {
   readonly parts: DeliveryParts
   readonly leaseId: string
-  readonly send: Sending
 }
 
 interface Failed {
@@ -105,37 +109,56 @@ async function deliverOne({ parts, leaseId, send }: Batch, delivery: ClaimedDeli
   return 'delivered'
 }
 
-async function recordFailures(parts: DeliveryParts, webhookId: string, lease: Lease, failed: readonly Failed[]): Promise<void> {
+async function recordFailures(
+  parts: DeliveryParts,
+  { webhookId, url }: { readonly webhookId: string } & Pick<Sending, 'url'>,
+  lease: Lease,
+  failed: readonly Failed[],
+): Promise<void> {
   const { db, events, platform, settings } = parts
   const at = new Date(platform.now())
   const ofAll = failed.filter(({ failure }) => failure.isOfOne !== true)
   const waitMs = Math.max(0, ...ofAll.map(({ failure }) => failure.waitMs ?? 0))
   const gone = failed.find(({ failure }) => failure.isGone)?.failure.reason ?? null
   // The webhook comes first: if the process ends in between, its next success still finds that it had failed, and catches up.
-  if (ofAll.length > 0)
-    await storeWebhookFailure(db, webhookId, {
+  const isAsBefore =
+    ofAll.length === 0 ||
+    (await storeWebhookFailure(db, webhookId, {
+      url,
       failed: ofAll.length,
       at,
       probeAt: new Date(at.getTime() + Math.max(waitMs, probeMilliseconds(settings.webhookRetryBaseSeconds))),
       pausedUntil: waitMs > 0 ? new Date(at.getTime() + waitMs) : null,
       disabledReason: gone,
-    })
-  const scheduled = failed.map((one) => ({ ...one.delivery, ...schedule(parts, one, lease, at) }))
+    }))
+  // An administrator has named another receiver meanwhile: it gets at once what the former one failed to take.
+  const next = (one: Failed): Schedule =>
+    isAsBefore
+      ? schedule(parts, one, lease, at)
+      : { attempts: one.delivery.attempts, nextAttemptAt: at, reason: one.failure.reason }
+  const scheduled = failed.map((one) => ({ ...one.delivery, ...next(one) }))
   await storeFailures(db, lease.leaseId, scheduled, at)
   events.webhookAttemptsFailed({ webhookId, failed: failed.length, reason: failed[0]?.failure.reason ?? '' })
   for (const { deliveryId, nextAttemptAt, reason } of scheduled) {
     if (nextAttemptAt === null) events.webhookDeliveryDead({ webhookId, deliveryId, reason })
   }
-  if (gone !== null) events.webhookDisabled({ webhookId, reason: gone })
+  if (gone !== null && isAsBefore) events.webhookDisabled({ webhookId, reason: gone })
 }
 
-/** The time at which a delivery is tried again; null for never. */
+interface Schedule {
+  readonly attempts: number
+  /** Null for never. */
+  readonly nextAttemptAt: Date | null
+  readonly reason: string
+}
+
+/** When a delivery is tried again. */
 function schedule(
   { platform, settings }: DeliveryParts,
   { delivery, failure: { reason, waitMs = 0 } }: Failed,
   lease: Lease,
   at: Date,
-): { attempts: number; nextAttemptAt: Date | null; reason: string } {
+): Schedule {
   // An attempt ahead of its schedule, because the receiver may be back, costs the delivery nothing.
   if (lease.at < delivery.scheduledAt) return { attempts: delivery.attempts, nextAttemptAt: delivery.scheduledAt, reason }
   const attempts = delivery.attempts + 1

@@ -175,6 +175,8 @@ export async function deleteWebhook(db: Db, webhookId: string): Promise<boolean>
 }
 
 interface WebhookFailure {
+  /** The address that failed; undefined for a provider of pushes. */
+  readonly url: string | undefined
   readonly failed: number
   readonly at: Date
   readonly probeAt: Date
@@ -184,14 +186,15 @@ interface WebhookFailure {
   readonly disabledReason: string | null
 }
 
-/** Counts failed attempts. */
-export async function storeWebhookFailure(db: Db, webhookId: string, failure: WebhookFailure): Promise<void> {
-  const { failed, at, probeAt, pausedUntil, disabledReason } = failure
-  await sql`
+/** Counts failed attempts. False when the webhook has another address by now, or is gone: then nothing is counted. */
+export async function storeWebhookFailure(db: Db, webhookId: string, failure: WebhookFailure): Promise<boolean> {
+  const { url = null, failed, at, probeAt, pausedUntil, disabledReason } = failure
+  const { rows } = await sql`
     update webhook set failures_in_row = failures_in_row + ${failed}, failing_since = coalesce(failing_since, ${at}::timestamptz),
       probe_at = ${probeAt}, paused_until = greatest(paused_until, ${pausedUntil}::timestamptz),
       is_enabled = is_enabled and ${disabledReason}::text is null, disabled_reason = coalesce(${disabledReason}::text, disabled_reason)
-    where webhook_id = ${webhookId}`.execute(db)
+    where webhook_id = ${webhookId} and (${url}::text is null or url = ${url}) returning webhook_id`.execute(db)
+  return rows.length === 1
 }
 
 interface WebhookSuccess {
