@@ -19,6 +19,11 @@ interface PrimaryOptions {
   readonly output: Pick<LineSink, 'write'>
 }
 
+interface End {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
 interface Workers {
   readonly stop: (signal: NodeJS.Signals) => void
   /** True when the last worker has ended as it was told; false when the first one could not start, which it has said itself. */
@@ -27,14 +32,15 @@ interface Workers {
 
 /**
  * Starts one worker, and the others when it listens: it alone migrates the database and makes the first administrator. A worker that ends
- * without being told is started again after a second, and later each time it ends soon again. One that hangs is killed.
+ * without being told, or that the system could not start, is started again after a second, and later each time it ends soon again. One that
+ * hangs is killed.
  */
 export function startPrimary({ processes, nameOfNumber, nameOfBeside, stopMs, log, output }: PrimaryOptions): Workers {
   const { promise: ended, resolve } = Promise.withResolvers<boolean>()
   const collection = createCollection()
   const running = new Map<Worker, number>()
   const serving = new Set<Worker>()
-  const waits = new Map<number, number>()
+  const nextWait = createWaits()
   const heartbeat = createHeartbeat((worker, seconds) => {
     log.error({ worker: String(running.get(worker)), seconds }, 'a worker hangs, it is killed')
     worker.process.kill('SIGKILL')
@@ -43,19 +49,17 @@ export function startPrimary({ processes, nameOfNumber, nameOfBeside, stopMs, lo
   let hasStarted = false
   let hasEndedWell = true
 
-  // However this process was started: a worker opens no inspector from its first moment on (bin/pawl.mjs), and its old generation grows by less
-  // between two collections (docs/decisions/0014-memory.md).
-  const execArgv = [...process.execArgv, '--disable-sigusr1', '--heap-growing-percent=30']
-  cluster.setupPrimary({ execArgv, stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
-
   const start = (number: number): void => {
     if (isStopping) return
     const begin = performance.now()
-    const worker = cluster.fork({ [nameOfNumber]: String(number), ...(serving.size > 0 && { [nameOfBeside]: 'true' }) })
+    const env = { [nameOfNumber]: String(number), ...(serving.size > 0 && { [nameOfBeside]: 'true' }) }
+    const worker = fork(env, output, (err) => {
+      log.error({ worker: String(number), err }, 'the system could not start a worker')
+      goOn(number, begin, { code: null, signal: null })
+    })
+    if (worker === undefined) return
     running.set(worker, number)
     heartbeat.add(worker)
-    endWithWorker(worker)
-    passLinesOn(worker, output)
     worker.on('message', (message: WorkerMessage) => {
       heartbeat.hear(worker)
       if (message.kind === 'alive') return
@@ -69,24 +73,23 @@ export function startPrimary({ processes, nameOfNumber, nameOfBeside, stopMs, lo
         for (let other = 2; other <= processes; other += 1) start(other)
       }
     })
-    // A channel that breaks while something is sent is the end of the worker, which `exit` tells.
-    worker.on('error', () => undefined)
     worker.on('exit', (code: number | null, signal: string | null) => {
       running.delete(worker)
       serving.delete(worker)
       heartbeat.remove(worker)
       collection.remove(worker)
-      if (!isStopping && hasStarted) startAgain(number, performance.now() - begin, { code, signal })
-      else hasEndedWell &&= code === 0 || (isStopping && signal !== null && signal !== 'SIGKILL')
-      if (running.size === 0 && (isStopping || !hasStarted)) resolve(hasEndedWell)
+      goOn(number, begin, { code, signal })
     })
   }
 
-  const startAgain = (number: number, livedMs: number, how: { code: number | null; signal: string | null }): void => {
-    const wait = livedMs > LONG_LIFE_MS ? WAIT_MS : Math.min((waits.get(number) ?? WAIT_MS / 2) * 2, WAIT_MAX_MS)
-    waits.set(number, wait)
-    log.error({ worker: String(number), ...how, afterSeconds: wait / 1000 }, 'a worker ended, it is started again')
-    setTimeout(() => start(number), wait)
+  /** After the end of a worker, or when it did not begin. */
+  const goOn = (number: number, begin: number, how: End): void => {
+    if (!isStopping && hasStarted) {
+      const wait = nextWait(number, performance.now() - begin)
+      log.error({ worker: String(number), ...how, afterSeconds: wait / 1000 }, 'a worker ended, it is started again')
+      setTimeout(() => start(number), wait)
+    } else hasEndedWell &&= how.code === 0 || (isStopping && how.signal !== null && how.signal !== 'SIGKILL')
+    if (running.size === 0 && (isStopping || !hasStarted)) resolve(hasEndedWell)
   }
 
   /** Also one that was stopped, which no other signal reaches. */
@@ -106,6 +109,35 @@ export function startPrimary({ processes, nameOfNumber, nameOfBeside, stopMs, lo
       setTimeout(killAll, stopMs).unref()
       if (running.size === 0) resolve(hasEndedWell)
     },
+  }
+}
+
+/**
+ * Forks a worker whose lines go to `output`. Undefined when the system starts none, for want of processes or because Node is being replaced:
+ * such a worker has no `exit`, and `onFailed` is called.
+ */
+function fork(env: Record<string, string>, output: Pick<LineSink, 'write'>, onFailed: (err: Error) => void): Worker | undefined {
+  // However this process was started: a worker opens no inspector from its first moment on (bin/pawl.mjs), and its old generation grows by less
+  // between two collections (docs/decisions/0014-memory.md).
+  const execArgv = [...process.execArgv, '--disable-sigusr1', '--heap-growing-percent=30']
+  cluster.setupPrimary({ execArgv, stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  const worker = cluster.fork(env)
+  const hasBegun = worker.process.pid !== undefined
+  // A channel that breaks while something is sent is the end of a worker, which `exit` tells.
+  worker.on('error', hasBegun ? () => undefined : onFailed)
+  if (!hasBegun) return undefined
+  endWithWorker(worker)
+  passLinesOn(worker, output)
+  return worker
+}
+
+/** Gives the milliseconds until a worker of a number is started again, by how long the last one lived. */
+function createWaits(): (number: number, livedMs: number) => number {
+  const waits = new Map<number, number>()
+  return (number, livedMs) => {
+    const wait = livedMs > LONG_LIFE_MS ? WAIT_MS : Math.min((waits.get(number) ?? WAIT_MS / 2) * 2, WAIT_MAX_MS)
+    waits.set(number, wait)
+    return wait
   }
 }
 

@@ -1,6 +1,7 @@
 // Several processes behind one port (PAWL_PROCESSES), from outside: one that is killed, what is counted, and how all of them end.
-import { readFileSync } from 'node:fs'
+import { constants, copyFileSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -45,8 +46,6 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
       return false
     }
   }
-  const workersOf = (pid: number): number[] =>
-    readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
   const readMetrics = async (): Promise<string> => {
     const authorization = `Basic ${Buffer.from(`admin:${ADMIN_PASSWORD}`).toString('base64')}`
     const answer = await fetch(`${pawl.url}/metrics`, { headers: { authorization } })
@@ -117,6 +116,35 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
     expect(workers.filter(isKnown)).toEqual([])
   })
 })
+
+describe.skipIf(serverUrl() === undefined)('while its Node is being replaced', () => {
+  afterAll(endEverything)
+
+  test('a worker that cannot be started is tried again, and a stop is the same as ever', async () => {
+    const { env, directory } = await createInstallation('postgresql')
+    const node = join(directory, 'node')
+    copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
+    const begin = `process.execve(${JSON.stringify(node)}, ['node', 'bin/pawl.mjs'])`
+    const settings = { ...env, ...TWO, PAWL_PORT: String(await findQuietPort()) }
+    const pawl = startNode(['-e', begin], settings)
+    await pawl.printed('Ready.')
+    await expect.poll(() => workersOf(pawl.pid).length, PATIENT).toBe(2)
+    const [killed = 0, other = 0] = workersOf(pawl.pid)
+    renameSync(node, `${node}.old`)
+    process.kill(killed, 'SIGKILL')
+    await pawl.printed('the system could not start a worker')
+    renameSync(`${node}.old`, node)
+    await expect.poll(() => workersOf(pawl.pid).length, PATIENT).toBe(2)
+    expect(workersOf(pawl.pid)).toContain(other)
+    rmSync(node)
+    process.kill(other, 'SIGKILL')
+    await expect.poll(() => pawl.output().split('the system could not start a worker').length, PATIENT).toBe(3)
+    expect((await pawl.end('SIGTERM')).code).toBe(0)
+  })
+})
+
+const workersOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
 
 const PATIENT = { timeout: PATIENCE_MS, interval: 100 }
 
