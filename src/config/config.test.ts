@@ -523,6 +523,16 @@ describe('pushes', () => {
     ])
   })
 
+  test.each(['PAWL_APNS_URL', 'PAWL_APNS_DEVELOPMENT_URL', 'PAWL_FCM_URL'])(
+    '%s has no path: pushes would not go there',
+    (name) => {
+      expect(parse({ [name]: 'https://pushes.bank.example:8443/' })).toBeDefined()
+      for (const value of ['https://bank.example/pushes', 'https://bank.example/?to=apple'])
+        expect(problemsOf({ [name]: value })).toEqual([`${name}: has a path or a query: give https://host:port`])
+      expect(problemsOf({ [name]: 'http://bank.example' })).toEqual([`${name}: "http://bank.example" is not https`])
+    },
+  )
+
   test('a service account is the JSON file of Google', () => {
     const read = (change: object) => ({ PAWL_FCM_SERVICE_ACCOUNT: JSON.stringify({ ...account, ...change }) })
     expect(parse(read({})).secrets.fcmServiceAccount).toEqual({

@@ -12,6 +12,17 @@ interface ServiceAccount {
   readonly tokenUrl: string
 }
 
+/** Where pushes go. pawl adds the paths of Apple and Google, and puts them behind no other. */
+const pushUrl: Kind<string> = {
+  label: 'https URL without a path',
+  parse(value) {
+    const parsed = jwksUrl.parse(value)
+    if ('problem' in parsed) return parsed
+    const { pathname, search } = new URL(value)
+    return pathname === '/' && search === '' ? parsed : { problem: 'has a path or a query: give https://host:port' }
+  },
+}
+
 const appleId = matching('10 letters and digits', /^[A-Z0-9]{10}$/, '10 capital letters and digits')
 
 export const PUSH_SETTINGS = {
@@ -32,13 +43,13 @@ export const PUSH_SETTINGS = {
   },
   apnsUrl: {
     name: 'PAWL_APNS_URL',
-    kind: jwksUrl,
+    kind: pushUrl,
     default: 'https://api.push.apple.com',
     description: 'Where pushes go whose token is of no environment, or of `production`.',
   },
   apnsDevelopmentUrl: {
     name: 'PAWL_APNS_DEVELOPMENT_URL',
-    kind: jwksUrl,
+    kind: pushUrl,
     default: 'https://api.sandbox.push.apple.com',
     description: 'Where pushes go whose token is of `development`.',
   },
@@ -52,7 +63,7 @@ export const PUSH_SETTINGS = {
   },
   fcmUrl: {
     name: 'PAWL_FCM_URL',
-    kind: jwksUrl,
+    kind: pushUrl,
     default: 'https://fcm.googleapis.com',
     description: 'Where pushes for Android go.',
   },
