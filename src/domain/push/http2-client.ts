@@ -48,11 +48,13 @@ export function createHttp2Client(origin: string, timeoutMs: number): Http2Clien
     try {
       return await new Promise<Http2Answer>((resolve, reject) => {
         timer = setTimeout(() => {
-          reject(
-            new OutboundError(`${origin} did not answer within ${timeoutMs / 1000} s: it has too much to do, or is not reached`),
+          const late = new OutboundError(
+            `${origin} did not answer within ${timeoutMs / 1000} s: it has too much to do, or is not reached`,
           )
-          // Whoever hangs for one request hangs for the next one as well: that gets a new connection.
-          session.destroy()
+          reject(late)
+          // Whoever hangs for one request hangs for the next one as well: that gets a new connection. Requests that wait beside this one fail with
+          // it, also those whose answer has begun to come.
+          session.destroy(late)
         }, timeoutMs)
         send(session, { path, headers, body }, { resolve, reject, origin })
       })
