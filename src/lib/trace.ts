@@ -98,7 +98,8 @@ export const startSpan = (name: string, options: ChildOptions): Span | undefined
 export function runForAll<T>(scopes: readonly (RequestScope | undefined)[], work: () => T): T {
   const recorded = scopes.filter(isRecorded)
   const [first] = recorded
-  if (first === undefined) return work()
+  // Not as part of what the caller runs for: a loop that works for many was begun by one, which may be recorded.
+  if (first === undefined) return runInScope(scopes[0], work)
   const spans = recorded.map(({ span }) => span)
   return runInScope({ id: first.id, span: spans.length === 1 ? first.span : shareSpan(first.span, spans) }, work)
 }

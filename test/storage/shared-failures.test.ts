@@ -6,6 +6,8 @@ import { createSharedFailures, type SharedFailures } from '../../src/domain/limi
 import { createWindow, type Window } from '../../src/domain/limits/window.ts'
 import { createEvents } from '../../src/log/events.ts'
 import { createLog } from '../../src/log/log.ts'
+import { currentScope, runInScope } from '../../src/lib/trace.ts'
+import type { Db } from '../../src/storage/database/database.ts'
 import { deleteOldFailureCounts } from '../../src/storage/credential/failure-counts.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 
@@ -79,6 +81,18 @@ test('a password is not looked at by a process while another one makes its user 
   await expect.poll(countWaits).toBe(2)
   expect(await guess(first, at + MINUTE)).toMatchObject({ code: 'TOO_MANY_REQUESTS', retryAfterSeconds: 120 })
   expect(looks).toBe(5)
+})
+
+test('what is told to the database is part of no request, not even of the one that failed first', async () => {
+  const scopes: unknown[] = []
+  const executeQuery = async () => {
+    scopes.push(currentScope())
+    return { rows: [] }
+  }
+  const shared = createSharedFailures({ executeQuery } as unknown as Db, key, { now: () => 0, monotonic: () => 0 })
+  const failure = { failures: 1, endsAt: MINUTE, waits: 0, waitEndsAt: 0 }
+  runInScope({ id: 'the first', span: undefined }, () => shared.tell('a', failure, () => undefined))
+  await expect.poll(() => scopes).toEqual([undefined])
 })
 
 describe('a clock of the database that was set back', () => {

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { hmac } from '../../crypto/hash.ts'
 import { toHex, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
+import { runInScope } from '../../lib/trace.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { addFailures, type FailureCountRow, findFailures } from '../../storage/credential/failure-counts.ts'
 
@@ -91,7 +92,8 @@ export function createSharedFailures(
         known.failure = merge(known.failure, failure)
         known.adopt.push(adopt)
       } else if (waiting.size < KEYS_MAX) waiting.set(key, { failure, adopt: [adopt] })
-      if (!isTelling) void keepTelling()
+      // Work of no request: it goes on for as long as anybody fails.
+      if (!isTelling) void runInScope(undefined, keepTelling)
     },
     ask: async (key) => {
       const hash = hashOf(key)
