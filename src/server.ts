@@ -50,8 +50,9 @@ interface Brought {
 export async function startServer(config: Config, secrets: Secrets, { signal, ...brought }: Brought): Promise<Server> {
   const context = await createContextInView(config, secrets, { signal, ...brought })
   const running = await listen(context)
-  const password = await context.createFirstAdmin()
   const hasApplication = (await findDefaultApplicationId(context.db)) !== undefined
+  // Last: if the start failed after it, nobody would have seen the password.
+  const password = await context.createFirstAdmin()
   const startText = renderStartText(running, context, { password, hasApplication })
   if (config.publicUrl === undefined) context.events.publicUrlMissing()
   return { startText, stop: (signal) => stop(running, context, signal) }

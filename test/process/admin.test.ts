@@ -1,8 +1,18 @@
-// pawl admin reset: the command line that gives the administrator a new password.
+// The administrator of an installation: the first start makes one, and pawl admin reset gives a new password.
+import pg from 'pg'
 import { afterAll, expect, test } from 'vitest'
+import { serverUrl } from '../helpers/app.ts'
 import { createBank } from '../helpers/bank.ts'
 import { runCli } from '../helpers/cli.ts'
-import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import {
+  ADMIN_PASSWORD,
+  createInstallation,
+  DATABASE_KIND,
+  endEverything,
+  refusePawl,
+  runNode,
+  startPawl,
+} from '../helpers/process.ts'
 import { expectOk } from '../helpers/world.ts'
 
 // Several starts, and other test files run at the same time.
@@ -24,6 +34,19 @@ test('admin reset makes a new password, the old one is dead, and the audit log h
   expect(text).toContain('"action":"admin reset"')
   expect(text).not.toContain(password)
   await second.end('SIGTERM')
+})
+
+test.skipIf(serverUrl() === undefined)('a start that fails makes no administrator whose password nobody has seen', async () => {
+  const { env, adminUrl } = await createInstallation('postgresql')
+  const client = new pg.Client({ connectionString: adminUrl })
+  await client.connect()
+  await client.query('alter table application rename to application_away')
+  expect((await refusePawl(env)).code).toBe(1)
+  await client.query('alter table application_away rename to application')
+  await client.end()
+  const started = await startPawl(env)
+  expect(started.output()).toMatch(/^Administrator: admin, password: \S+ \(shown only now\)$/m)
+  await started.end('SIGTERM')
 })
 
 test.each(['a:b', '.', '..', ''])('admin reset makes no administrator that is called %j', async (user) => {
