@@ -102,6 +102,9 @@ async function judgeWebhook(
     ]
   if (!isEnabled) return [ok('webhooks', `${which} is switched off`)]
   const lost = dead === 0 ? [] : [warning('webhooks', `${which}: ${dead} deliveries were given up`, `pawl webhook replay ${id}`)]
+  // The API shows the role read-only an empty text in its place.
+  if (!URL.canParse(url))
+    return [...lost, fault('webhooks', `${which} has no address: ${ALTERED}`, `pawl webhook change ${id} --to gives it one`)]
   const target = new URL(url)
   try {
     await connect(target)
@@ -112,11 +115,17 @@ async function judgeWebhook(
   }
 }
 
+const ALTERED = 'somebody altered it in the database'
+
 /** Finds OpenID providers that take no connection from here. */
 export async function judgeLogins(providers: readonly LoginProvider[], { connect }: Instruments): Promise<readonly Finding[]> {
   if (providers.length === 0) return [ok('logins', 'there are no OpenID providers')]
   return Promise.all(
     providers.map(async ({ app, providerId, issuer }) => {
+      if (!URL.canParse(issuer)) {
+        const todo = `pawl oidc set ${providerId} --app ${app} stores it again: until then no phone is bound by its login`
+        return fault('logins', `${providerId} of ${app} has no issuer: ${ALTERED}`, todo)
+      }
       const target = new URL(issuer)
       try {
         await connect(target)

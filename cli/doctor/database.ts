@@ -52,7 +52,26 @@ async function examineOpened(database: Database, settings: Settings, instruments
     if (said.includes('in use by another pawl')) return examineThroughServer(instruments)
     return [explainUnopened(said), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
   }
-  const findings = [ok('database', `${database.location} answers`), ...(await examineServer(database, settings)), clock]
+  /** What one check finds; where it fails, as with rows that somebody altered, that is a finding, and the others go on. */
+  const look = async (
+    check: string,
+    work: () => Finding | Promise<Finding | readonly Finding[]>,
+  ): Promise<readonly Finding[]> => {
+    try {
+      return [await work()].flat()
+    } catch (error) {
+      const said = explainFault(explainDatabase(error, database))
+      return [
+        fault(
+          check,
+          `this could not be looked at: ${said}`,
+          'look at the rights of the role, and for rows that somebody altered',
+        ),
+      ]
+    }
+  }
+  const server = await look('server', () => examineServer(database, settings))
+  const findings = [ok('database', `${database.location} answers`), ...server, clock]
   const migrations = await examineMigrations(database)
   if (migrations.state !== 'ok')
     return [...findings, migrations, ...WITHIN.slice(2).map((check) => skipped(check, 'the schema is not that of this version'))]
@@ -60,11 +79,11 @@ async function examineOpened(database: Database, settings: Settings, instruments
     ...findings,
     migrations,
     await examineKeys(database, settings),
-    await examineRecords(database),
-    judgeRights(await listCredentials(database.db)),
-    ...(await examineApplications(database, instruments.now())),
-    ...(await examineWebhooks(database, instruments)),
-    ...(await examineLogins(database, instruments)),
+    ...(await look('records', () => examineRecords(database))),
+    ...(await look('rights', async () => judgeRights(await listCredentials(database.db)))),
+    ...(await look('applications', () => examineApplications(database, instruments.now()))),
+    ...(await look('webhooks', () => examineWebhooks(database, instruments))),
+    ...(await look('logins', () => examineLogins(database, instruments))),
   ]
 }
 
@@ -158,9 +177,20 @@ const examineWebhooks = async ({ db }: Database, instruments: Instruments): Prom
 async function examineLogins({ db }: Database, instruments: Instruments): Promise<readonly Finding[]> {
   const applications = (await listApplications(db)).map(({ applicationId }) => applicationId)
   const providers = (await Promise.all(applications.map((app) => listOidcProviders(db, app)))).flat()
-  const logins = providers.map(({ applicationId: app, providerId, settings }) => {
-    const { issuer } = JSON.parse(settings) as OidcSettings
-    return { app, providerId, issuer }
-  })
+  const logins = providers.map(({ applicationId: app, providerId, settings }) => ({
+    app,
+    providerId,
+    issuer: readIssuer(settings),
+  }))
   return judgeLogins(logins, instruments)
+}
+
+/** The issuer of stored settings; empty where somebody made something else of them. */
+function readIssuer(settings: string): string {
+  try {
+    const { issuer } = JSON.parse(settings) as Partial<OidcSettings>
+    return issuer ?? ''
+  } catch {
+    return ''
+  }
 }

@@ -1,5 +1,5 @@
 // Examines settings, files and free space, before anything is opened.
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { readTemplateFile } from '../../src/domain/template/installation.ts'
 import { explainFault, Fault } from '../fault.ts'
@@ -39,7 +39,12 @@ function examineTemplates(path: string): Finding {
 
 function examineKeyFile(dataDir: string, isGiven: boolean): Finding {
   const path = join(dataDir, 'master.key')
-  const found = statSync(path, { throwIfNoEntry: false })
+  let found: Stats | undefined
+  try {
+    found = statSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    return fault('key file', explainFault(error), 'run this under the account of the server')
+  }
   if (found === undefined)
     return isGiven
       ? ok('key file', 'the master key comes from the settings')

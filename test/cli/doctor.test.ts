@@ -81,7 +81,7 @@ async function findWith(work: (db: Db) => Promise<unknown>, change: Partial<Inst
   try {
     return await examine({ ...healthy, ...change })
   } finally {
-    for (const table of ['webhook', 'pinned_certificate', 'pinned_domain', 'record_binding'])
+    for (const table of ['webhook', 'pinned_certificate', 'pinned_domain', 'record_binding', 'oidc_provider'])
       await sql`delete from ${sql.table(table)}`.execute(database.db)
   }
 }
@@ -390,6 +390,39 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     says: /bank\.example takes no connection \(connect ECONNREFUSED\)/,
     todo: /start the receiver/,
     find: () => findWith(insertHook, { connect: async () => Promise.reject(new Error('connect ECONNREFUSED')) }),
+  },
+  'a receiver whose address somebody altered': {
+    check: 'webhooks',
+    says: /^"hook" \(a-webhook\) has no address: somebody altered it in the database$/,
+    todo: /^pawl webhook change a-webhook --to gives it one$/,
+    find: () =>
+      findWith(async (db) => {
+        await insertHook(db)
+        await sql`update webhook set url = 'nowhere'`.execute(db)
+      }),
+  },
+  'an OpenID provider whose settings somebody altered': {
+    check: 'logins',
+    says: /^web of app has no issuer: somebody altered it in the database$/,
+    todo: /^pawl oidc set web --app app stores it again/,
+    find: () =>
+      findWith(async (db) => {
+        await insertProvider(db)
+        await sql`update oidc_provider set settings = '{"issuer'`.execute(db)
+      }),
+  },
+  'a table that cannot be read': {
+    check: 'applications',
+    says: /^this could not be looked at: /,
+    todo: /rights of the role/,
+    find: async () => {
+      await sql`alter table pinned_certificate rename to lost`.execute(database.db)
+      try {
+        return await examine(healthy)
+      } finally {
+        await sql`alter table lost rename to pinned_certificate`.execute(database.db)
+      }
+    },
   },
   'an OpenID provider that takes no connection': {
     check: 'logins',
