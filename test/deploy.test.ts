@@ -168,6 +168,39 @@ describe('the dump of each night', () => {
   })
 })
 
+describe('the command line of a machine with systemd', () => {
+  /** Runs it with a program in place of Node that prints the settings, and gives those of the names. */
+  function settingsOf(file: string, given: Readonly<Record<string, string>>, names: readonly string[]): readonly string[] {
+    const folder = mkdtempSync(join(tmpdir(), 'pawl-command-'))
+    for (const one of ['etc/pawl', 'opt/pawl/node_modules/.bin']) mkdirSync(join(folder, one), { recursive: true })
+    writeFileSync(join(folder, 'etc/pawl/pawl.env'), file)
+    const print = names.map((name) => `echo "\${${name}-not set}"`).join('\n')
+    writeFileSync(join(folder, 'opt/pawl/node_modules/.bin/node'), `#!/bin/sh\n${print}\n`, { mode: 0o755 })
+    const text = readText('deploy/systemd/pawl').replaceAll(/\/(?=etc\/|opt\/)/g, `${folder}/`)
+    writeFileSync(join(folder, 'pawl'), text, { mode: 0o755 })
+    const { stdout } = spawnSync(join(folder, 'pawl'), { env: { PATH: process.env['PATH'], ...given }, encoding: 'utf8' })
+    rmSync(folder, { recursive: true })
+    return stdout.trimEnd().split('\n')
+  }
+
+  test('has the settings of the unit; the file wins over them, as with systemd, and the caller over both', () => {
+    const file = 'PAWL_DRAIN_SECONDS=9\nPAWL_PUBLIC_URL=https://phones.bank.example\n'
+    const names = ['NODE_ENV', 'PAWL_DRAIN_SECONDS', 'PAWL_PUBLIC_URL', 'PAWL_URL']
+    const url = 'http://127.0.0.1:8182'
+    expect(settingsOf(file, { PAWL_URL: url, PAWL_PUBLIC_URL: 'https://other.example' }, names)).toEqual([
+      'production',
+      '9',
+      'https://other.example',
+      url,
+    ])
+  })
+
+  test('reads a value in single quotes as it is', () => {
+    const file = `PAWL_USER_INFO_URL='https://bank.example/claims?a=1&b=$2'\n`
+    expect(settingsOf(file, {}, ['PAWL_USER_INFO_URL'])).toEqual(['https://bank.example/claims?a=1&b=$2'])
+  })
+})
+
 test('HAProxy keeps what is not whole from pawl, and fewer requests at a process than a source may have there', () => {
   const text = readText('deploy/haproxy/haproxy.cfg')
   expect(text).toMatch(/^ {4}option http-buffer-request$/m)
