@@ -84,9 +84,12 @@ async function askSecret(question: string): Promise<string | undefined> {
   const output = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: process.stdin, output, terminal: true })
   try {
-    return await new Promise<string | undefined>((resolve) => {
+    return await new Promise<string>((resolve) => {
       lines.once('line', resolve)
-      lines.once('close', () => resolve(undefined))
+      // Ctrl-D: there is nobody else to ask.
+      lines.once('close', () => resolve(''))
+      // Ctrl-C comes as a character here. It ends the process as it does elsewhere.
+      lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     })
   } finally {
     lines.close()

@@ -26,6 +26,7 @@ const PARTS = ['scripts/command-line.ts', ...PARTS_OF_CHECKS]
 const list = (pattern: string): string[] => globSync(pattern).filter((path) => !PARTS.includes(path))
 const WRITTEN = ['.env.example', 'docs/CLI.md', 'docs/CONFIG.md', 'docs/ENDPOINTS.md', 'docs/ERRORS.md']
 const commands = [...list('scripts/*.ts'), 'bench/run.ts'].toSorted()
+const SCRIPT = '/usr/bin/script'
 
 test('a reader that goes away early is no fault', async () => {
   const child = spawn(process.execPath, ['bin/pawl.mjs', '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })
@@ -112,6 +113,29 @@ describe('a server that does not answer is one line', () => {
       expect(stderr).toMatch(new RegExp(`^.*127\\.0\\.0\\.1:${port}.*\\n$`))
     },
   )
+})
+
+describe.skipIf(!existsSync(SCRIPT))(`at a terminal (needs ${SCRIPT})`, () => {
+  test.each([
+    ['Ctrl-C', '\x03', 130],
+    ['Ctrl-D', '\x04', 5],
+  ])('%s in place of a password ends the command', async (_, key, status) => {
+    const line = `'${process.execPath}' bin/pawl.mjs login --url http://127.0.0.1:9`
+    const child = spawn(SCRIPT, ['--quiet', '--return', '--command', line, '/dev/null'], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      env: { PATH: process.env['PATH'], HOME: directory },
+    })
+    let printed = ''
+    child.stdout.setEncoding('utf8').on('data', (more: string) => {
+      if (!printed.includes('Password of') && (printed + more).includes('Password of')) child.stdin.write(key)
+      printed += more
+    })
+    const [code] = (await once(child, 'exit')) as [number | null]
+    expect([code, printed], printed).toEqual([
+      status,
+      expect.stringMatching(status === 5 ? /no password was given/ : /Password of/),
+    ])
+  })
 })
 
 /** When the files were written that a command writes into the project: nothing but the documents that are made from code. */
