@@ -10,8 +10,13 @@ import { tellNowAndThen } from '../progress.ts'
 import { openRecordKeys, withDatabase } from './database.ts'
 import { requireFit } from './keys.ts'
 
+/** Milliseconds. No server has run before. */
+const EARLIEST = Date.UTC(2020, 0)
+
 /** Fences the configured database; `since` is in milliseconds since 1970. The exit code is 1 when a registration could not be fenced. */
 export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boolean): Promise<Answer> => {
+  // Seconds in place of milliseconds are a time before any registration, and would fence nothing.
+  if (since < EARLIEST) throw usageFault(`--since is ${new Date(since).toISOString()}: give milliseconds since 1970, or a date`)
   if (since > systemPlatform.now()) throw usageFault('--since is in the future: it is the moment to which the database went back')
   return withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
     const { db } = database

@@ -235,6 +235,7 @@ describe(`on ${DATABASE_KIND}`, () => {
 test.each([
   [['registration', 'fence'], '--since is needed'],
   [['registration', 'fence', '--since', '2999-01-01'], '--since is in the future'],
+  [['registration', 'fence', '--since', '1796990400'], '--since is 1970-01-21T19:09:50.400Z: give milliseconds'],
 ])('%j is refused', async (words, message) => {
   const { code, stderr } = await runCli(words, {})
   expect(code).not.toBe(0)
