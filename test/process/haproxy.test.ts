@@ -72,6 +72,11 @@ describe.skipIf(!hasHaproxy)(`with its own limits (needs ${HAPROXY})`, () => {
     clearInterval(timer)
   })
 
+  test('what comes by TLS is told so, and the cookie of the console is one for TLS alone', async () => {
+    const { headers } = await fetch(`${haproxy.url}/console/sign-out`, { method: 'POST', redirect: 'manual' })
+    expect(headers.get('set-cookie')).toMatch(/^__Host-pawl_console_\d+=; .*; Secure/)
+  })
+
   test('3,000 phones of one address are served, one request after the other and all at once', async () => {
     const all = await phones.openMany(3_000, '127.0.0.1', requestOf('POST', '/pa/v3/status'))
     // How many have been told what, and whether they are still connected.
