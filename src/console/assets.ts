@@ -11,7 +11,7 @@ import { PawlError } from '../lib/errors.ts'
 export interface Assets {
   readonly style: string
   readonly htmx: string
-  readonly copy: string
+  readonly browser: string
   readonly icon: string
 }
 
@@ -27,7 +27,7 @@ export async function serveAssets(app: FastifyInstance): Promise<Assets> {
   const assets = {
     style: await add('style', 'css', 'text/css; charset=utf-8', new URL('style.css', import.meta.url)),
     htmx: await add('htmx', 'js', 'text/javascript; charset=utf-8', new URL('htmx.min.js', import.meta.resolve('htmx.org'))),
-    copy: await add('copy', 'js', 'text/javascript; charset=utf-8', new URL('copy.js', import.meta.url)),
+    browser: await add('browser', 'js', 'text/javascript; charset=utf-8', new URL('browser.js', import.meta.url)),
     icon: await add('icon', 'svg', 'image/svg+xml', new URL('icon.svg', import.meta.url)),
   }
   app.get<{ Params: { file: string } }>(

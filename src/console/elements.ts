@@ -86,7 +86,7 @@ export const facts = (rows: readonly (readonly [string, Value] | false | undefin
 export const empty = (title: string, text: Value, action: Value = nothing): Markup =>
   html`<div class="empty"><p class="empty-title">${title}</p><p>${text}</p>${action}</div>`
 
-/** A value that is to be copied whole, with a button for that where scripts run (copy.js). `what` it is, for those who do not see its name. */
+/** A value that is to be copied whole, with a button for that where scripts run (browser.js). `what` it is, for those who do not see its name. */
 export const code = (text: string, what = 'it'): Markup =>
   html`<span class="copied"><code class="value">${text}</code><button type="button" class="button is-small copy" data-copy="${text}">Copy<span class="hidden"> ${what}</span></button></span>`
 

@@ -70,7 +70,7 @@ const TEXTS: Readonly<Partial<Record<ErrorCode, Omit<Failure, 'note'>>>> = {
   REQUEST_INVALID: {
     status: 400,
     title: 'Not accepted',
-    text: 'The form did not come from a page of this session. Go back, load the page again, and send it once more.',
+    text: 'The form did not come from a page of this session, or it is too long. Go back, load the page again, and send it once more.',
   },
   UNAVAILABLE: {
     status: 503,

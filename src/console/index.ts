@@ -48,8 +48,8 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
 
   /** Runs before the body is read, so that no form of a caller without a session is parsed. */
   const requireSession = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    // A request that a page sends by itself is no use of the session, and neither is HEAD.
-    const isUse = request.headers['hx-request'] === undefined && request.method !== 'HEAD'
+    // What a page asks for by itself is no use of the session, and neither is HEAD. Whoever types into a form has its preview posted.
+    const isUse = request.method === 'POST' || (request.headers['hx-request'] === undefined && request.method !== 'HEAD')
     const session = await findSession(parts, request, isUse)
     if (session === undefined) return sendToSignIn(request, reply)
     sessions.set(request, session)

@@ -80,7 +80,7 @@ const renderDocument = (assets: Assets, root: string, title: string, body: Marku
   <link rel="icon" type="image/svg+xml" href="${root}${assets.icon}">
   <link rel="stylesheet" href="${root}${assets.style}">
   <script src="${root}${assets.htmx}" defer></script>
-  <script src="${root}${assets.copy}" defer></script>
+  <script src="${root}${assets.browser}" defer></script>
 </head>
 <body>${body}</body>
 </html>`)}\n`

@@ -114,6 +114,10 @@ export function formOf({ body }: FastifyRequest, membersMax = MEMBERS_MAX): Form
   }
 }
 
+/** The form of an action; undefined where the page was sent another one, or none. */
+export const formOfAction = ({ form }: Pick<PageCall, 'form'>, action: string): Form | undefined =>
+  form.text('action') === action ? form : undefined
+
 /** The form of a text in `application/x-www-form-urlencoded`; line ends are those of Unix. */
 export function readForm(body: string): Form {
   const entries = [...new URLSearchParams(body)].map(([name, value]) => [name, value.replaceAll('\r\n', '\n')] as const)

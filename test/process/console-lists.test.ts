@@ -240,6 +240,14 @@ test('the overview leads with the webhook that fails, and says nowhere that all 
   expect(text).not.toMatch(/is well|Nothing needs attention/)
 })
 
+test('the overview counts the days to the next end of a pin, not those since the end of one that nobody has removed', async () => {
+  const { db } = server.context
+  await sql`update pinned_certificate set expires_at = now() - interval '40 days' where domain = 'login.bank.example'`.execute(db)
+  expect(await read('/')).toMatch(/Next certificate\s*in (209|210) days\s*until a pin ends/)
+  await sql`update pinned_certificate set expires_at = now() - interval '40 days'`.execute(db)
+  expect(await read('/')).toMatch(/Next certificate\s*–\s*all pins have ended/)
+})
+
 test('what is not there is said below the menu, and leads on', async () => {
   for (const path of [
     '/registrations/nobody',

@@ -150,6 +150,11 @@ describe('signing in', () => {
     expect(wrong.headers['www-authenticate']).toBeUndefined()
   })
 
+  test('refuses a user name that the database cannot hold as a wrong one', async () => {
+    const reply = await trySignIn(server.url, 'ad\0min', server.admin.password)
+    expect([reply.status, reply.headers['set-cookie']]).toEqual([401, undefined])
+  })
+
   test('waits like HTTP Basic after too many wrong passwords, and both count together', async () => {
     const password = await newCredential('guessed', 'admin')
     for (let i = 0; i < 5; i += 1) await trySignIn(server.url, 'guessed', `wrong ${i}`)
@@ -178,8 +183,8 @@ describe('signing in', () => {
 })
 
 describe('a session ends', () => {
-  test('after a quarter of an hour without use; a page that asks for itself is no use, nor is HEAD', async () => {
-    const [used, polled, watched] = [await signIn(), await signIn(), await signIn()]
+  test('after a quarter of an hour without use; a page that asks for itself is no use, nor is HEAD; the preview of a form is', async () => {
+    const [used, typed, polled, watched] = [await signIn(), await signIn(), await signIn(), await signIn()]
     const look = () =>
       send(server.url, {
         method: 'HEAD',
@@ -191,10 +196,11 @@ describe('a session ends', () => {
     for (let minute = 0; minute < 20; minute += 5) {
       server.clock.advance(5 * MINUTE)
       if (minute < 15) expect((await used.get('/')).status).toBe(200)
+      expect((await typed.post('/check-template', { action: 'save' }, { 'HX-Request': 'true' })).status).toBe(200)
       await polled.get('/', { 'HX-Request': 'true' })
       await look()
     }
-    expect(await isOpen(used)).toBe(true)
+    expect([await isOpen(used), await isOpen(typed)]).toEqual([true, true])
     expect(await isOpen(polled)).toBe(false)
     expect(await isOpen(watched)).toBe(false)
     const reply = await polled.get('/operations', { 'HX-Request': 'true' })
@@ -290,6 +296,13 @@ describe('a session ends', () => {
     expect(await isOpen(ending)).toBe(true)
     server.clock.advance(6 * MINUTE)
     expect(await isOpen(ending)).toBe(false)
+  })
+
+  test('once: to end one that is none does nothing', async () => {
+    const session = await signIn()
+    for (const sessionId of ['', 'x', 'a\0b', session.token])
+      expect([sessionId, (await session.post('/credentials', { action: 'end', sessionId })).status]).toEqual([sessionId, 303])
+    expect(await isOpen(session)).toBe(true)
   })
 
   test('by signing out, for whoever has copied the cookie too', async () => {

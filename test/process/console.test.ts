@@ -1,7 +1,7 @@
 // The console in a browser: every page and action, marked texts that stay texts, axe, and what a reader is shown.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Browser, Locator, Page } from 'playwright-core'
+import type { Browser, Locator, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member } from '../../phone/http.ts'
 import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
@@ -111,7 +111,7 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
         .evaluateAll((found) => found.map(({ textContent }) => textContent))
       for (const name of names) buttons.add(name)
     }
-    expect([...buttons].toSorted()).toEqual(['End', 'Export', 'Sign out', 'Verify now'])
+    expect([...buttons].toSorted()).toEqual(['End', 'Export up to 1,000 rows', 'Sign out', 'Verify now'])
     await own.goto(`${server.url}/console/audit`)
     await own.getByRole('button', { name: 'Verify now' }).click()
     await own.getByText('Intact').first().waitFor()
@@ -261,6 +261,44 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     expect(await page.getByLabel('Amount', { exact: true }).inputValue()).toBe('abc')
   })
 
+  test('what was chosen is kept as well, where a form is refused', async () => {
+    await open('/registrations/new')
+    await page.getByLabel('User', { exact: true }).fill(' ')
+    await page.locator('summary', { hasText: 'With a one-time password' }).click()
+    await page.getByLabel('One-time password', { exact: true }).fill('123456')
+    await page.getByLabel('Asked for').selectOption('ON_KEY_EXCHANGE')
+    await press(page, 'Register')
+    await page.getByRole('alert').waitFor()
+    expect(await page.locator('#otpPhase').inputValue()).toBe('ON_KEY_EXCHANGE')
+    await open('/credentials')
+    await page.getByLabel('User name').fill(server.admin.user)
+    await page.getByLabel('Role').selectOption('read-only')
+    await page.getByLabel('Application', { exact: true }).selectOption('')
+    await press(page, 'Create')
+    await page.getByRole('alert').waitFor()
+    expect(await page.getByLabel('Application', { exact: true }).inputValue()).toBe('')
+  })
+
+  test('a form whose button is pressed twice is sent once', async () => {
+    await open('/inbox')
+    for (const [label, text] of [
+      ['User', 'twice'],
+      ['Subject', 'Once'],
+      ['Summary', 'Once'],
+      ['Body', 'Once'],
+    ] as const)
+      await page.getByLabel(label, { exact: true }).last().fill(text)
+    const sent: string[] = []
+    const note = (request: Request): unknown => request.method() === 'POST' && sent.push(request.url())
+    page.on('request', note)
+    await page.getByRole('button', { name: 'Put it into the inbox' }).dblclick({ delay: 20 })
+    await page.getByText('The message is in the inbox.').waitFor()
+    page.off('request', note)
+    expect(sent).toHaveLength(1)
+    const { json } = await furnished.world.bank.call('GET', '/inbox/messages?userId=twice')
+    expect(member(json, 'messages')).toHaveLength(1)
+  })
+
   test('applications are created and set up, with versions', async () => {
     await open('/applications')
     await page.getByLabel('Name').fill('third-app')
@@ -270,6 +308,17 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     await page.getByLabel('EC_P384_ML_L3').uncheck()
     await page.getByLabel('EC_P384_ML_L5').uncheck()
     await page.getByLabel('Oldest version').selectOption('3.2')
+    await page.getByLabel('protocol 3 (3.0 to 3.3)').uncheck()
+    await page.getByLabel('Custom object').fill('{')
+    await press(page, 'Save')
+    // A choice is kept where the form is refused, as what was typed.
+    await page.getByRole('alert').waitFor()
+    await page.getByLabel('Custom object').fill('{"a":1}')
+    await press(page, 'Save')
+    expect(await said()).toBe('Saved.')
+    expect(await page.getByLabel('protocol 3 (3.0 to 3.3)').isChecked()).toBe(false)
+    expect(await page.getByLabel('EC_P384_ML_L3').isChecked()).toBe(false)
+    await page.getByLabel('protocol 3 (3.0 to 3.3)').check()
     await press(page, 'Save')
     // Without keys of ML-DSA the whole configuration may be short enough.
     expect(await page.getByLabel('Oldest version').inputValue()).toBe('3.2')
@@ -394,12 +443,26 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     await open('/webhooks')
     await page.getByLabel('Name', { exact: true }).fill('Second receiver')
     await page.getByLabel('Address').fill('https://second.invalid/hook')
+    const openBasic = () => page.locator('summary', { hasText: 'HTTP Basic at the receiver' }).click()
+    await openBasic()
+    await page.getByLabel('User name').fill('pawl')
+    await page.getByLabel('Password').fill('of the receiver')
     await press(page, 'Create')
     expect(await page.locator('.value').innerText()).toMatch(/^whsec_/)
     await page.getByRole('link', { name: 'I have noted it' }).click()
     await page.getByLabel('Switched on').uncheck()
+    await page.getByLabel('Address').fill('http://second.invalid/hook')
+    await press(page, 'Save')
+    await page.getByRole('alert').waitFor()
+    await page.getByLabel('Address').fill('https://second.invalid/other')
     await press(page, 'Save')
     await page.locator('.lead').getByText('Off').waitFor()
+    // Nobody can type the password of the receiver again: it stays.
+    expect(await factOf('HTTP Basic as')).toBe('pawl')
+    await openBasic()
+    await page.getByLabel('User name').fill('')
+    await press(page, 'Save')
+    expect(await page.getByText('HTTP Basic as').count()).toBe(0)
     await press(await guarded('New secret'), 'New secret')
     expect(await page.locator('.value').innerText()).toMatch(/^whsec_/)
     await page.getByRole('link', { name: 'I have noted it' }).click()
@@ -524,7 +587,10 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     expect([actions.length > 0, new Set(actions)]).toEqual([true, new Set(['console sign-in'])])
     await press(page, 'Verify now')
     await page.getByText('Intact').first().waitFor()
-    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export' }).click()])
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export up to 1,000 rows' }).click(),
+    ])
     expect(download.suggestedFilename()).toBe('pawl-audit-administrators.jsonl')
     const lines = readFileSync((await download.path()) ?? '', 'utf8')
       .trim()

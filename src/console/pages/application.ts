@@ -18,7 +18,7 @@ import {
 } from '../elements.ts'
 import { at, parseJsonField, unlessRefused } from '../api.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, link, type Page, type PageCall } from '../page.ts'
+import { done, formOfAction, link, type Page, type PageCall } from '../page.ts'
 
 interface Detail {
   readonly id: string
@@ -186,12 +186,14 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
   }
   const custom = customObject === undefined ? '' : JSON.stringify(customObject, undefined, 2)
   const handsOver = transfers.length === 0 ? '' : JSON.stringify(transfers, undefined, 2)
+  // What was chosen in a form that was refused stands there as what was typed does.
+  const refused = formOfAction(call, 'settings')
   return html`${actionForm(call, 'settings', 'Save', {
-    fields: html`${checks('Admits', 'isProtocol3Admitted', [['true', 'protocol 3 (3.0 to 3.3)']], isProtocol3Admitted ? ['true'] : [], 'Without it, QR codes are signed for phones of 4.0 only.')}
-      ${checks('Algorithms of protocol 4', 'algorithms', ALGORITHMS, algorithms, 'Where none is chosen, all are admitted.')}
-      ${select('minimumProtocolVersion', 'Oldest version', VERSIONS, minimumProtocolVersion ?? '', 'Older phones are not bound, and what they sign is refused.')}
-      ${checks('A user may have', 'isMultiDevice', [['true', 'several phones']], isMultiDevice ? ['true'] : [], 'Not taken back while a user has several.')}
-      ${checks('The vault opens with', 'vaultFactors', FACTORS, vaultFactors)}
+    fields: html`${checks('Admits', 'isProtocol3Admitted', [['true', 'protocol 3 (3.0 to 3.3)']], refused?.all('isProtocol3Admitted') ?? (isProtocol3Admitted ? ['true'] : []), 'Without it, QR codes are signed for phones of 4.0 only.')}
+      ${checks('Algorithms of protocol 4', 'algorithms', ALGORITHMS, refused?.all('algorithms') ?? algorithms, 'Where none is chosen, all are admitted.')}
+      ${select('minimumProtocolVersion', 'Oldest version', VERSIONS, refused?.text('minimumProtocolVersion') ?? minimumProtocolVersion ?? '', 'Older phones are not bound, and what they sign is refused.')}
+      ${checks('A user may have', 'isMultiDevice', [['true', 'several phones']], refused?.all('isMultiDevice') ?? (isMultiDevice ? ['true'] : []), 'Not taken back while a user has several.')}
+      ${checks('The vault opens with', 'vaultFactors', FACTORS, refused?.all('vaultFactors') ?? vaultFactors)}
       ${field(call, 'roles', 'Roles', { value: roles.join(' '), hint: 'For the back end, separated by spaces.' })}
       ${field(call, 'customObject', 'Custom object', { value: custom, rows: 4, hint: 'JSON that anybody may read in the status of an activation.' })}
       ${field(call, 'transfers', 'Hands over to', { value: handsOver, rows: 4, hint: 'JSON, for instance [{"targets":["new-app"],"type":"MOVE"}]: which applications a phone may let be bound, beside its own (SPAWN) or in its place (MOVE).' })}`,

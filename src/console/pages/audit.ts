@@ -26,6 +26,7 @@ interface Found<Item> {
 const PAGE = 50
 /** The most that the API gives in one answer. */
 const EXPORT_MAX = 1_000
+const EXPORT = 'Export up to 1,000 rows'
 const SEAL_LAG_SECONDS = 60
 
 export const audit: Page = {
@@ -65,7 +66,7 @@ export const auditDevices: Page = {
           before === undefined ? undefined : link(call, '/audit/devices', { userId, from, to }),
           older === undefined ? undefined : link(call, '/audit/devices', { userId, from, to, before: older }),
         )}`,
-        items !== undefined && items.length > 0 && actionForm(call, 'export', 'Export', { tone: 'plain' }),
+        items !== undefined && items.length > 0 && actionForm(call, 'export', EXPORT, { tone: 'plain' }),
       )}`,
     }
   },
@@ -128,7 +129,7 @@ async function renderAdministrators(call: PageCall, chains: readonly Chain[] | u
           call.query['before'] === undefined ? undefined : link(call, '/audit', { username, action, from, to }),
           older === undefined ? undefined : link(call, '/audit', { username, action, from, to, before: older }),
         )}`,
-        items.length > 0 && actionForm(call, 'export', 'Export', { tone: 'plain' }),
+        items.length > 0 && actionForm(call, 'export', EXPORT, { tone: 'plain' }),
       )}`,
   }
 }

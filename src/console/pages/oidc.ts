@@ -2,7 +2,7 @@
 import { at, unlessRefused } from '../api.ts'
 import { actionForm, badge, card, checks, type Choice, empty, field, guardedForm, pageHead, select, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, link, type Page, type PageCall } from '../page.ts'
+import { done, formOfAction, link, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'
 
 interface Provider {
@@ -103,5 +103,5 @@ const renderForm = (call: PageCall, one: Provider | undefined): Markup =>
       ${field(call, 'scopes', 'Scopes', { isRequired: true, value: one?.scopes.join(' ') ?? 'openid' })}
       ${field(call, 'userIdClaim', 'Claim with the user id', { isRequired: true, value: one?.userIdClaim ?? 'sub' })}
       ${field(call, 'flags', 'Flags of the phones', { value: one?.flags.join(' '), hint: 'Separated by spaces.' })}
-      ${checks('Phones', 'isCommitted', [['yes', 'are active at once; else the bank commits them']], (call.form.isEmpty ? (one?.isCommitted ?? true) : call.form.isChecked('isCommitted')) ? ['yes'] : [])}`,
+      ${checks('Phones', 'isCommitted', [['yes', 'are active at once; else the bank commits them']], (formOfAction(call, 'store')?.isChecked('isCommitted') ?? one?.isCommitted ?? true) ? ['yes'] : [])}`,
   })

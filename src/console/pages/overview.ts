@@ -81,9 +81,11 @@ function renderFigures(call: PageCall, { isReady, operations, webhooks, domains 
   const failures = recent.filter(({ status }) => status === 'FAILED').length
   const queue = webhooks.reduce((sum, webhook) => sum + webhook.waiting, 0)
   const dead = webhooks.reduce((sum, webhook) => sum + webhook.dead, 0)
-  const ends = domains.flatMap(({ certificates }) => certificates.map(({ expires }) => expires * 1000))
+  // Pins that have ended stay until somebody removes them.
+  const pins = domains.flatMap(({ certificates }) => certificates)
+  const ends = pins.filter(({ isExpired }) => !isExpired).map(({ expires }) => expires * 1000)
   const firstEnd = ends.length === 0 ? undefined : Math.min(...ends)
-  const endTone = firstEnd === undefined ? undefined : pinTone(firstEnd, call.now)
+  const endTone = firstEnd === undefined ? (pins.length > 0 ? 'bad' : undefined) : pinTone(firstEnd, call.now)
   const more = recent.length === OPERATIONS_MAX ? '+' : ''
   return html`<div class="figures">
     ${figure('Service', isReady ? 'Ready' : 'Not ready', isReady ? 'database takes writes' : 'the database does not answer', isReady ? 'good' : 'bad')}
@@ -91,7 +93,7 @@ function renderFigures(call: PageCall, { isReady, operations, webhooks, domains 
     ${figure('Approved', decided.length === 0 ? '–' : `${Math.round((approved / decided.length) * 100)} %`, `of ${decided.length} that ended`)}
     ${figure('Failed', String(failures), 'too many wrong codes', failures > 0 ? 'bad' : undefined, link(call, '/operations', { status: 'FAILED' }))}
     ${figure('Webhook queue', String(queue), dead > 0 ? `${dead} given up` : 'none given up', dead > 0 ? 'bad' : undefined, link(call, '/webhooks'))}
-    ${figure('Next certificate', firstEnd === undefined ? '–' : sayDistance(firstEnd - call.now), firstEnd === undefined ? 'none is pinned' : 'until a pin ends', endTone === 'good' ? undefined : endTone, link(call, '/certificates'))}
+    ${figure('Next certificate', firstEnd === undefined ? '–' : sayDistance(firstEnd - call.now), firstEnd !== undefined ? 'until a pin ends' : pins.length > 0 ? 'all pins have ended' : 'none is pinned', endTone === 'good' ? undefined : endTone, link(call, '/certificates'))}
   </div>`
 }
 

@@ -144,6 +144,6 @@ const renderCreate = (call: PageCall): Markup =>
           ['ON_COMMIT', 'at the commit, by the bank'],
           ['ON_KEY_EXCHANGE', 'by the phone, which is then active at once'],
         ],
-        'ON_COMMIT',
+        call.form.optional('otpPhase') ?? 'ON_COMMIT',
       )}</div></details>`,
   })

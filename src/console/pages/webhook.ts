@@ -23,7 +23,7 @@ import {
 } from '../elements.ts'
 import { sayState } from '../words.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, link, type Page, type PageCall, type View } from '../page.ts'
+import { done, formOfAction, link, type Page, type PageCall, type View } from '../page.ts'
 import { readWebhook, showSecret, webhookFields, webhookState } from './webhooks.ts'
 
 interface Deliveries {
@@ -76,7 +76,9 @@ export const webhook: Page = {
     replay: replay(({ form }) => ({ deliveryId: form.text('deliveryId') })),
     replayDead: replay(() => ({ status: 'DEAD' })),
     save: async (call) => {
-      await call.api.send('PUT', pathOf(call), { ...readWebhook(call), isEnabled: call.form.isChecked('isEnabled') })
+      const { basicUsername } = await call.api.get<Webhook>(pathOf(call))
+      const settings = { ...readWebhook(call.form, basicUsername), isEnabled: call.form.isChecked('isEnabled') }
+      await call.api.send('PUT', pathOf(call), settings)
       return done(call, home(call), 'saved')
     },
     secret: async (call) => {
@@ -187,7 +189,7 @@ const renderFigures = ({
 const renderSetUp = (call: PageCall, one: Webhook): Markup =>
   card(
     'Set-up',
-    html`${actionForm(call, 'save', 'Save', { fields: html`<label class="check"><input type="checkbox" name="isEnabled" value="true"${one.isEnabled && html` checked`}> Switched on</label>${webhookFields(call, one)}` })}
+    html`${actionForm(call, 'save', 'Save', { fields: html`<label class="check"><input type="checkbox" name="isEnabled" value="true"${(formOfAction(call, 'save')?.isChecked('isEnabled') ?? one.isEnabled) && html` checked`}> Switched on</label>${webhookFields(call, one)}` })}
     <div class="actions">${guardedForm(call, 'secret', 'New secret', { question: 'The receiver needs the new one.', fields: field(call, 'keepPreviousSeconds', 'Seconds that messages are signed with both', { type: 'number', value: '86400' }) })}
     ${guardedForm(call, 'remove', 'Remove', { question: 'What waits is not sent any more.' })}</div>`,
   )

@@ -4,7 +4,7 @@ import type { PushProvider, Webhook } from '../answers.ts'
 import { PUSH_PROVIDERS } from '../attention.ts'
 import { actionForm, badge, card, type Choice, code, empty, field, pageHead, sayDistance, select, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { link, type Page, type PageCall, type View } from '../page.ts'
+import { type Form, link, type Page, type PageCall, type View } from '../page.ts'
 import { needsApplication } from './registrations.ts'
 
 const WEBHOOK_KINDS: readonly Choice[] = [
@@ -45,21 +45,25 @@ export const webhooks: Page = {
       const created = await api.send<Webhook & { secret: string }>('POST', '/admin/webhooks', {
         application,
         kind: form.text('kind'),
-        ...readWebhook(call),
+        ...readWebhook(form),
       })
       return showSecret(call, created.id, created.secret, 'Webhook created')
     },
   },
 }
 
-/** What forms of a new webhook and of one that is there have in common. */
-export const readWebhook = ({ form }: PageCall) => {
-  const username = form.optional('basicUsername')
+/**
+ * What forms of a new webhook and of one that is there have in common. `stored`: the user name of HTTP Basic that the webhook has. Its password
+ * stays where none is typed; without the name both are removed.
+ */
+export function readWebhook(form: Form, stored?: string) {
+  const [username, password = ''] = [form.text('basicUsername'), form.all('basicPassword')[0]]
+  const isKept = username === (stored ?? '') && password === ''
   return {
     name: form.text('name'),
     url: form.text('url'),
     attributes: form.words('attributes'),
-    ...(username !== undefined && { basic: { username, password: form.all('basicPassword')[0] ?? '' } }),
+    ...(!isKept && { basic: username === '' && password === '' ? null : { username, password } }),
   }
 }
 
@@ -113,7 +117,7 @@ export const webhookFields = (call: PageCall, one?: Webhook): Markup =>
     ${field(call, 'attributes', 'Attributes', { value: one?.attributes.join(' '), hint: 'What messages carry beside the status, separated by spaces: userId, parameters … docs/WEBHOOKS.md lists them.' })}
     <details class="more"><summary>HTTP Basic at the receiver</summary><div class="fields">
     ${field(call, 'basicUsername', 'User name', { value: one?.basicUsername, apiName: 'username' })}
-    ${field(call, 'basicPassword', 'Password', { type: 'password', apiName: 'password', autocomplete: 'new-password' })}</div></details>`
+    ${field(call, 'basicPassword', 'Password', { type: 'password', apiName: 'password', autocomplete: 'new-password', hint: one?.basicUsername !== undefined ? 'Left empty, the one that is there stays.' : undefined })}</div></details>`
 
 const renderCreate = (call: PageCall): Markup =>
   actionForm(call, 'create', 'Create', {

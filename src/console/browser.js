@@ -1,4 +1,14 @@
-// Copies a value to the clipboard, and says so on its button. Pages work without it.
+// Runs in the browser: copies a value to the clipboard, and sends a form once where its button is pressed twice. Pages work without it.
+const sent = new WeakSet()
+document.addEventListener('submit', (event) => {
+  const form = event.target
+  if (form.method !== 'post') return
+  if (sent.has(form)) event.preventDefault()
+  sent.add(form)
+  // A page that a download leaves in its place may be used again.
+  setTimeout(() => sent.delete(form), 5_000)
+})
+
 document.addEventListener('click', ({ target }) => {
   const button = target instanceof Element ? target.closest('button[data-copy]') : null
   if (button?.firstChild) void copyOf(button, button.firstChild)
