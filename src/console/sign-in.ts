@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { beginSession, endSession, isFormTokenOf, readSession, type Session } from '../domain/credential/session.ts'
 import { toPawlError } from '../http/errors.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
+import { isStorable } from '../lib/json.ts'
 import type { Assets } from './assets.ts'
 import { renderBare } from './layout.ts'
 import { html } from './markup.ts'
@@ -45,6 +46,8 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
       return () => reply.raw.off('close', callback)
     }
     try {
+      // The database takes no zero character, so it has no such name.
+      if (!isStorable(username)) throw new PawlError('CREDENTIALS_INVALID', { detail: 'a user name with a zero character' })
       const token = await beginSession(parts, { username, source: request.ip, onGone }, form.all('password')[0] ?? '')
       return reply
         .header('set-cookie', cookieOf(request, token))

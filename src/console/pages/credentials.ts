@@ -1,5 +1,6 @@
 // Credentials of the bank's API, and who is signed in at the console.
 import { endSession, listLiveSessions, type ListedSession } from '../../domain/credential/session.ts'
+import { isStorable } from '../../lib/json.ts'
 import { at, Refusal } from '../api.ts'
 import {
   actionForm,
@@ -16,7 +17,7 @@ import {
   table,
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, link, type Page, type PageCall, type View } from '../page.ts'
+import { done, formOfAction, link, type Page, type PageCall, type View } from '../page.ts'
 
 interface Credential {
   readonly username: string
@@ -103,7 +104,8 @@ export const credentials: Page = {
       const by = call.session.caller.username
       if (session !== undefined && session.username !== by && !call.isAdmin)
         throw new Refusal(403, 'Only an administrator ends the session of another', [])
-      await endSession(call.parts, sessionId, by)
+      // The list may not have all that an administrator ends.
+      if (session !== undefined || (call.isAdmin && isStorable(sessionId))) await endSession(call.parts, sessionId, by)
       return done(call, '/credentials', 'ended')
     },
   },
@@ -147,6 +149,6 @@ const renderCreate = (call: PageCall): Markup =>
   actionForm(call, 'create', 'Create', {
     fields: html`${field(call, 'username', 'User name', { isRequired: true, placeholder: 'core-banking' })}
       ${select('role', 'Role', ROLES, call.form.optional('role'))}
-      ${select('application', 'Application', [['', 'none'], ...call.applications.map(({ id }): Choice => [id, id])], call.form.optional('application') ?? call.application, 'A back end needs one. A reader without one reads everything.')}
+      ${select('application', 'Application', [['', 'none'], ...call.applications.map(({ id }): Choice => [id, id])], formOfAction(call, 'create')?.text('application') ?? call.application, 'A back end needs one. A reader without one reads everything.')}
       ${field(call, 'expiresAt', 'Ends (UTC)', { type: 'datetime-local', hint: 'Never, when it is left empty.' })}`,
   })
