@@ -3,7 +3,7 @@ import { ask, type Reply } from './ask.ts'
 import { text, type Terminal } from './command.ts'
 import { readCredential } from './credential-store.ts'
 import { bankUrl } from './environment.ts'
-import { explainFault, Fault, type FaultKind } from './fault.ts'
+import { explainFault, Fault, type FaultKind, usageFault } from './fault.ts'
 import { readSecret } from './secret-argument.ts'
 
 /** Options of every command that calls the cloud API. */
@@ -47,12 +47,12 @@ export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Ba
   return connectBank(url, admin, env)
 }
 
-/** A client at `url` that shows `admin`, and the client certificate that `env` names. */
-export const connectBank = (url: string, admin: string, env: Terminal['env']): Bank => ({
-  url,
-  admin,
-  call: async (method, path, body, headers) => callBank({ url, admin, env }, method, path, body, headers),
-})
+/** A client at `url` that shows `admin`, and the client certificate that `env` names. Throws a Fault where that is no address of a server. */
+export function connectBank(url: string, admin: string, env: Terminal['env']): Bank {
+  if (!URL.canParse(url) || !url.startsWith('http'))
+    throw usageFault(`${url} is no address of a server: --url and PAWL_URL are like http://127.0.0.1:8081`)
+  return { url, admin, call: async (method, path, body, headers) => callBank({ url, admin, env }, method, path, body, headers) }
+}
 
 /** The time limit for an answer. */
 const TIMEOUT_MS = 30_000

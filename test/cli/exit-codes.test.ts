@@ -143,6 +143,10 @@ describe.each(ofPhone)('pawl %s', (name, one) => {
 test('pawl login: a wrong password and no server are said as of every command', async () => {
   const login = (url: string) => runCli(['login', '--url', url], {}, { input: 'wrong\n' })
   expect(await login(server.url)).toMatchObject({ code: 5, stderr: expect.stringContaining(`${server.url}/`) as unknown })
+  expect(await login('pawl.internal')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('pawl.internal is no') as unknown,
+  })
   expect(await login('http://127.0.0.1:9')).toMatchObject({
     code: 3,
     stderr: expect.stringContaining('http://127.0.0.1:9') as unknown,
@@ -162,6 +166,8 @@ test.each([
 
 test.each([
   ['user remove ..', '.. is no name'],
+  ['app list --url localhost:8081', 'localhost:8081 is no address of a server'],
+  ['app list --url pawl.internal', 'pawl.internal is no address of a server'],
   ['app show .', '. is no name'],
   ['registration remove alice --id 0190b5a4-0000-4000-8000-000000000000', 'a user and --id'],
   ['registration unblock alice --reason FOUND', '--reason'],
