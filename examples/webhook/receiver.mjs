@@ -15,11 +15,22 @@ export function isGenuine(secret, headers, body, nowSeconds = Date.now() / 1000)
   })
 }
 
+/** The bytes as they came; undefined without the rest of them. What is thrown in the server below would end the process. */
+async function readAll(request) {
+  const parts = []
+  try {
+    for await (const part of request) parts.push(part)
+  } catch {
+    return undefined
+  }
+  return Buffer.concat(parts)
+}
+
 const [port, secret = ''] = process.argv.slice(2)
 const server = createServer(async (request, response) => {
-  const parts = []
-  for await (const part of request) parts.push(part)
-  const body = Buffer.concat(parts)
+  const body = await readAll(request)
+  // The caller broke off.
+  if (body === undefined) return
   const isRight = isGenuine(secret, request.headers, body)
   // A real receiver remembers `webhook-id`, which may come twice, stores the message, and works when it has answered.
   console.log(`${isRight ? 'genuine' : 'FORGED'}: ${isRight ? body : ''}`)

@@ -1,5 +1,8 @@
 // The documents that begin with a command, as their readers follow them: every block in its order, on a fresh data directory.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
@@ -97,6 +100,25 @@ test('docs/WEBHOOKS.md is tried on this machine: what it says comes to its recei
   const [, shown = ''] = /```js\n(.*?)```/s.exec(readFileSync('docs/WEBHOOKS.md', 'utf8')) ?? []
   expect(shown).toContain('isGenuine')
   expect(readFileSync('examples/webhook/receiver.mjs', 'utf8')).toContain(shown)
+})
+
+test('the receiver of docs/WEBHOOKS.md goes on when a caller breaks off', async () => {
+  const port = await findQuietPort()
+  const child = spawn(process.execPath, ['examples/webhook/receiver.mjs', String(port), `whsec_${btoa('secret')}`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  try {
+    await once(child.stdout, 'data')
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{')
+    socket.resetAndDestroy()
+    await once(socket, 'close')
+    const replies = [1, 2].map(() => fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' }))
+    expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([400, 400])
+  } finally {
+    child.kill()
+  }
 })
 
 test('no page of docs/start is left out', () => {

@@ -2,7 +2,7 @@
 // Environment: PAWL_URL, PAWL_ADMIN (user:password), PAWL_APP (application), BANK_PORT.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { encodeQR } from 'qr'
 import { createPawl, PawlError, readWebhook, take, WebhookError } from './index.ts'
@@ -63,14 +63,18 @@ const endpoints: Readonly<Record<string, (call: Call) => Promise<object>>> = {
   },
 }
 
-const server = createServer(async (request, response) => {
-  const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://bank')
-  if (request.method === 'GET' && pathname === '/') return void response.setHeader('content-type', 'text/html').end(page)
-  const endpoint = endpoints[`${request.method} ${pathname}`]
+/** What an endpoint answers; undefined where there is none. Rejects where the caller breaks off, too: thrown in the server, that ends the process. */
+async function serve(request: IncomingMessage): Promise<object | undefined> {
+  const [pathname = '', query] = (request.url ?? '').split('?')
   const parts: Buffer[] = []
   for await (const part of request as AsyncIterable<Buffer>) parts.push(part)
-  const [status, answer] = await Promise.resolve({ headers: request.headers, query, body: Buffer.concat(parts) })
-    .then((call) => endpoint?.(call))
+  const call = { headers: request.headers, query: new URLSearchParams(query), body: Buffer.concat(parts) }
+  return endpoints[`${request.method} ${pathname}`]?.(call)
+}
+
+const server = createServer(async (request, response) => {
+  if (request.method === 'GET' && request.url === '/') return void response.setHeader('content-type', 'text/html').end(page)
+  const [status, answer] = await serve(request)
     .then((result) => (result === undefined ? ([404, {}] as const) : ([200, result] as const)))
     .catch((error: unknown) => {
       const isTheirs = error instanceof PawlError || error instanceof WebhookError || error instanceof SyntaxError
