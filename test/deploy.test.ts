@@ -133,7 +133,7 @@ test.skipIf(!hasHaproxy)(`HAProxy takes the file that is shipped (needs ${HAPROX
 
 describe('the dump of each night', () => {
   /** Runs it with programs that stand in for pawl and for runuser, beside a dump of three weeks ago. */
-  function dump(pawl: string): { readonly status: number | null; readonly kept: readonly string[] } {
+  function dump(pawl: string): { readonly status: number | null; readonly stderr: string; readonly kept: readonly string[] } {
     const folder = mkdtempSync(join(tmpdir(), 'pawl-cron-'))
     const backups = join(folder, 'var/backups/pawl')
     mkdirSync(backups, { recursive: true })
@@ -146,17 +146,18 @@ describe('the dump of each night', () => {
     writeFileSync(join(bin, 'runuser'), '#!/bin/sh\necho rows\n', { mode: 0o755 })
     const text = readText('deploy/cron/pawl').replaceAll(/\/(?=usr\/local|var\/backups)/g, `${folder}/`)
     writeFileSync(join(folder, 'cron'), text, { mode: 0o755 })
-    const { status } = spawnSync(join(folder, 'cron'), { env: { PATH: `${bin}:${process.env['PATH'] ?? ''}` } })
+    const env = { PATH: `${bin}:${process.env['PATH'] ?? ''}` }
+    const { status, stderr } = spawnSync(join(folder, 'cron'), { env, encoding: 'utf8' })
     const kept = readdirSync(backups).map((name) => {
       const said = readFileSync(join(backups, name), 'utf8').trim()
       return `${name.replace(/^20[^0][^.]*/, 'today')} ${said}`
     })
     rmSync(folder, { recursive: true })
-    return { status, kept: kept.toSorted() }
+    return { status, stderr, kept: kept.toSorted() }
   }
 
   test('has the heads of the audit log beside it, and takes the place of old ones', () => {
-    expect(dump('echo heads')).toEqual({ status: 0, kept: ['today.dump rows', 'today.heads heads'] })
+    expect(dump('echo heads')).toEqual({ status: 0, stderr: '', kept: ['today.dump rows', 'today.heads heads'] })
   })
 
   test.each([
@@ -164,7 +165,12 @@ describe('the dump of each night', () => {
     ['could not be verified', 'exit 3', 3, ''],
   ])('is made when the log %s, and no old one is deleted', (_, pawl, status, said) => {
     const kept = ['2000-01-01.dump old', 'today.dump rows', `today.heads ${said}`]
-    expect(dump(pawl)).toEqual({ status, kept })
+    expect(dump(pawl)).toMatchObject({ status, kept })
+  })
+
+  test('says how far it came only when the log was not verified, because cron sends by mail what is said', () => {
+    expect(dump('echo 3 rows so far >&2').stderr).toBe('')
+    expect(dump('echo 3 rows so far >&2; exit 1').stderr).toBe('3 rows so far\n')
   })
 })
 
