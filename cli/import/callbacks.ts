@@ -80,9 +80,10 @@ function readBasic(
   const opened = stored && openRecord(encryption, stored, [applicationId])
   const json = opened && parseJson(fromUtf8(opened))
   if (typeof json !== 'object' || json === null) return 'its credentials cannot be opened'
-  const { httpBasic, certificate, oAuth2 } = json as Partial<Record<string, Partial<Record<string, unknown>> | null>>
+  // The reference writes its member oAuth2 as `oauth2`: its JSON library makes the first capitals of a getter small.
+  const { httpBasic, certificate, oauth2, oAuth2 } = json as Partial<Record<string, Partial<Record<string, unknown>> | null>>
   if (certificate?.['enabled'] === true) return 'it shows a client certificate'
-  if (oAuth2?.['enabled'] === true) return 'it gets a token of OAuth 2 first'
+  if (oauth2?.['enabled'] === true || oAuth2?.['enabled'] === true) return 'it gets a token of OAuth 2 first'
   if (httpBasic?.['enabled'] !== true) return null
   const { username, password } = httpBasic
   if (typeof username !== 'string' || typeof password !== 'string' || username.includes(':'))
