@@ -19,6 +19,7 @@ import {
 } from '../../src/storage/activation/import.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
 import { inTransaction } from '../../src/storage/database/database.ts'
+import type { TakenApplications } from './applications.ts'
 import { BAD_TIME, explainRefusal, type ImportParts, isSourceId, parseTexts, SECOND_ROW } from './parts.ts'
 import { openKeyPair, type OpenedKeyPair, readPoint } from './records.ts'
 import type { Kind } from './report.ts'
@@ -26,7 +27,7 @@ import type { SourceActivation, SourceHistory, SourceToken } from './source.ts'
 import { convertToken, countTokens } from './tokens.ts'
 
 /** Takes all activations of the applications that were taken, some hundred at a time. */
-export async function importActivations(parts: ImportParts, applications: ReadonlySet<string>): Promise<void> {
+export async function importActivations(parts: ImportParts, applications: TakenApplications): Promise<void> {
   const { source, record } = parts
   const total = await source.countActivations()
   record.found('activation', total)
@@ -96,7 +97,7 @@ interface Phone {
  */
 async function importBatch(
   parts: ImportParts,
-  applications: ReadonlySet<string>,
+  applications: TakenApplications,
   { rows: batch, tokens }: { readonly rows: readonly SourceActivation[]; readonly tokens: readonly SourceToken[] },
   { chosen, several }: { readonly chosen: Map<string, string>; readonly several: ReadonlySet<string> },
 ): Promise<void> {
@@ -240,13 +241,13 @@ const isLive = ({ status }: SourceActivation): boolean => ['PENDING_COMMIT', 'AC
 /** Why an activation is left out, as far as its plain columns tell. */
 function findRefusal(
   { isLiveOnly, platform }: ImportParts,
-  applications: ReadonlySet<string>,
+  applications: TakenApplications,
   row: SourceActivation,
 ): string | undefined {
   const state = STATES[row.status]
   if (parseUuid(row.activationId) === undefined || /[A-F]/.test(row.activationId)) return 'its id is no UUID in lower case'
   if (row.applicationId === null) return 'its application is missing'
-  if (!applications.has(row.applicationId)) return 'its application is left out'
+  if (applications.get(row.applicationId) !== row.applicationNumber) return 'its application is left out'
   if (row.protocol !== 'powerauth') return `its protocol is ${row.protocol}`
   if (state === undefined) return `its state ${row.status} is not known`
   if (state === 'CREATED') return 'no phone has used its code yet: the bank makes a new one'

@@ -21,15 +21,18 @@ import { explainRefusal, type ImportParts, isSourceId, NOT_FOR_PATHS, parseTexts
 import { type OpenedKeyPair, openKeyPair } from './records.ts'
 import type { SourceApplication, SourceVersion } from './source.ts'
 
-/** The ids of those that are there afterwards, with the key pair of the reference; what belongs to another one is left out. */
-export async function importApplications(parts: ImportParts): Promise<ReadonlySet<string>> {
+/** The applications that are there afterwards: of each id the number of its row. What belongs to another row of that id is left out. */
+export type TakenApplications = ReadonlyMap<string, number>
+
+/** Takes those that pawl has not, and those that it has with the key pair of the reference. */
+export async function importApplications(parts: ImportParts): Promise<TakenApplications> {
   const { source, record } = parts
   const applications = await source.applications()
   const pairs = await source.masterKeyPairs()
   const versions = Map.groupBy(await source.versions(), ({ applicationNumber }) => applicationNumber)
   record.found('application', applications.length)
   record.found('version', [...versions.values()].flat().length)
-  const taken = new Set<string>()
+  const taken = new Map<string, number>()
   const seenKeys = new Set<string>()
   for (const application of applications) {
     // The apps were built with the newest pair; older ones have been replaced.
@@ -37,7 +40,7 @@ export async function importApplications(parts: ImportParts): Promise<ReadonlySe
     const number = stored && parseBase64(stored.privateKey)
     const pair = number && stored && openKeyPair(number, stored.publicKey)
     const refusal = taken.has(application.applicationId) ? SECOND_ROW : await takeApplication(parts, application, pair)
-    if (refusal === undefined) taken.add(application.applicationId)
+    if (refusal === undefined) taken.set(application.applicationId, application.number)
     else record.leaveOut('application', application.applicationId, refusal)
     await takeVersions(parts, application, versions.get(application.number) ?? [], { isTaken: refusal === undefined, seenKeys })
     versions.delete(application.number)
@@ -60,15 +63,14 @@ async function takeApplication(
   if (pair === undefined) return 'it has no master key pair that can be read'
   if ((await findApplication(db, applicationId)) !== undefined) {
     const [own] = await findMasterKeyPairs(db, applicationId, ['EC_P256'])
-    if (own === undefined || !equalPublic(own.publicKey, pair.publicKey))
-      return 'pawl has an application of this id with another master key pair'
+    if (own === undefined || !equalPublic(own.publicKey, pair.publicKey)) return OTHER_APPLICATION
     record.alreadyThere('application', 1)
     return undefined
   }
   const roles = parseTexts(storedRoles)
   const good = roles?.filter((role) => isIdentifier(role) && !role.includes(','))
   try {
-    if (!parts.isDryRun) await storeApplication(parts, applicationId, good ?? [], pair)
+    if (!parts.isDryRun && !(await storeApplication(parts, applicationId, good ?? [], pair))) return OTHER_APPLICATION
   } catch (error) {
     const said = explainRefusal(error)
     if (said === undefined) throw error
@@ -80,19 +82,21 @@ async function takeApplication(
   return undefined
 }
 
+/** False when a server has just made one of this id, with a key pair of its own. */
 async function storeApplication(
   parts: ImportParts,
   applicationId: string,
   roles: readonly string[],
   pair: OpenedKeyPair,
-): Promise<void> {
+): Promise<boolean> {
   const others = await createMasterKeys(['EC_P384', 'ML_DSA_65', 'ML_DSA_87'])
   const imported = { algorithm: 'EC_P256', publicKey: pair.publicKey, exported: pair.pkcs8 } as const
-  await inTransaction(parts.db, async (tx) => {
-    await insertApplication(tx, applicationId, null, new Date(parts.platform.now()))
+  return inTransaction(parts.db, async (tx) => {
+    if (!(await insertApplication(tx, applicationId, null, new Date(parts.platform.now())))) return false
     if (roles.length > 0) await setApplicationSettings(tx, applicationId, { roles })
     await insertMasterKeys({ ...parts, db: tx }, applicationId, [imported, ...others])
     await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
+    return true
   })
 }
 
@@ -165,5 +169,6 @@ async function takeVersion(
   return undefined
 }
 
+const OTHER_APPLICATION = 'pawl has an application of this id with another master key pair'
 const BAD_NAME = 'its id is blank, too long, or has control characters'
 const KEY_BYTES = 16

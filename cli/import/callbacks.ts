@@ -6,11 +6,12 @@ import { isForPaths } from '../../src/lib/identifier.ts'
 import type { BasicCredentials } from '../../src/domain/webhook/basic.ts'
 import { checkWebhook, createWebhook } from '../../src/domain/webhook/webhook.ts'
 import { findWebhook } from '../../src/storage/webhook/webhooks.ts'
+import type { TakenApplications } from './applications.ts'
 import { explainRefusal, type ImportParts, isSourceId, NOT_FOR_PATHS, parseJson, parseTexts, SECOND_ROW } from './parts.ts'
 import type { SourceCallback } from './source.ts'
 
 /** Takes the callbacks of the applications that were taken. */
-export async function importCallbacks(parts: ImportParts, applications: ReadonlySet<string>): Promise<void> {
+export async function importCallbacks(parts: ImportParts, applications: TakenApplications): Promise<void> {
   const { source, record } = parts
   const callbacks = await source.callbacks()
   record.found('webhook', callbacks.length)
@@ -30,16 +31,13 @@ export async function importCallbacks(parts: ImportParts, applications: Readonly
 }
 
 /** Takes it; undefined, or why it is left out. */
-async function judge(
-  parts: ImportParts,
-  applications: ReadonlySet<string>,
-  callback: SourceCallback,
-): Promise<string | undefined> {
-  const { callbackId, applicationId } = callback
+async function judge(parts: ImportParts, applications: TakenApplications, callback: SourceCallback): Promise<string | undefined> {
+  const { callbackId, applicationId, applicationNumber } = callback
   if (!isSourceId(callbackId)) return 'its id is blank, or has control characters'
   if (!isForPaths(callbackId)) return NOT_FOR_PATHS
   if (applicationId === null) return 'its application is missing'
-  return applications.has(applicationId) ? take(parts, applicationId, callback) : 'its application is left out'
+  if (applications.get(applicationId) !== applicationNumber) return 'its application is left out'
+  return take(parts, applicationId, callback)
 }
 
 async function take(parts: ImportParts, applicationId: string, callback: SourceCallback): Promise<string | undefined> {

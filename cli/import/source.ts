@@ -40,6 +40,8 @@ export interface SourceActivation {
   readonly activationId: string
   /** Null where its row is missing. */
   readonly applicationId: string | null
+  /** Of the same row. */
+  readonly applicationNumber: number | null
   readonly userId: string
   /** 1 CREATED to 5 REMOVED. */
   readonly status: number
@@ -93,6 +95,8 @@ export interface SourceCallback {
   readonly callbackId: string
   /** Null where its row is missing. */
   readonly applicationId: string | null
+  /** Of the same row. */
+  readonly applicationNumber: number | null
   readonly name: string | null
   readonly url: string | null
   readonly type: string
@@ -232,7 +236,7 @@ function createSource(tx: Db, timeZone: string): Source {
     sql`case when not ${hasTime(column)} then ${`${name} `}::text || coalesce(${sql.ref(column)}::text, 'null') end`
   const mode = (column: string) => sql`case ${sql.ref(column)} when 0 then 'NO_ENCRYPTION' when 1 then 'AES_HMAC' end`
   const activations = (rest: RawBuilder<unknown>) => sql<SourceActivation>`
-    select ${text('a.activation_id')} as "activationId", ${APPLICATION} as "applicationId", ${text('a.user_id')} as "userId",
+    select ${text('a.activation_id')} as "activationId", ${APPLICATION}, ${text('a.user_id')} as "userId",
       coalesce(a.activation_status, 0) as status, a.activation_code as "activationCode", a.activation_otp is not null as "hasOtp",
       a.blocked_reason as "blockedReason", coalesce(a.counter, -1) as counter, a.ctr_data as "ctrData",
       a.device_public_key_base64 as "devicePublicKey", ${text('a.server_public_key_base64')} as "serverPublicKey",
@@ -300,7 +304,7 @@ function createSource(tx: Db, timeZone: string): Source {
     },
     callbacks: () =>
       read(sql<SourceCallback>`
-      select ${text('a.id')} as "callbackId", ${APPLICATION} as "applicationId", a.name, a.callback_url as url, ${text('a.type')} as type, a.attributes,
+      select ${text('a.id')} as "callbackId", ${APPLICATION}, a.name, a.callback_url as url, ${text('a.type')} as type, a.attributes,
         a.authentication,
         case when a.encryption_mode in ('NO_ENCRYPTION', 'AES_HMAC') then a.encryption_mode end as encryption
       from pa_application_callback a order by a.id`),
@@ -327,8 +331,9 @@ function createSource(tx: Db, timeZone: string): Source {
   }
 }
 
-/** Its name; null where it is missing. A join would give rows twice where it is there twice. */
-const APPLICATION = sql`(select p.name from pa_application p where p.id = a.application_id limit 1)`
+/** Its name and its number; null where it is missing. A join would give rows twice where it is there twice. */
+const APPLICATION = sql`(select p.name from pa_application p where p.id = a.application_id limit 1) as "applicationId",
+  (select p.id from pa_application p where p.id = a.application_id limit 1) as "applicationNumber"`
 
 /** A user has one live phone here: an active one goes before a blocked one, and that before one that waits for its commit. */
 const RANK = sql`case a.activation_status when 3 then 3 when 4 then 2 when 2 then 1 else 0 end`

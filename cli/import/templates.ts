@@ -3,9 +3,10 @@
 import { writeTemplate } from '../../src/domain/template/installation.ts'
 import { ATTRIBUTE_SLOTS } from '../../src/domain/template/attributes.ts'
 import { parseTemplate, type ParsedTemplate } from '../../src/domain/template/parser.ts'
+import type { Template } from '../../src/domain/template/template.ts'
 import type { Violation } from '../../src/lib/errors.ts'
 import { isJsonObject } from '../../src/lib/json.ts'
-import { inTransaction } from '../../src/storage/database/database.ts'
+import { type Db, inTransaction } from '../../src/storage/database/database.ts'
 import { findTemplate, lockTemplates } from '../../src/storage/template/templates.ts'
 import { explainRefusal, type ImportParts, isSourceId, parseJson, SECOND_ROW } from './parts.ts'
 import type { SourceTemplate, SourceTexts } from './source.ts'
@@ -29,10 +30,9 @@ export async function importTemplates(parts: ImportParts): Promise<void> {
 
 /** Takes a template. Returns undefined, or the reason why it is left out. */
 async function take(parts: ImportParts, row: SourceTemplate, texts: readonly SourceTexts[]): Promise<string | undefined> {
-  const { db, platform, record } = parts
+  const { db, record } = parts
   if (!isSourceId(row.templateName)) return 'its name is blank, or has control characters'
-  const existing = await findTemplate(db, row.templateName)
-  if (existing !== undefined && existing.source !== 'shipped') {
+  if (await isKept(db, row.templateName)) {
     record.alreadyThere('template', 1)
     return undefined
   }
@@ -42,21 +42,35 @@ async function take(parts: ImportParts, row: SourceTemplate, texts: readonly Sou
     const [first] = parsed.violations
     return `${first?.fieldName ?? 'something'} ${first?.hint ?? 'is wrong'}`
   }
+  let isTaken = parts.isDryRun
   try {
-    if (!parts.isDryRun)
-      await inTransaction(db, async (tx) => {
-        await lockTemplates(tx)
-        await writeTemplate(tx, platform, parsed.template, 'administration')
-      })
+    isTaken ||= await store(parts, parsed.template)
   } catch (error) {
     const said = explainRefusal(error)
     if (said === undefined) throw error
     return `the database refuses it: ${said}`
   }
-  for (const [reason, detail] of mends) record.mend('template', row.templateName, reason, detail)
-  record.imported('template', 1)
+  if (isTaken) {
+    for (const [reason, detail] of mends) record.mend('template', row.templateName, reason, detail)
+    record.imported('template', 1)
+  } else record.alreadyThere('template', 1)
   return undefined
 }
+
+/** Whether pawl has a template of this name that it did not ship. */
+async function isKept(db: Db, templateName: string): Promise<boolean> {
+  const existing = await findTemplate(db, templateName)
+  return existing !== undefined && existing.source !== 'shipped'
+}
+
+/** False when somebody has just written one of its name in pawl, which stays. */
+const store = ({ db, platform }: ImportParts, template: Template): Promise<boolean> =>
+  inTransaction(db, async (tx) => {
+    await lockTemplates(tx)
+    if (await isKept(tx, template.templateName)) return false
+    await writeTemplate(tx, platform, template, 'administration')
+    return true
+  })
 
 type Mend = (reason: string, detail?: string) => void
 type Json = Record<string, unknown>
