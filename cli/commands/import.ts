@@ -12,7 +12,7 @@ const powerauth = command({
       'its master DB encryption key in Base64; by default POWERAUTH_SERVER_DB_MASTER_ENCRYPTION_KEY; neither where its records are not encrypted',
     ),
     timeZone: text('ZONE', 'the time zone of its Java process, which its times are in; by default UTC'),
-    dryRun: flag('writes nothing and says what would be imported, what left out, and why'),
+    dryRun: flag('imports nothing and says what would be imported, what left out, and why'),
     liveOnly: flag('leaves out activations that are removed'),
     leftOutFile: text('FILE', 'writes every row that is left out or changed, with what is wrong in it, a JSON object a line'),
   },
