@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, type Terminal, text } from '../command.ts'
 import { explainFault, Fault, usageFault } from '../fault.ts'
+import { printable } from '../output.ts'
 import { writeWhole } from '../whole-file.ts'
 
 /** In bytes. Far more than a bank has to say; what is larger is no set-up file. */
@@ -52,7 +53,7 @@ export const exportSetup = command({
     const { exportSetup: toSetup, formatSetup } = await import('../setup/export.ts')
     const { readState } = await import('../setup/state.ts')
     const { setup, notes } = toSetup(await readState(openBank(values, terminal)))
-    for (const note of notes) terminal.note(note)
+    for (const note of notes) terminal.note(printable(note))
     if (output === undefined) return { json: setup, text: formatSetup(setup) }
     try {
       writeWhole(output, isJson ? `${JSON.stringify(setup, null, 2)}\n` : formatSetup(setup))

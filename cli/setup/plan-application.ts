@@ -3,7 +3,7 @@ import { Fault } from '../fault.ts'
 import { toPath, toQuery } from '../query.ts'
 import type { SetupApplication, SetupRule } from './schema.ts'
 import type { ServerApplication } from './state.ts'
-import { bodyOf, type Draft, findDifferences, findRest, newMembers } from './step.ts'
+import { bodyOf, type Draft, findDifferences, findRest, newMembers, noApplication } from './step.ts'
 import type { Path } from './yaml.ts'
 
 const SETTINGS = [
@@ -72,10 +72,16 @@ function planSettings(draft: Draft, { file, path, server }: Pair): void {
   draft.steps.push({ sign: '~', what, path, differences, run })
 }
 
-/** Adds to which applications it hands over: once all of them are there. */
-export function planTransfers(draft: Draft, { file, path, server }: Pair): void {
+/** Adds to which applications it hands over: once all of them are there. `known`: those of the file and of the server. */
+export function planTransfers(draft: Draft, { file, path, server }: Pair, known: ReadonlySet<string>): void {
   const differences = findDifferences(['transfers'], file, { transfers: server?.transfers ?? [] })
   if (differences.length === 0) return
+  for (const [index, { targets }] of (file.transfers ?? []).entries())
+    for (const [place, target] of targets.entries()) {
+      if (known.has(target)) continue
+      const at = [...path, 'transfers', index, 'targets', place]
+      draft.conflicts.push({ path: at, kind: 'missing', problem: noApplication(target) })
+    }
   draft.steps.push({
     sign: '~',
     what: `transfers of ${file.id}`,

@@ -5,7 +5,17 @@ import { planApplication, planTransfers, type Pair } from './plan-application.ts
 import { planOidcProviders } from './plan-oidc.ts'
 import type { Setup, SetupUser, SetupWebhook } from './schema.ts'
 import { listWebhooks, type ServerState, type ServerUser, type ServerWebhook, splitUrl } from './state.ts'
-import { bodyOf, type Draft, findDifferences, findRest, MADE_BY_ANOTHER, newMembers, type Plan, type Step } from './step.ts'
+import {
+  bodyOf,
+  type Draft,
+  findDifferences,
+  findRest,
+  MADE_BY_ANOTHER,
+  newMembers,
+  noApplication,
+  type Plan,
+  type Step,
+} from './step.ts'
 
 /** `now` in milliseconds. `isPruned`: what the file does not name is removed, as far as the file has a list of its kind. */
 export function planSetup(setup: Setup, state: ServerState, now: number, isPruned: boolean): Plan {
@@ -16,7 +26,8 @@ export function planSetup(setup: Setup, state: ServerState, now: number, isPrune
     server: state.applications.find(({ id }) => id === file.id),
   }))
   for (const pair of pairs) planApplication(draft, pair, now)
-  for (const pair of pairs) planTransfers(draft, pair)
+  const known = new Set([...pairs.map(({ file }) => file), ...state.applications].map(({ id }) => id))
+  for (const pair of pairs) planTransfers(draft, pair, known)
   const nameOf = ({ id }: { readonly id: string }): string => `application ${id}`
   // Phones are bound to it: no call removes one.
   draft.notInFile.push(...findRest(state.applications, new Set(pairs.map(({ file }) => nameOf(file))), nameOf))
@@ -24,7 +35,7 @@ export function planSetup(setup: Setup, state: ServerState, now: number, isPrune
   planTemplates(draft, setup, state)
   for (const pair of pairs) planWebhooks(draft, pair)
   for (const pair of pairs) planOidcProviders(draft, pair)
-  planUsers(draft, setup, state, now)
+  planUsers(draft, setup, state, { now, known })
   return isPruned ? prune(draft) : draft
 }
 
@@ -109,8 +120,8 @@ function planWebhooks(draft: Draft, { file: { id: application, webhooks: given }
       draft.steps.push({ sign: '+', what, path: at, differences: newMembers(WEBHOOK, shown(webhook)), lost, run })
       continue
     }
-    // A query that the file does not have may be a secret of the receiver, and stays.
-    const url = splitUrl(found.url).shown === webhook.url ? found.url : webhook.url
+    // A query that the file does not have may be a secret of the receiver, and stays. Who may only read is shown another spelling of the rest.
+    const url = hrefOf(splitUrl(found.url).shown) === hrefOf(webhook.url) ? found.url : webhook.url
     const differences = findDifferences(WEBHOOK, { ...webhook, url }, { ...found })
     if (differences.length === 0) continue
     if (found.basicUsername !== undefined && originOf(url) !== originOf(found.url)) {
@@ -134,6 +145,7 @@ function planWebhooks(draft: Draft, { file: { id: application, webhooks: given }
 
 const hide = (url: unknown): string => splitUrl(String(url)).shown + (splitUrl(String(url)).query === '' ? '' : '?…')
 const shown = <W extends { readonly url: string }>(webhook: W): W => ({ ...webhook, url: hide(webhook.url) })
+const hrefOf = (url: string): string => (URL.canParse(url) ? new URL(url).href : url)
 const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url)
 
 type NewWebhook = SetupWebhook & { readonly application: string }
@@ -170,18 +182,21 @@ const USER_CALLS: Readonly<Record<string, readonly [method: string, path: string
   certificates: ['PUT', '/certificates'],
 }
 
-function planUsers(draft: Draft, { users: given, applications = [] }: Setup, state: ServerState, now: number): void {
+/** `known`: the applications of the file and of the server. */
+function planUsers(
+  draft: Draft,
+  { users: given }: Setup,
+  state: ServerState,
+  { now, known }: { readonly now: number; readonly known: ReadonlySet<string> },
+): void {
   const users = given ?? []
   const nameOf = ({ username }: { readonly username: string }): string => `user ${username}`
-  const known = new Set([...applications, ...state.applications].map(({ id }) => id))
   for (const [index, user] of users.entries()) {
     const { username, role, application } = user
     const what = nameOf(user)
     const path = ['users', index]
-    if (application !== undefined && !known.has(application)) {
-      const problem = `there is no application ${application}, neither in the file nor on the server: add it to applications`
-      draft.conflicts.push({ path: [...path, 'application'], kind: 'missing', problem })
-    }
+    if (application !== undefined && !known.has(application))
+      draft.conflicts.push({ path: [...path, 'application'], kind: 'missing', problem: noApplication(application) })
     const found = state.users.find((one) => one.username === username)
     const differences = found === undefined ? newMembers(USER, user) : findDifferences(USER, user, { ...found })
     // The addresses come with the credential itself, which is never good from elsewhere.

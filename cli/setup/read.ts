@@ -1,4 +1,6 @@
 // Reads a set-up file, and checks everything that needs no server. Each fault is one line with place and remedy.
+import { isAddressOrRange } from '../../src/lib/address.ts'
+import { findUncarried } from '../../src/lib/json.ts'
 import { findNearest } from '../../src/lib/nearest.ts'
 import type { TSchema } from '@sinclair/typebox'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
@@ -6,7 +8,7 @@ import { Value } from '@sinclair/typebox/value'
 import { Fault } from '../fault.ts'
 import { printable } from '../output.ts'
 import { findRepeated } from './repeated.ts'
-import { type Setup, SetupSchema } from './schema.ts'
+import { type Setup, type SetupApplication, SetupSchema } from './schema.ts'
 import { readTemplate } from './template.ts'
 import { parseYaml, type Path, type YamlText } from './yaml.ts'
 
@@ -25,7 +27,7 @@ export function readSetup(file: string, text: string): ReadSetup {
   const inTemplates: Found[] = []
   // What has a fault already needs no second word about it.
   const setup = faults.length > 0 ? undefined : settle(read.value as Setup, inTemplates)
-  const all = [...faults, ...inTemplates, ...(setup === undefined ? [] : findRepeated(setup))]
+  const all = [...faults, ...inTemplates, ...(setup === undefined ? [] : [...findRepeated(setup), ...findRefused(setup)])]
   if (setup !== undefined && all.length === 0) return { setup, placeOf }
   const lines = new Map(
     all.map(({ path, problem }) => [formatPath(path), `${file}: ${placeOf(path)}: ${printable(problem)}`] as const).toReversed(),
@@ -39,6 +41,54 @@ interface Found {
 }
 
 const FAULTS_MAX = 20
+
+/** What has the form of the schema, and no server takes. */
+function findRefused(setup: Setup): Found[] {
+  const { applications = [], users = [] } = setup
+  const uncarried = findUncarried(setup)
+  return [
+    ...(uncarried === undefined ? [] : [{ path: uncarried.path.map(toPart), problem: uncarried.problem }]),
+    ...applications.flatMap((application, index) => findRefusedOf(application, ['applications', index])),
+    ...users.flatMap(({ expiresAt, allowedAddresses = [] }, index) => [
+      ...refuseUnless(expiresAt === undefined || isOnCalendar(expiresAt), ['users', index, 'expiresAt'], NO_DAY),
+      ...allowedAddresses.flatMap((text, place) =>
+        refuseUnless(
+          isAddressOrRange(text),
+          ['users', index, 'allowedAddresses', place],
+          'must be an IP address or a CIDR range',
+        ),
+      ),
+    ]),
+  ]
+}
+
+function findRefusedOf({ id, transfers = [], domains = [], oidcProviders = [] }: SetupApplication, at: Path): Found[] {
+  const targets = transfers.flatMap((transfer, index) =>
+    transfer.targets.map((target, place) => ({ target, path: [...at, 'transfers', index, 'targets', place] })),
+  )
+  const pins = domains.flatMap(({ certificates }, index) =>
+    certificates.map(({ expires }, place) => ({ expires, path: [...at, 'domains', index, 'certificates', place, 'expires'] })),
+  )
+  const first = new Map(targets.map(({ target }, index) => [target, index] as const).toReversed())
+  return [
+    ...targets.flatMap(({ target, path }, index) => [
+      ...refuseUnless(target !== id, path, `${target} is the application itself`),
+      ...refuseUnless(first.get(target) === index, path, `${target} stands in an earlier entry already: keep one of them`),
+    ]),
+    ...pins.flatMap(({ expires, path }) => refuseUnless(isOnCalendar(expires), path, NO_DAY)),
+    ...oidcProviders.flatMap(({ scopes = ['openid'] }, index) =>
+      refuseUnless(scopes.includes('openid'), [...at, 'oidcProviders', index, 'scopes'], NO_OPENID),
+    ),
+  ]
+}
+
+const refuseUnless = (isRight: boolean, path: Path, problem: string): Found[] => (isRight ? [] : [{ path, problem }])
+
+/** Whether a time in the form of the schema has a day of its month: JavaScript takes February 30 for March 2. */
+const isOnCalendar = (time: string): boolean => new Date(time).toISOString().slice(0, 10) === time.slice(0, 10)
+
+const NO_DAY = 'there is no such day'
+const NO_OPENID = 'must have openid: without it no ID token comes'
 
 /** Templates as the server keeps them, and the scope of items, so that what is there already is found to be equal. */
 function settle(setup: Setup, faults: Found[]): Setup {
@@ -97,7 +147,9 @@ const toPath = (pointer: string): Path =>
     .split('/')
     .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .map((part) => (/^\d+$/.test(part) ? Number(part) : part))
+    .map(toPart)
+
+const toPart = (name: string): string | number => (/^\d+$/.test(name) ? Number(name) : name)
 
 /** `applications[0].id, `; nothing for the whole file. */
 function formatPath(path: Path): string {

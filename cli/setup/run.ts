@@ -1,5 +1,6 @@
 // Carries out the steps of a set-up file one after the other, and prints the outcome of each.
 import { setTimeout } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { systemPlatform } from '../../src/lib/platform.ts'
 import type { Bank } from '../bank.ts'
 import type { Terminal } from '../command.ts'
@@ -34,7 +35,7 @@ export async function applySetup(bank: Bank, read: ReadSetup, options: Options):
   const secrets: Secret[] = []
   const say = (text: string): Promise<boolean> => (options.isJson ? Promise.resolve(true) : options.terminal.print(text))
   const toJson = (): object => describe(plan, options.isDryRun, progress, secrets)
-  for (const note of plan.notes) options.terminal.note(note)
+  for (const note of plan.notes) options.terminal.note(printable(note))
   // A step that has begun is ended: the secret that it makes is shown this once.
   const interruption = options.terminal.interruption()
   for (const step of plan.steps) {
@@ -109,7 +110,7 @@ async function carryOut(
     const left = steps.find(({ what }) => what === step.what)
     if (left === undefined) return 'made by another'
     // Nothing has changed since: it is refused for what it is.
-    if (left.sign === step.sign) throw error
+    if (left.sign === step.sign && isDeepStrictEqual(left.differences, step.differences)) throw error
     await left.run(bank, tell)
     return 'done'
   }

@@ -72,6 +72,10 @@ export interface Draft {
 
 type Members = Readonly<Record<string, unknown>>
 
+/** Why an application that something names cannot be meant. */
+export const noApplication = (id: string): string =>
+  `there is no application ${id}, neither in the file nor on the server: add it to applications`
+
 /** Members that the file has and that are another on the server. */
 export function findDifferences(names: readonly string[], file: Members, server: Members): Difference[] {
   return names

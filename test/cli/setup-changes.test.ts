@@ -176,6 +176,12 @@ describe('what cannot be done is said before anything is changed', () => {
       4,
       'users[0].application, line 3: there is no application nope, neither in the file nor on the server: add it to applications',
     ],
+    [
+      'a target that is nowhere',
+      of('roles: [z]', 'transfers: [{ targets: [next-app, nope], type: MOVE }]'),
+      4,
+      'applications[0].transfers[0].targets[1], line 5: there is no application nope, neither in the file nor on the server: add it to applications',
+    ],
   ])('%s', async (_name, file, code, stderr) => {
     const before = await dumpRows(server.context.db)
     const whole = `${file}texts:\n  - { messageKey: before, language: en, text: not stored }\n`
@@ -216,37 +222,43 @@ describe('what cannot be done is said before anything is changed', () => {
 })
 
 describe('a fault in the middle', () => {
-  const FILE = users(
-    '{ username: first, role: read-only }',
-    '{ username: second, role: read-only, allowedAddresses: [nowhere] }',
-    '{ username: third, role: read-only }',
+  // Whether http may be called is a setting of the server.
+  const FILE = of(
+    `webhooks: [${['first', 'second', 'third']
+      .map((name) => `{ kind: OPERATION, name: ${name}, url: http${name === 'second' ? '' : 's'}://hooks.bank.example/a }`)
+      .join(', ')}]`,
   )
 
   test('says what is done and what not, and the next apply goes on', async () => {
     const { code, stdout, stderr } = await server.apply(FILE)
     expect(code).toBe(1)
     expect(stdout).toMatch(
-      /^\+ user first\n {4}\+ role: "read-only"\n {4}password: \S+ \(shown only now\)\n\+ user second\n(?: {4}\+ .*\n)+$/,
+      /^\+ webhook OPERATION first of my-app\n {4}\+ url: .*\n {4}secret: \S+ \(shown only now\)\n\+ webhook OPERATION second of my-app\n(?: {4}\+ .*\n)+$/,
     )
     expect(stderr).toMatch(
-      /^stdin: users\[1\], line 4: user second: POST http:\/\/\S+\/admin\/users: HTTP 400 .*must be an IP address or a CIDR range.*; done: 1 of 3, not done: user second, user third; the next pawl apply goes on\n$/,
+      /^stdin: applications\[0\]\.webhooks\[1\], line 4: webhook OPERATION second of my-app: POST http:\/\/\S+\/admin\/webhooks: HTTP 400 .*\(url: .*\); done: 1 of 3, not done: webhook OPERATION second of my-app, webhook OPERATION third of my-app; the next pawl apply goes on\n$/,
     )
-    const mended = FILE.replace('nowhere', '10.0.0.0/8')
-    expect((await changesOf(mended)).filter((line) => line.startsWith('+'))).toEqual(['+ user second', '+ user third'])
+    const mended = FILE.replace('http:', 'https:')
+    expect((await changesOf(mended)).filter((line) => line.startsWith('+'))).toEqual([
+      '+ webhook OPERATION second of my-app',
+      '+ webhook OPERATION third of my-app',
+    ])
   })
 
   test('is JSON for programs, secrets included', async () => {
-    const file = FILE.replaceAll(/username: (\w+)/g, 'username: json-$1')
+    const file = FILE.replaceAll(/name: (\w+)/g, 'name: json-$1')
     const { code, stdout, stderr } = await server.apply(file, '--json')
     expect(code).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject({
       isDryRun: false,
       changes: [
-        { what: 'user json-first', state: 'done' },
-        { what: 'user json-second', state: 'not done' },
+        { what: 'webhook OPERATION json-first of my-app', state: 'done' },
+        { what: 'webhook OPERATION json-second of my-app', state: 'not done' },
         { state: 'not done' },
       ],
-      secrets: [{ what: 'user json-first', name: 'password', value: expect.stringMatching(/^\S{20,}$/) as unknown }],
+      secrets: [
+        { what: 'webhook OPERATION json-first of my-app', name: 'secret', value: expect.stringMatching(/^\S{20,}$/) as unknown },
+      ],
     })
     expect(JSON.parse(stderr)).toMatchObject({ exitCode: 1, error: expect.stringContaining('done: 1 of 3') as unknown })
   })

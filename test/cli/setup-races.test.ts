@@ -58,6 +58,11 @@ describe('what somebody else has made just before is found made', () => {
       'apiVersion: pawl/1\napplications: [{ id: third, roles: [b] }]\n',
     ],
     [
+      'a rule',
+      of('rules: [{ platform: IOS, requiredVersion: 2.1.0 }]'),
+      of('rules: [{ platform: IOS, requiredVersion: 2.2.0 }]'),
+    ],
+    [
       'a webhook',
       of('webhooks: [{ kind: OPERATION, name: two, url: https://hooks.bank.example/two, attributes: [status] }]'),
       of('webhooks: [{ kind: OPERATION, name: two, url: https://hooks.bank.example/2 }]'),

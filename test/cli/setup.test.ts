@@ -230,6 +230,43 @@ describe('a file with a fault', () => {
       LINE('users[0].expiresAt, line 3', 'must be a time like 2027-01-31T12:00:00Z'),
     ],
     [
+      'a day that is none',
+      'apiVersion: pawl/1\nusers:\n  - { username: a, role: admin, expiresAt: 2027-02-30T00:00:00Z }\n',
+      LINE('users[0].expiresAt, line 3', 'there is no such day'),
+    ],
+    [
+      'a pin until a day that is none',
+      EXAMPLE.replace('expires: 2037-01-31T', 'expires: 2037-06-31T'),
+      expect.stringMatching(
+        /^stdin: applications\[0\]\.domains\[0\]\.certificates\[0\]\.expires, line \d+: there is no such day\n$/,
+      ),
+    ],
+    [
+      'an address that is none',
+      'apiVersion: pawl/1\nusers:\n  - { username: a, role: admin, allowedAddresses: [10.0.0.0/8, 10.0.0.0/33] }\n',
+      LINE('users[0].allowedAddresses[1], line 3', 'must be an IP address or a CIDR range'),
+    ],
+    [
+      'an application that hands over to itself',
+      application('    transfers: [{ targets: [retail], type: MOVE }]\n'),
+      LINE('applications[0].transfers[0].targets[0], line 4', 'retail is the application itself'),
+    ],
+    [
+      'a target twice',
+      application('    transfers: [{ targets: [a, b], type: MOVE }, { targets: [b], type: SPAWN }]\n'),
+      LINE('applications[0].transfers[1].targets[0], line 4', 'b stands in an earlier entry already: keep one of them'),
+    ],
+    [
+      'scopes without openid',
+      EXAMPLE.replace('scopes: [openid]', 'scopes: [profile]'),
+      expect.stringMatching(/^stdin: applications\[0\]\.oidcProviders\[0\]\.scopes, line \d+: must have openid: .*\n$/),
+    ],
+    [
+      'a text that no database holds',
+      application('    customObject: { a: [{ b: "\\0" }] }\n'),
+      LINE('applications[0].customObject.a[0].b, line 4', 'must be Unicode text without U+0000'),
+    ],
+    [
       'a secret',
       'apiVersion: pawl/1\nusers:\n  - { username: a, role: admin, password: x }\n',
       LINE(
