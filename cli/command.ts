@@ -42,7 +42,7 @@ export interface Terminal {
   readonly note: (line: string) => void
   /** Asks a person for a secret without showing it; undefined where no person is. */
   readonly askSecret: (question: string) => Promise<string | undefined>
-  /** All of stdin. */
+  /** All of stdin. Throws a Fault when that is no UTF-8. */
   readonly readInput: () => Promise<string>
   /** From now on a signal to end aborts what is returned, with a Fault as the reason; one that comes a second later ends the process. */
   readonly interruption: () => AbortSignal

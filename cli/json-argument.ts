@@ -20,9 +20,18 @@ export function readJsonList(option: string, given: string): JsonObject | readon
 type JsonObject = Readonly<Record<string, unknown>>
 
 const readJson = (option: string, given: string): unknown =>
-  parse(option, given.startsWith('@') ? readFile(option, given.slice(1)) : given)
+  parse(option, given.startsWith('@') ? readUtf8(option, given.slice(1)) : given)
 
 const isObject = (json: unknown): json is JsonObject => typeof json === 'object' && json !== null && !Array.isArray(json)
+
+/** The text of a JSON file. Letters in another encoding would be replaced, and phones would show what replaced them. */
+function readUtf8(option: string, path: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
+  } catch (error) {
+    throw usageFault(`${option}: ${explainFault(error)}`)
+  }
+}
 
 /** The text of a file. Throws a Fault that names the option. */
 export function readFile(option: string, path: string): string {

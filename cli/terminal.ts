@@ -1,10 +1,10 @@
 // The terminal of this process: environment, output, and questions to the user.
 import { fstatSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import { Writable } from 'node:stream'
 import type { Terminal } from './command.ts'
-import { explainFault, Fault } from './fault.ts'
+import { explainFault, Fault, usageFault } from './fault.ts'
 
 /** The terminal of this process. */
 export function openTerminal(): Terminal {
@@ -16,8 +16,18 @@ export function openTerminal(): Terminal {
     ...openOutput(process.stdout),
     note: (line) => void process.stderr.write(`${line}\n`),
     askSecret,
-    readInput: () => text(process.stdin),
+    readInput,
     interruption,
+  }
+}
+
+async function readInput(): Promise<string> {
+  const bytes = await buffer(process.stdin)
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    // Read as UTF-8 all the same, a password would be another one, and nobody would know.
+    throw usageFault('stdin is no UTF-8 text')
   }
 }
 

@@ -275,6 +275,12 @@ test('a list of templates, as TEMPLATES.md prints one, is put as it is', async (
     expect(await json('template', 'show', 'transfer')).toMatchObject((JSON.parse(printed) as object[])[0] ?? {})
   }
   expect(await pawl(['template', 'put', '[1]'])).toMatchObject({ code: 2, stdout: '' })
+  // Phones would show what replaced its letters.
+  writeFileSync(file, Buffer.from(printed.replace('"Transfer"', '"Virement \u00e9mis"').replaceAll(/[^\0-\xFF]/g, ''), 'latin1'))
+  expect(await pawl(['template', 'put', `@${file}`])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('not valid for encoding utf-8') as unknown,
+  })
   await json('template', 'remove', 'transfer')
 })
 
