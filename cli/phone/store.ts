@@ -149,7 +149,10 @@ function write(path: string, text: string): void {
   writeWhole(path, text, 0o600)
 }
 
-/** A file beside it with the id of this process; one whose process has ended holds nobody up. */
+/**
+ * A file beside it with the id of this process; one whose process has ended holds nobody up. One without an id is of a process that has just made
+ * it, and has not written its id yet.
+ */
 function lock(path: string): () => void {
   const own = `${path}.lock`
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -166,12 +169,24 @@ function lock(path: string): () => void {
       }
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
-      const owner = Number(readFileSync(own, 'utf8'))
-      if (isLast || isAlive(owner)) throw new Fault('refused', `${path} is in use by process ${owner}`)
+      const owner = readOwner(own)
+      if (owner === undefined) continue
+      if (owner === '') throw new Fault('refused', `${path} is in use; if no pawl phone runs, remove ${own}`)
+      if (isLast || isAlive(Number(owner))) throw new Fault('refused', `${path} is in use by process ${owner}`)
       rmSync(own, { force: true })
     }
   }
   throw new Fault('refused', `${path} is in use`)
+}
+
+/** What stands in the lock; undefined when it was taken away meanwhile. */
+function readOwner(own: string): string | undefined {
+  try {
+    return readFileSync(own, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
 }
 
 function isAlive(pid: number): boolean {

@@ -100,6 +100,12 @@ test('a file without passphrase, or one that another process has, is refused', a
     code: 1,
     stderr: expect.stringContaining('in use by process 1') as unknown,
   })
+  // So it is by a process that has made the lock, and not yet written its id: two would have the same counter.
+  writeFileSync(lock, '')
+  expect(await phone('open.json', ['phones'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/is in use; if no pawl phone runs, remove \S+open\.json\.lock\n$/) as unknown,
+  })
   // A process that has ended holds nobody up.
   writeFileSync(lock, '4194999')
   await ok(phone('open.json', ['phones']))
