@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -35,7 +36,7 @@ type answer struct {
 }
 
 // ask gives what pawl answered with 200. Without it nobody knows whether a request is genuine: the phone is told 503, and nothing is served.
-func ask(door string, call object) (told answer, text []byte, isAnswered bool) {
+func ask(door string, call object) (verdict answer, said []byte, isAnswered bool) {
 	random := make([]byte, 16)
 	if _, err := rand.Read(random); err != nil {
 		log.Fatal(err)
@@ -44,9 +45,11 @@ func ask(door string, call object) (told answer, text []byte, isAnswered bool) {
 	key := hex.EncodeToString(random)
 	for attempt := 0; attempt < 2; attempt++ {
 		status, text, err := post(door, key, call)
+		// Nothing of a first answer that could not be read stands in the second one.
+		var told *answer
 		if err == nil && status == http.StatusOK {
-			if err = json.Unmarshal(text, &told); err == nil {
-				return told, text, true
+			if err = json.Unmarshal(text, &told); err == nil && told != nil {
+				return *told, text, true
 			}
 		}
 		log.Printf("pawl answered %s with %d: %.500s %v", door, status, text, err)
@@ -92,7 +95,7 @@ type handler func(w http.ResponseWriter, userID string, body []byte)
 // anything parses them, and where the phone is. Behind a proxy take the address that this proxy tells, or all phones count as one.
 func receive(w http.ResponseWriter, r *http.Request, kind string) (header string, body []byte, client object, isRead bool) {
 	values := append(append([]string{}, r.Header.Values("X-PowerAuth-"+kind)...), r.Header.Values("X-Svc-"+kind)...)
-	if len(values) != 1 || len(values[0]) > 4_096 {
+	if len(values) != 1 || values[0] == "" || len(values[0]) > 4_096 {
 		refuse(w, http.StatusUnauthorized, "no header, or two")
 		return "", nil, nil, false
 	}
@@ -159,8 +162,8 @@ func encrypted(reply func(userID string, plaintext []byte) any) http.HandlerFunc
 		if !isRead {
 			return
 		}
-		var envelope map[string]json.RawMessage
-		if err := json.Unmarshal(body, &envelope); err != nil || envelope == nil {
+		var envelope object
+		if err := json.Unmarshal(body, &envelope); err != nil || envelope == nil || !areMembers(envelope) {
 			refuse(w, http.StatusUnauthorized, "no envelope")
 			return
 		}
@@ -186,6 +189,20 @@ func encrypted(reply func(userID string, plaintext []byte) any) http.HandlerFunc
 		}
 		answerWith(w, json.RawMessage(sealed))
 	}
+}
+
+var word, printable = regexp.MustCompile(`^[a-zA-Z]+$`), regexp.MustCompile(`^[ -~]*$`)
+
+// areMembers says whether all are as in every envelope: words with Base64 or a number. Others pawl would call a mistake of the bank.
+func areMembers(envelope object) bool {
+	for name, value := range envelope {
+		text, isText := value.(string)
+		_, isNumber := value.(float64)
+		if !word.MatchString(name) || !isNumber && !(isText && printable.MatchString(text)) {
+			return false
+		}
+	}
+	return true
 }
 
 func answerWith(w http.ResponseWriter, value any) {

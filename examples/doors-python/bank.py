@@ -8,6 +8,7 @@ import base64
 import json
 import logging
 import os
+import re
 import secrets
 from typing import Annotated, NamedTuple
 
@@ -59,7 +60,7 @@ def user_of(verdict: dict) -> str:
 def header(request: Request, kind: str) -> str:
     """Apps name it in one of two ways. A request with two values has none."""
     values = {value for name in ("powerauth", "svc") for value in request.headers.getlist(f"x-{name}-{kind}")}
-    if len(values) != 1 or len(value := values.pop()) > 4_096:
+    if len(values) != 1 or not 0 < len(value := values.pop()) <= 4_096:
         raise refuse("no header")
     return value
 
@@ -123,12 +124,18 @@ async def accounts(user_id: Annotated[str, Depends(with_token)]):
     return {"of": user_id, "accounts": ["DE89370400440532013000"]}
 
 
+def is_member(name: str, value: object) -> bool:
+    """Members of every envelope are words with Base64 or a number. Others pawl would call a mistake of the bank."""
+    is_right = type(value) is int or isinstance(value, str) and re.fullmatch("[ -~]*", value)
+    return bool(is_right and re.fullmatch("[a-zA-Z]+", name))
+
+
 @app.post("/statement")
 async def statement(request: Request):
     """Encrypted: nothing between the app and this process reads it. An envelope alone proves no PIN: for reads."""
     try:
         envelope = json.loads(await read(request))
-        if not all(isinstance(value, (str, int)) for value in envelope.values()):
+        if not all(is_member(name, value) for name, value in envelope.items()):
             raise ValueError
     except (ValueError, AttributeError, RecursionError):
         raise refuse("no envelope") from None

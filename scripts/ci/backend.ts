@@ -1,12 +1,14 @@
 // The example of a web back end, as a browser and a phone use it: a phone is bound with the QR code of the page, approves a login, and the
 // webhook tells the page.
 import { type ChildProcess, spawn } from 'node:child_process'
+import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeQR } from 'qr/decode.js'
 import { type HttpReply, member, sendJson } from '../../phone/http.ts'
 import { createPhone, type VirtualPhone } from '../../phone/v3/virtual-phone.ts'
 import { type Bank, createBank, readApplication } from '../../test/helpers/bank.ts'
 import type { CheckedServer } from './server.ts'
+import { openWay, type Way } from './way.ts'
 
 /** Runs the back end that `command` starts in `place`. Throws where a browser or the phone is answered otherwise than it should be. */
 export async function checkBackend(
@@ -15,7 +17,8 @@ export async function checkBackend(
   place: string,
   { url, credential }: CheckedServer,
 ): Promise<void> {
-  const env = { ...process.env, PAWL_URL: url, PAWL_ADMIN: credential, PAWL_APP: 'my-app', BANK_PORT: '0' }
+  const way = await openWay(url)
+  const env = { ...process.env, PAWL_URL: way.url, PAWL_ADMIN: credential, PAWL_APP: 'my-app', BANK_PORT: '0' }
   const child = spawn(command, args, { cwd: place, env, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = endOf(child)
   const said = readLines(name, child, ended)
@@ -31,6 +34,7 @@ export async function checkBackend(
     expect('the webhook', await said('webhook approved '), operationId)
     await refuseForged(address, operationId)
     await loginWhileWebhooksAreOff(address, userId, phone, bank)
+    await loginWhilePawlIsAway(address, userId, way)
     child.kill('SIGTERM')
     await ended
     const left = member((await bank.call('GET', '/admin/webhooks')).json, 'webhooks') as { readonly name: string }[]
@@ -38,6 +42,7 @@ export async function checkBackend(
   } finally {
     child.kill('SIGKILL')
     await ended.catch(() => undefined)
+    await way.close()
   }
 }
 
@@ -89,6 +94,16 @@ async function loginWhileWebhooksAreOff(address: string, userId: string, phone: 
   )
   expect('the approval', (await phone.send(phone.prepareAuthorize({ id, data }))).status, 200)
   expect('after an approval that nobody told', await get(address, `/login?operationId=${id}`), { status: 'APPROVED' })
+}
+
+/** What a balancer says in place of pawl is no fault of the browser, which has an answer all the same. */
+function loginWhilePawlIsAway(address: string, userId: string, way: Way): Promise<void> {
+  const answerOfBalancer = (response: ServerResponse): unknown =>
+    response.writeHead(502, { 'content-type': 'text/html' }).end('<html>Bad Gateway</html>')
+  return way.with(answerOfBalancer, async () => {
+    const { status, json } = await sendJson(address, 'POST', '/login', { userId })
+    expect('a login while pawl is away', [status, typeof member(json, 'error')], [500, 'string'])
+  })
 }
 
 /** What somebody else made is refused, and changes nothing. */

@@ -76,6 +76,7 @@ async function judgeCodes(scene: Scene): Promise<void> {
   const other = { 'X-PowerAuth-Authorization': value, 'X-Svc-Authorization': value.replace('pa_nonce="', 'pa_nonce="A') }
   await expectStatus(scene, 'two headers', { ...twice, headers: other }, 401)
   await expectStatus(scene, 'a long header', { ...twice, headers: { 'X-PowerAuth-Authorization': 'x'.repeat(5_000) } }, 401)
+  await expectStatus(scene, 'an empty header', { ...twice, headers: { 'X-PowerAuth-Authorization': '' } }, 401)
   await expectStatus(scene, 'a long body', sign(scene, { body: `"${'x'.repeat(140_000)}"` }), 413)
   await expectStatus(scene, 'no JSON behind a right code', sign(scene, { body: 'amount' }), 400)
 }
@@ -93,6 +94,7 @@ async function judgeTokens(scene: Scene): Promise<void> {
   expectJson('a token', served, { of: userId, accounts: ['DE89370400440532013000'] })
   await expectStatus(scene, 'a token with another secret', await read({ ...token, secret: random(16) }), 401)
   await expectStatus(scene, 'no token', { ...(await read()), headers: {} }, 401)
+  await expectStatus(scene, 'an empty token', { ...(await read()), headers: { 'X-PowerAuth-Token': '' } }, 401)
   const [value = ''] = Object.values((await read()).headers)
   await expectStatus(scene, 'a token where a code belongs', { ...sign(scene), headers: { 'X-PowerAuth-Token': value } }, 401)
 }
@@ -105,6 +107,9 @@ async function judgeEnvelopes(scene: Scene): Promise<void> {
   await expectStatus(scene, 'the same envelope again', sealed, 401)
   await expectStatus(scene, 'no envelope', withBody(sealed, 'month'), 401)
   await expectStatus(scene, 'a list', withBody(sealed, '[]'), 401)
+  // pawl would call these a mistake of the bank.
+  for (const member of ['"__proto__":"a"', '"a":"\\u0000"', '"a":"\\ud800"', `"a":${'['.repeat(500)}${']'.repeat(500)}`])
+    await expectStatus(scene, `an envelope with ${member.slice(0, 20)}`, withBody(sealed, `{"encryptedData":"x",${member}}`), 401)
 }
 
 /** pawl that does not answer, or not in time, lets nothing through; an answer that is lost on the way is asked for again, under its key. */

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { send } from '../../phone/http.ts'
 
 /** Answers a call in place of pawl. */
-type Fault = (response: ServerResponse) => void
+type Fault = (response: ServerResponse) => unknown
 
 export interface Way {
   /** Where the bank calls pawl. */
@@ -34,6 +34,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'answers 500': (response) => response.writeHead(500).end(GENUINE),
   'answers 403': (response) => response.writeHead(403).end(GENUINE),
   'answers no JSON': (response) => response.end('<html>'),
+  'answers null': (response) => response.end('null'),
   'leads elsewhere': (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(GENUINE),
 }
 
@@ -47,10 +48,14 @@ export async function openWay(target: string): Promise<Way> {
     const parts: Buffer[] = []
     for await (const part of request as AsyncIterable<Buffer>) parts.push(part)
     const body = Buffer.concat(parts)
-    if (fault !== undefined) return fault(response)
+    if (fault !== undefined) return void fault(response)
     keys.push(String(headers['idempotency-key']))
-    const { authorization = '', 'idempotency-key': key = '' } = headers
-    const sent = { authorization, 'content-type': 'application/json', 'idempotency-key': String(key) }
+    const { authorization = '', 'idempotency-key': key } = headers
+    const sent = {
+      authorization,
+      'content-type': 'application/json',
+      ...(key !== undefined && { 'idempotency-key': String(key) }),
+    }
     const reply = await send(target, { method, path, headers: sent, body })
     if (losses-- > 0) return void response.destroy()
     losses = 0

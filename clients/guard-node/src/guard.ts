@@ -231,8 +231,8 @@ function composeCode(method: string, { resourceId, factors, refusedFlags, requir
 function headerOf({ headers }: Incoming, kind: keyof typeof HEADERS): string {
   const values = new Set(HEADERS[kind].map((name) => headers[name]).filter((value) => value !== undefined))
   const [value] = values
-  if (values.size !== 1 || typeof value !== 'string') throw new Refusal(401, 'HEADER_MISSING')
-  // pawl takes no longer one, and would call it a mistake of the bank.
+  // pawl takes neither an empty one nor a longer one than this, and would call it a mistake of the bank.
+  if (values.size !== 1 || typeof value !== 'string' || value === '') throw new Refusal(401, 'HEADER_MISSING')
   if (value.length > HEADER_MAX) throw new Refusal(401, 'HEADER_MALFORMED')
   return value
 }

@@ -159,6 +159,17 @@ for (const [name, startBank] of Object.entries(BANKS)) {
       assert.deepEqual(pawl.calls, [])
     })
 
+    test('an empty header is none, and pawl is not asked', async () => {
+      const { pawl, bank, refusals } = await start(startBank, valid)
+      const replies = [
+        await post(`${bank.url}/transfer`, '{}', { 'x-powerauth-authorization': '' }),
+        await fetch(`${bank.url}/balance`, { headers: { 'X-PowerAuth-Token': '' } }),
+        await post(`${bank.url}/statement`, '{"encryptedData":"x","mac":"y"}', { 'x-powerauth-encryption': '' }),
+      ]
+      for (const reply of replies) assert.deepEqual([reply.status, await reply.text()], [401, REFUSED])
+      assert.deepEqual([pawl.calls, bank.seen, refusals], [[], [], Array(3).fill([401, 'HEADER_MISSING'])])
+    })
+
     const failures = {
       'answers 500': (_call, response) => json(response, 500, { status: 'ERROR' }),
       'answers 503': (_call, response) => json(response, 503, { status: 'ERROR' }),

@@ -24,7 +24,15 @@ interface Call {
 }
 
 /** Whose browser it is. A real bank takes it from its session, and never from the request. */
-const userOf = ({ body }: Call): string => String((JSON.parse(body.toString()) as { userId?: unknown }).userId)
+function userOf({ body }: Call): string {
+  try {
+    return String((JSON.parse(body.toString()) as { userId?: unknown }).userId)
+  } catch {
+    throw new BodyError('the body is no JSON object')
+  }
+}
+
+class BodyError extends Error {}
 
 /** What is answered as JSON, by method and path. */
 const endpoints: Readonly<Record<string, (call: Call) => Promise<object>>> = {
@@ -77,7 +85,9 @@ const server = createServer(async (request, response) => {
   const [status, answer] = await serve(request)
     .then((result) => (result === undefined ? ([404, {}] as const) : ([200, result] as const)))
     .catch((error: unknown) => {
-      const isTheirs = error instanceof PawlError || error instanceof WebhookError || error instanceof SyntaxError
+      // What pawl answers otherwise than with 400, or a balancer in its place, is no fault of the browser.
+      const isRefused = error instanceof PawlError && error.status === 400
+      const isTheirs = isRefused || error instanceof WebhookError || error instanceof BodyError
       if (!isTheirs) console.error(error)
       return [isTheirs ? 400 : 500, { error: isTheirs ? error.message : 'the bank has a defect' }] as const
     })

@@ -178,9 +178,7 @@ public final class Backend {
       try {
         result = answer(exchange, body);
       } catch (ApiException error) {
-        // The text of pawl says what is wrong. Without one, pawl is away.
-        String text = error.getResponseBody() == null ? "{}" : error.getResponseBody();
-        refuse(exchange, error.getCode() == 400 ? 400 : 500, JSON.readTree(text).at("/responseObject/message").asText());
+        refuse(exchange, error.getCode() == 400 ? 400 : 500, messageOf(error));
         return;
       } catch (IllegalArgumentException | IOException error) {
         refuse(exchange, 400, String.valueOf(error.getMessage()));
@@ -191,6 +189,15 @@ public final class Backend {
         return;
       }
       send(exchange, result == null ? 404 : 200, "application/json", JSON.writeValueAsBytes(result == null ? Map.of() : result));
+    }
+  }
+
+  /** The text of pawl that says what is wrong. Without one, pawl is away, and a balancer may have answered in its place. */
+  private static String messageOf(ApiException error) {
+    try {
+      return JSON.readTree(error.getResponseBody() == null ? "{}" : error.getResponseBody()).at("/responseObject/message").asText();
+    } catch (IOException notJson) {
+      return "";
     }
   }
 
