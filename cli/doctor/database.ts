@@ -3,6 +3,7 @@
 import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
 import { listOidcProviders } from '../../src/storage/application/oidc-providers.ts'
+import { readJson } from '../../src/storage/database/columns.ts'
 import { type Database, readTime } from '../../src/storage/database/database.ts'
 import type { OidcSettings } from '../../src/domain/oidc/provider.ts'
 import { warnOfName } from '../../src/domain/pinning/certificate.ts'
@@ -186,11 +187,4 @@ async function examineLogins({ db }: Database, instruments: Instruments): Promis
 }
 
 /** The issuer of stored settings; empty where somebody made something else of them. */
-function readIssuer(settings: string): string {
-  try {
-    const { issuer } = JSON.parse(settings) as Partial<OidcSettings>
-    return issuer ?? ''
-  } catch {
-    return ''
-  }
-}
+const readIssuer = (settings: string): string => (readJson(settings) as Partial<OidcSettings> | null | undefined)?.issuer ?? ''

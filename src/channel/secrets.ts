@@ -4,8 +4,8 @@
 // nobody knows, so that a request with an unknown, a foreign or a wrong name takes the same steps and the same time and ends in the same
 // refusal.
 import { findSigningMasterKeys } from '../domain/application/master-keys.ts'
-import { type KeyParts, openApplicationSecret, places, unlessAltered } from '../domain/secrets/secrets.ts'
-import { type Place, type RecordKeys, SealedRecordError } from '../domain/secrets/record-keys.ts'
+import { type KeyParts, openApplicationSecret, places, undefinedIfAltered, unlessAltered } from '../domain/secrets/secrets.ts'
+import type { Place, RecordKeys } from '../domain/secrets/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
 import type { ActivationKeys, Algorithm, DecoyKeys, Protocol, SigningKeys } from '../protocol/protocol.ts'
@@ -42,18 +42,8 @@ export const applicationSecretOf = (keys: RecordKeys, decoy: Decoy, version: Ver
   (version && unlessAltered(() => openApplicationSecret(keys, version))) ?? decoy.applicationSecret
 
 /** The keys with which an application signs. Undefined when they were altered in the database. */
-export async function masterKeysOf(
-  parts: KeyParts,
-  applicationId: string,
-  algorithm: Algorithm,
-): Promise<SigningKeys | undefined> {
-  try {
-    return await findSigningMasterKeys(parts, applicationId, algorithm)
-  } catch (error) {
-    if (error instanceof SealedRecordError && error.isAltered) return undefined
-    throw error
-  }
-}
+export const masterKeysOf = (parts: KeyParts, applicationId: string, algorithm: Algorithm): Promise<SigningKeys | undefined> =>
+  findSigningMasterKeys(parts, applicationId, algorithm).catch(undefinedIfAltered)
 
 /**
  * Reads what was sealed at a place. What opens was sealed by pawl. If it cannot be read, the row names another generation or algorithm than at the

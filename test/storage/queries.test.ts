@@ -970,7 +970,7 @@ const NOT_QUERIES = [
   'isForPhone',
   'unclaimedOf',
   'tellsOf',
-  'toObjectText',
+  'toCustomObject',
 ]
 
 test('every storage function is among them', async () => {

@@ -18,8 +18,8 @@ interface OpenedCall {
   readonly activation: ActivationRow
   readonly version: VersionRow
   readonly dialect: Dialect
-  /** The custom object of the application as JSON text; null without one, and when it was not read. */
-  readonly customObjectText: string | null
+  /** The custom object of the application; null without one, and when it was not read. */
+  readonly customObject: Readonly<Record<string, unknown>> | null
 }
 
 interface OpenedDeclaration<R extends TSchema, Parts> extends Answered<R, OpenedCall, Parts> {
@@ -46,8 +46,8 @@ export function openedEndpoint<R extends TSchema, Parts extends ChannelParts>(
       parsePlaintext(parse, opened.plaintext, { plaintext: refusal })
       await useUp(parts, opened.uniqueValues, refusal)
       const { activation, version } = opened
-      const { customObjectText = null } = toOpen
-      const call = { activation, version, dialect: received.dialect, customObjectText }
+      const { customObject = null } = toOpen
+      const call = { activation, version, dialect: received.dialect, customObject }
       return sealAnswer(parts, opened, serialize(await handle(call)))
     },
   })

@@ -2,6 +2,7 @@
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, EnvelopeKey, Protocol } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/request/lookup.ts'
+import type { StatusProofs } from '../../storage/request/upgrade.ts'
 import type { TemporaryKeyRow } from '../../storage/application/temporary-keys.ts'
 import type { ChannelParts } from '../parts.ts'
 import { activationKeysOf, masterKeysOf, serverKeysOf } from '../secrets.ts'
@@ -22,8 +23,8 @@ export interface EnvelopeToOpen {
   readonly temporaryKey: TemporaryKeyRow | undefined
   /** Whether its value was used before, if that was looked for. */
   readonly isUsed: boolean
-  /** The custom object of the application as JSON text, read only for an upgrade; null without one. */
-  readonly customObjectText?: string | null
+  /** The custom object of the application, read only for an upgrade; null without one. */
+  readonly customObject?: StatusProofs['customObject']
 }
 
 /** The selected keys; undefined when there are none, and `missing` then gives the log the reason. */

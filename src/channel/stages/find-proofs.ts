@@ -21,7 +21,7 @@ export async function findEnvelope(
   if (opensFor !== 'UPGRADING') return toRequest(sealed, await lookUp(parts, sealed, { parties: context }))
   const names = nameAll(parts, sealed, { parties: context })
   const found = await inStage('find parties', () => parts.authenticationStore.findStatusProofs(names))
-  return { ...toRequest(sealed, found), customObjectText: found.customObjectText }
+  return { ...toRequest(sealed, found), customObject: found.customObject }
 }
 
 /** The same when version and activation are known already. */

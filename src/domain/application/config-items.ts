@@ -43,22 +43,30 @@ export async function writeConfigItem(
   owner: ConfigOwner,
   { scope, key, value }: ConfigItemRow,
 ): Promise<void> {
-  const uncarried = findUncarried({ value })
-  if (uncarried !== undefined) throw refuse(uncarried.path.join('.'), uncarried.problem)
-  const json = JSON.stringify(value)
-  if (utf8(json).length > VALUE_BYTES_MAX) throw refuse('value', `must be at most ${VALUE_BYTES_MAX} bytes of JSON`)
+  const json = serializeForPhones(ITEM, 'value', value)
   const existing = await listConfigItems(db, owner)
   const isNew = !existing.some((item) => item.key === key && item.scope === scope)
   if (isNew && existing.length >= ITEMS_MAX)
-    throw refuse('key', `would be the ${ITEMS_MAX + 1}th item; at most ${ITEMS_MAX} are kept`)
+    throw refuse(ITEM, 'key', `would be the ${ITEMS_MAX + 1}th item; at most ${ITEMS_MAX} are kept`)
   await storeConfigItem(db, owner, { scope, key, json }, new Date(platform.now()))
 }
 
-const refuse = (fieldName: string, hint: string): PawlError =>
-  new PawlError('REQUEST_INVALID', {
-    detail: `the configuration item is refused: ${fieldName} ${hint}`,
-    violations: [{ fieldName, hint }],
-  })
+/**
+ * The stored form of a value that phones are told; `fieldName` is its member of the request, `what` it is in the log. Throws REQUEST_INVALID for a
+ * number that would be rounded on its way to them, and for more than 4 KiB.
+ */
+export function serializeForPhones(what: string, fieldName: string, value: unknown): string {
+  const uncarried = findUncarried({ [fieldName]: value })
+  if (uncarried !== undefined) throw refuse(what, uncarried.path.join('.'), uncarried.problem)
+  const json = JSON.stringify(value)
+  if (utf8(json).length > BYTES_MAX) throw refuse(what, fieldName, `must be at most ${BYTES_MAX} bytes of JSON`)
+  return json
+}
 
-const VALUE_BYTES_MAX = 4096
+const refuse = (what: string, fieldName: string, hint: string): PawlError =>
+  new PawlError('REQUEST_INVALID', { detail: `${what} is refused: ${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
+
+const ITEM = 'the configuration item'
+
+const BYTES_MAX = 4096
 const ITEMS_MAX = 50

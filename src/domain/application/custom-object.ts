@@ -5,8 +5,6 @@
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
 import { toHex, utf8 } from '../../lib/bytes.ts'
-import { PawlError } from '../../lib/errors.ts'
-import { findUncarried } from '../../lib/json.ts'
 import { type CustomObjects, listCustomObjects } from '../../storage/application/applications.ts'
 import type { Db } from '../../storage/database/database.ts'
 
@@ -52,23 +50,6 @@ function pick(
   return applications.find((application) => application.applicationId === applicationId) ?? preferred
 }
 
-/** The stored form of a custom object. Throws REQUEST_INVALID for a number that would be rounded on its way to phones, and for more than 4 KiB. */
-export function serializeCustomObject(customObject: Readonly<Record<string, unknown>>): string {
-  const uncarried = findUncarried({ customObject })
-  if (uncarried !== undefined) throw refuse(uncarried.path.join('.'), uncarried.problem)
-  const text = JSON.stringify(customObject)
-  if (utf8(text).length > BYTES_MAX) throw refuse('customObject', `must be at most ${BYTES_MAX} bytes of JSON`)
-  return text
-}
-
-const refuse = (fieldName: string, hint: string): PawlError =>
-  new PawlError('REQUEST_INVALID', {
-    detail: `the custom object is refused: ${fieldName} ${hint}`,
-    violations: [{ fieldName, hint }],
-  })
-
 // No activation code has this form, so the key that looks codes up hashes nothing twice.
 const rank = (key: KeyObject, activationId: string, applicationId: string): string =>
   toHex(hmac(key, utf8(JSON.stringify(['custom-object', activationId, applicationId]))))
-
-const BYTES_MAX = 4096

@@ -92,9 +92,14 @@ export function unlessAltered<T>(open: () => T): T | undefined {
   try {
     return open()
   } catch (error) {
-    if (error instanceof SealedRecordError && error.isAltered) return undefined
-    throw error
+    return undefinedIfAltered(error)
   }
+}
+
+/** Undefined for the error of a record that was altered or moved; throws every other error. It also catches what a promise rejects with. */
+export function undefinedIfAltered(error: unknown): undefined {
+  if (error instanceof SealedRecordError && error.isAltered) return undefined
+  throw error
 }
 
 /** The same, and undefined also for a record under a master key that is not given: for work that goes on without it. */

@@ -130,13 +130,16 @@ export async function listCustomObjects(db: Db): Promise<CustomObjects> {
     state: rows[0]?.state ?? '0',
     applications: rows.map(({ applicationId, customObjectText }) => ({
       applicationId,
-      customObjectText: toObjectText(customObjectText),
+      customObjectText: toCustomObject(customObjectText) && customObjectText,
     })),
   }
 }
 
-/** The text of a custom object; null where somebody altered it so that it is none. */
-export const toObjectText = (text: string | null): string | null => (text !== null && isJsonObject(readJson(text)) ? text : null)
+/** The custom object of a text; null without one, and where somebody altered it so that it is none. */
+export function toCustomObject(text: string | null): Readonly<Record<string, unknown>> | null {
+  const value = text === null ? null : readJson(text)
+  return isJsonObject(value) ? value : null
+}
 
 const LIST_CUSTOM_OBJECTS = CompiledQuery.raw(
   toConstantText(sql`
@@ -282,14 +285,13 @@ interface StoredLists {
   readonly transfers: string
 }
 
-/** A custom object or transfers that somebody altered so that they are none count as none: the applications beside it are read all the same. */
+/** Transfers that somebody altered so that they are none count as none: the applications beside it are read all the same. */
 const toApplication = <Row extends StoredLists>(row: Row) => {
-  const customObject = row.customObject === null ? null : readJson(row.customObject)
   const transfers = readJson(row.transfers)
   return {
     ...row,
     vaultFactors: toList(row.vaultFactors),
-    customObject: isJsonObject(customObject) ? customObject : null,
+    customObject: toCustomObject(row.customObject),
     algorithms: toList(row.algorithms),
     roles: toList(row.roles),
     transfers: Array.isArray(transfers) && transfers.every(isTransfer) ? transfers : [],

@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 import type { ActivationAlgorithm } from '../database/schema.ts'
-import { toObjectText } from '../application/applications.ts'
+import { toCustomObject } from '../application/applications.ts'
 import type { ReadActivationRow } from '../activation/find.ts'
 import { insertHistoryFrom } from '../activation/history.ts'
 import {
@@ -77,19 +77,19 @@ export async function findUpgradedParties(db: Db, names: PartyNames): Promise<Re
 
 /** What a request for the status of protocol 4.0 names, the activation as findUpgradedParties gives it. */
 export interface StatusProofs extends Proofs {
-  /** JSON text, of the application of the version; null without one. */
-  readonly customObjectText: string | null
+  /** Of the application of the version; null without one. */
+  readonly customObject: ReturnType<typeof toCustomObject>
 }
 
 /** Reads it in one statement for all of `names`, which have no tokens. */
 export async function findStatusProofs(db: Db, names: readonly ProofNames[]): Promise<readonly StatusProofs[]> {
-  const { rows } = await db.executeQuery<ProofColumns & PendingColumns & Pick<StatusProofs, 'customObjectText'>>(
+  const { rows } = await db.executeQuery<ProofColumns & PendingColumns & { readonly customObjectText: string | null }>(
     FIND_STATUS_PROOFS(names),
   )
   return rows.map((row) => ({
     ...toProofs(row),
     parties: toUpgradedParties(row),
-    customObjectText: toObjectText(row.customObjectText),
+    customObject: toCustomObject(row.customObjectText),
   }))
 }
 

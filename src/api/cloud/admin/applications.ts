@@ -7,7 +7,7 @@ import {
   requireTransfers,
   switchMultiDevice,
 } from '../../../domain/application/application.ts'
-import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
+import { serializeForPhones } from '../../../domain/application/config-items.ts'
 import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
 import { formatListenerUrl } from '../../../http/connections.ts'
 import { AnyMembers, named, ObjectResponse, ok, OneOf, OptionalOrNull, withExample } from '../../../http/types.ts'
@@ -292,7 +292,7 @@ export const applicationChange = auditedEndpoint({
   async handle({ params: { id }, body, parts }) {
     const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion, transfers } =
       body
-    const serialized = customObject && serializeCustomObject(customObject)
+    const serialized = customObject && serializeForPhones('the custom object', 'customObject', customObject)
     await readApplicationDetail(parts.db, id)
     if (transfers) await requireTransfers(parts.db, id, transfers)
     if (isDefault) await markDefaultApplication(parts.db, id)

@@ -29,7 +29,7 @@ export const KeyMembers = {
   }),
   devicePublicKeys: Type.Object({ ecdsa: NotBlank(LAYER_1_BYTES_MAX), mldsa: Type.Optional(Type.Unknown()) }),
 }
-type DevicePublicKeys = Static<typeof KeyMembers.devicePublicKeys>
+export type DevicePublicKeys = Static<typeof KeyMembers.devicePublicKeys>
 
 export const activationCreateV4 = nestedEndpoint({
   path: 'activation/create',

@@ -28,14 +28,14 @@ export const activationStatusV4 = openedEndpoint({
       }),
     ),
   }),
-  async handle({ activation, version, customObjectText, dialect }, parts: DeviceParts) {
+  async handle({ activation, version, customObject, dialect }, parts: DeviceParts) {
     const allowed = listAllowedAlgorithms(version)
     const state = isExpired(activation, parts.platform.now()) ? 'REMOVED' : activation.state
     const isSvc = dialect === 'svc'
     const timestampBlockExpire = activation.blockExpiresAt?.getTime() ?? null
     return {
       activationStatus: isSvc ? state : toBase64(composeBlob(parts, activation, state, allowed)),
-      ...(customObjectText !== null && { customObject: JSON.parse(customObjectText) as Readonly<Record<string, unknown>> }),
+      ...(customObject !== null && { customObject }),
       ...((isSvc || timestampBlockExpire !== null) && { timestampBlockExpire }),
     }
   },

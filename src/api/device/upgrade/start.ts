@@ -9,7 +9,7 @@ import { PawlError } from '../../../lib/errors.ts'
 import type { PublicKeys, SharedSecretRequest } from '../../../protocol/v4/index.ts'
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
 import { storeUpgrade } from '../../../storage/request/upgrade.ts'
-import { KeyMembers, requireHybridKey } from '../activation/create.v4.ts'
+import { type DevicePublicKeys, KeyMembers, requireHybridKey } from '../activation/create.v4.ts'
 import { SharedSecretResponse } from '../factors/replace-key.ts'
 import type { DeviceParts } from '../parts.ts'
 
@@ -63,7 +63,7 @@ export const upgradeStart = signedOpenedByNextEndpoint({
 async function readKeys(
   { db, protocols: { v4 } }: DeviceParts,
   applicationId: string,
-  json: { readonly sharedSecretRequest: unknown; readonly devicePublicKeys: Parameters<typeof requireHybridKey>[1] },
+  json: { readonly sharedSecretRequest: unknown; readonly devicePublicKeys: DevicePublicKeys },
 ): Promise<{
   algorithm: SharedSecretRequest['algorithm']
   sharedSecretRequest: SharedSecretRequest
