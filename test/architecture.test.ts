@@ -71,7 +71,6 @@ const layers: readonly Layer[] = [
   noun('secrets', []),
   noun('template', []),
   { path: 'src/domain/template/ui.ts', pawl: [], packages: ['@sinclair/typebox'] },
-  { path: 'src/domain/template/schema.ts', pawl: ['src/domain/template', 'src/lib'], packages: ['@sinclair/typebox'] },
   { path: 'src/domain/template/parser.ts', pawl: ['src/domain/template', 'src/lib'], packages: ['@sinclair/typebox'] },
   noun('audit', ['secrets']),
   noun('credential', ['limits', 'secrets']),

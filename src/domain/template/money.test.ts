@@ -1,7 +1,7 @@
 // Amounts by locale, from decimal text (mobile-token §5).
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { formatMoney } from './money.ts'
+import { formatMoney } from './attributes.ts'
 
 /** As it is on the wire. */
 const onWire = (amount: string, currency: string, locale: string): unknown =>

@@ -1,21 +1,22 @@
-// Parses the JSON of a template, checks it as a whole, and writes it back (cloud §4).
-import { KindGuard, OptionalKind, type TObject, type TRecord, type TSchema, Type } from '@sinclair/typebox'
+// Parses the JSON of a template by its schema, checks it as a whole, and writes it back (cloud §4).
+import {
+  FormatRegistry,
+  KindGuard,
+  OptionalKind,
+  type Static,
+  type TObject,
+  type TRecord,
+  type TSchema,
+  Type,
+} from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { Violation } from '../../lib/errors.ts'
 import { isJsonObject } from '../../lib/json.ts'
 import { ATTRIBUTE_SLOTS } from './attributes.ts'
-import {
-  isMessage,
-  isName,
-  isText,
-  MESSAGE_HINT,
-  PARAMETER_NAME_HINT,
-  SIGNATURE_TYPES,
-  type TemplateJson,
-  TemplateSchema,
-} from './schema.ts'
-import type { Template } from './template.ts'
+import { hasDirectionChange, hasSoundPlaceholders, type SignatureType, type Template } from './template.ts'
 import { findUiFaults, type Json } from './ui.ts'
+import { isForPaths, isIdentifier } from '../../lib/identifier.ts'
+import { isOperationDataTemplate } from './operation-data.ts'
 
 export type ParsedTemplate = { readonly template: Template } | { readonly violations: readonly Violation[] }
 
@@ -23,7 +24,7 @@ export type ParsedTemplate = { readonly template: Template } | { readonly violat
 export function parseTemplate(json: unknown): ParsedTemplate {
   if (!isJsonObject(json)) return { violations: [{ fieldName: 'body', hint: 'must be an object' }] }
   const faults: Violation[] = []
-  const read = readValue(TemplateSchema, json, '', faults) as TemplateJson
+  const read = readValue(TemplateSchema, json, '', faults) as Static<typeof TemplateSchema>
   if (faults.length > 0) return { violations: faults }
   const { signatureType, expiration, riskFlags = '', proximityCheckEnabled = false, activationFlag = null, texts, ...rest } = read
   return {
@@ -107,7 +108,7 @@ function readParams(given: unknown, type: unknown, path: string, faults: Violati
     used.map((slot) => {
       const name = value[slot]
       if (typeof name === 'string' && isName(name)) return [slot, name]
-      faults.push(fault(`${path}.${slot}`, name, PARAMETER_NAME_HINT))
+      faults.push(fault(`${path}.${slot}`, name, 'must be the name of an operation parameter'))
       return [slot, '']
     }),
   )
@@ -140,7 +141,8 @@ function readUi(value: unknown, path: string, faults: Violation[]): Json {
 
 /** Text and names anywhere inside that cannot be stored or filled, or a depth that code that walks it later does not take. */
 function findUiProblem(value: unknown, depth: number): string | undefined {
-  if (typeof value === 'string') return isMessage(value) ? undefined : `has a text that ${MESSAGE_HINT}`
+  if (typeof value === 'string')
+    return isMessage(value) ? undefined : 'has a text that has a broken placeholder, or control or direction characters'
   if (typeof value !== 'object' || value === null) return undefined
   if (depth > UI_DEPTH_MAX) return 'is nested too deeply'
   for (const [name, member] of Object.entries(value)) {
@@ -157,6 +159,95 @@ function fault(fieldName: string, value: unknown, hint: string): Violation {
 }
 
 const isAbsent = (value: unknown): value is null | undefined => value === undefined || value === null
+
+const SIGNATURE_TYPES: readonly SignatureType[] = ['possession', 'possession_knowledge', 'possession_biometry']
+
+/** No control characters, no change of direction and no half of a surrogate pair. */
+const isText = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text) && !hasDirectionChange(text)
+/** The same, but for line breaks, tabulators and sound placeholders. */
+const isMessage = (text: string): boolean => isText(text.replace(/[\n\r\t]/g, '')) && hasSoundPlaceholders(text)
+const isName = (text: string): boolean => isText(text) && isIdentifier(text)
+
+/** A text of at most `maxLength` UTF-16 code units that a function judges. */
+function text(format: string, isGood: (text: string) => boolean, description: string, maxLength?: number) {
+  FormatRegistry.Set(`template ${format}`, isGood)
+  return Type.String({ format: `template ${format}`, description, ...(maxLength !== undefined && { maxLength }) })
+}
+
+const isFilled = (value: string): boolean => value.trim() !== '' && isMessage(value)
+const Identifier = text('name', isName, 'must be 1 to 255 characters, not blank, without control and direction characters')
+const TemplateName = text(
+  'template name',
+  (name) => isName(name) && isForPaths(name),
+  'must be 1 to 255 characters, not blank, without control and direction characters, other than . and ..',
+)
+const Title = text('title', isFilled, 'must be 1 to 255 characters, not blank, with sound placeholders', 255)
+const Message = text('message', isFilled, 'must be 1 to 4096 characters, not blank, with sound placeholders', 4096)
+const Count = Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: 'must be an integer from 1 to 2147483647' })
+const AnObject = { description: 'must be an object' }
+
+const Attribute = Type.Object(
+  {
+    id: Identifier,
+    type: text(
+      'attribute type',
+      (type) => Object.hasOwn(ATTRIBUTE_SLOTS, type),
+      `must be one of ${Object.keys(ATTRIBUTE_SLOTS).join(', ')}`,
+    ),
+    text: text('label', isText, 'must be at most 255 characters without control and direction characters', 255),
+    // Which there are follows from the type: readParams judges them.
+    params: Type.Unsafe<Readonly<Record<string, string>>>(Type.Unknown({ default: {} })),
+  },
+  AnObject,
+)
+
+/** Title and message are demanded of every language: a phone would show an empty page in one that lacks them. */
+const Texts = Type.Object(
+  {
+    title: Title,
+    message: Message,
+    attributes: Type.Optional(
+      Type.Array(Attribute, { maxItems: 100, default: [], description: 'must be a list of at most 100 attributes' }),
+    ),
+    // What phones read of it is OperationUi: readUi judges it.
+    ui: Type.Optional(Type.Unsafe<Readonly<Record<string, unknown>>>(Type.Unknown())),
+    resultTexts: Type.Optional(
+      Type.Object({ success: Type.Optional(Message), failure: Type.Optional(Message), reject: Type.Optional(Message) }, AnObject),
+    ),
+    summary: Type.Optional(Message),
+  },
+  AnObject,
+)
+
+/** A `description` is the text of the error for a value that does not match. */
+const TemplateSchema = Type.Object({
+  templateName: TemplateName,
+  operationType: Identifier,
+  dataTemplate: text(
+    'operation data',
+    (value) => isText(value) && isOperationDataTemplate(value),
+    'must be 1 to 4096 characters: A, a number from 0 to 99, then at most 5 fields after asterisks, with sound placeholders',
+    4096,
+  ),
+  signatureType: Type.Array(Type.Union(SIGNATURE_TYPES.map((type) => Type.Literal(type))), {
+    minItems: 1,
+    uniqueItems: true,
+    description: `must be a list of ${SIGNATURE_TYPES.join(', ')}, each at most once`,
+  }),
+  maxFailureCount: Count,
+  expiration: Count,
+  riskFlags: Type.Optional(
+    Type.String({ pattern: '^(?!.*(.).*\\1)[XFC]*$', description: 'must be made of the letters X, F and C, each at most once' }),
+  ),
+  proximityCheckEnabled: Type.Optional(Type.Boolean({ description: 'must be a boolean' })),
+  activationFlag: Type.Optional(
+    text('flag', (value) => isName(value) && !/[\s,]/.test(value), 'must be 1 to 255 characters without white space and commas'),
+  ),
+  texts: Type.Record(Type.String(), Texts, {
+    minProperties: 1,
+    description: 'must be an object with the texts of at least one language',
+  }),
+})
 
 const UI_MAX = 65_536
 const UI_DEPTH_MAX = 32
