@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { findQuietPort } from '../../../test/helpers/ports.ts'
 import { OutboundError } from '../../lib/outbound.ts'
-import { sendSyslog } from './syslog.ts'
+import { sendSyslog } from './deliver.ts'
 
 const servers: { close: () => void }[] = []
 afterEach(() => {

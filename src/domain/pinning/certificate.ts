@@ -3,11 +3,11 @@
 // Published SDKs look a pin up by the common name of the certificate that a server shows, exactly, and not by the name of the host. So a pin
 // has any name, and keeps it as it was given.
 import { domainToASCII } from 'node:url'
+import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import { type Certificate, parseCertificate } from '../../crypto/certificate.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { OutboundError } from '../../lib/outbound.ts'
-import { type PeerCertificate, readPeerCertificate } from './peer-certificate.ts'
+import { OutboundError, type OutboundTarget, shownAs, withConnection } from '../../lib/outbound.ts'
 import { parsePem } from '../../lib/pem.ts'
 import {
   findPinnedCertificate,
@@ -164,7 +164,42 @@ const toColumns = ({ der, fingerprint, expiresAt }: Certificate) => ({
 const refuse = (fieldName: string, hint: string, cause?: unknown): PawlError =>
   new PawlError('ADMINISTRATION_REFUSED', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }], cause })
 
+interface PeerCertificate {
+  /** DER of the leaf. */
+  readonly der: Uint8Array
+  /** Why the chain or the name does not verify with the public roots; undefined when it does. */
+  readonly chainProblem: string | undefined
+}
+
+/**
+ * Reads the leaf of a TLS 1.2 or 1.3 server, whether or not its chain verifies. pawl sends nothing but the handshake. `host`: also the server name
+ * that is asked for (RFC 6066 §3). Throws OutboundError when the server shows none in time.
+ */
+export function readPeerCertificate({
+  host,
+  port,
+  ...bounds
+}: Omit<OutboundTarget, 'name' | 'tls' | 'bytesMax'>): Promise<PeerCertificate> {
+  const name = `${host}:${port}`
+  const tls: ConnectionOptions = { ...shownAs(host), rejectUnauthorized: false, minVersion: 'TLSv1.2' }
+  return withConnection({ name, host, port, tls, bytesMax: HANDSHAKE_BYTES_MAX, ...bounds }, async (connection) => {
+    const socket = connection as TLSSocket
+    const certificate = socket.getPeerX509Certificate()
+    if (certificate === undefined) throw new OutboundError(`${name} shows no certificate`)
+    return { der: certificate.raw, chainProblem: socket.authorized ? undefined : describeProblem(socket.authorizationError) }
+  })
+}
+
+/** The code of what went wrong: messages of OpenSSL name threads and source files. */
+function describeProblem(problem: unknown): string {
+  if (typeof problem === 'object' && problem !== null && 'code' in problem && typeof problem.code === 'string')
+    return problem.code
+  return typeof problem === 'string' ? problem : 'handshake failed'
+}
+
 // Labels of letters, digits, hyphens and, because names in private networks have them, underscores. The last is not a number, so that the
 // name is not an address (WHATWG URL, "ends in a number").
 const HOST_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*(?!\d+$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 const FETCH_TIMEOUT_MS = 5_000
+/** Chains of certificates alone may have 100 KB. */
+const HANDSHAKE_BYTES_MAX = 262_144

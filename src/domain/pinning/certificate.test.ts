@@ -2,7 +2,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { OutboundError } from '../../lib/outbound.ts'
-import { readPeerCertificate } from './peer-certificate.ts'
+import { readPeerCertificate } from './certificate.ts'
 
 const sockets: Socket[] = []
 /** Says nothing, or something that is not TLS from its first byte on. */
