@@ -82,11 +82,10 @@ const layers: readonly Layer[] = [
   { path: 'src/domain/credential/key-set.ts', pawl: ['src/lib'], packages: ['jose'] },
   noun('oidc', ['credential', 'secrets']),
   {
-    path: 'src/domain/oidc/token-request.ts',
+    path: 'src/domain/oidc/tokens.ts',
     pawl: ['src/domain/oidc', 'src/crypto', 'src/lib'],
-    packages: ['oauth4webapi'],
+    packages: ['jose', 'oauth4webapi'],
   },
-  { path: 'src/domain/oidc/id-token.ts', pawl: ['src/domain/oidc', 'src/crypto', 'src/lib'], packages: ['jose'] },
   noun('user-info', ['secrets']),
   noun('user-data', ['user-info', 'audit', 'secrets']),
   noun('pinning', ['secrets']),

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { createLocalJWKSet } from 'jose/jwks/local'
 import { describe, expect, test } from 'vitest'
-import { IdTokenRefused, readIdToken } from './id-token.ts'
+import { IdTokenRefused, readIdToken } from './tokens.ts'
 
 const ISSUER = 'https://login.bank.example'
 const NOW = Date.UTC(2026, 0, 1)

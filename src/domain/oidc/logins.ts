@@ -6,9 +6,8 @@ import { createMemory } from '../../lib/memory.ts'
 import { describeStatus, findTargetProblem, OutboundError, sendOutbound, type TargetRules } from '../../lib/outbound.ts'
 import { type Platform, systemPlatform } from '../../lib/platform.ts'
 import { fetchKeySet, findKeys, type FoundKeys, KeysMissing } from '../credential/key-set.ts'
-import { IdTokenRefused, readIdToken } from './id-token.ts'
 import type { OidcProvider } from './provider.ts'
-import { requestTokens } from './token-request.ts'
+import { IdTokenRefused, readIdToken, requestTokens } from './tokens.ts'
 
 /** The values that an app brings from its login in the browser. */
 export interface LoginProof {

@@ -6,8 +6,7 @@ import { OutboundError } from '../../lib/outbound.ts'
 import { findPushTarget, forgetPushToken, type PushTarget } from '../../storage/token/push-registrations.ts'
 import type { PushProvider } from '../../storage/webhook/push-providers.ts'
 import { type DomainParts, places, unlessAltered } from '../secrets/secrets.ts'
-import { composeData, type PushPayload } from './message.ts'
-import type { PushAddress, PushFailure, PushOutcome, PushSender } from './sender.ts'
+import { composeData, type PushAddress, type PushFailure, type PushOutcome, type PushPayload, type PushSender } from './push.ts'
 
 /** A row of the outbox. */
 interface PushDelivery {

@@ -5,8 +5,14 @@ import { StartError } from '../../lib/errors.ts'
 import { JsonFault, isJsonObject, parseForeignObject } from '../../lib/json.ts'
 import { OF_OPERATOR, OutboundError, type OutboundAnswer, sendOutbound } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
-import type { PushMessage } from './message.ts'
-import { PUSH_TIMEOUT_MS, type PushAddress, type PushFailure, type PushOutcome, type PushSender } from './sender.ts'
+import {
+  PUSH_TIMEOUT_MS,
+  type PushAddress,
+  type PushFailure,
+  type PushMessage,
+  type PushOutcome,
+  type PushSender,
+} from './push.ts'
 
 export interface FcmSettings {
   readonly account: {

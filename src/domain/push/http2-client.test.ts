@@ -3,7 +3,7 @@ import { createServer, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { OutboundError } from '../../lib/outbound.ts'
-import { createHttp2Client } from './http2-client.ts'
+import { createHttp2Client } from './apns.ts'
 
 const TIMEOUT_MS = 300
 

@@ -3,7 +3,7 @@ import type { Platform } from '../../lib/platform.ts'
 import type { PushProvider } from '../../storage/webhook/push-providers.ts'
 import { createApnsSender } from './apns.ts'
 import { createFcmSender, type FcmSettings } from './fcm.ts'
-import type { PushSender } from './sender.ts'
+import type { PushSender } from './push.ts'
 
 /** Empty where pawl sends no pushes. */
 export type PushSenders = ReadonlyMap<string, { readonly provider: PushProvider; readonly sender: PushSender }>
