@@ -8,9 +8,8 @@ import { describe, expect, test } from 'vitest'
 import { der } from '../../phone/der.ts'
 import { certificateRequest, v3DeviceSigners } from '../../phone/device-signature.ts'
 import { newKeyPair } from '../../phone/v3/crypto.ts'
-import { readDerInside, readDerValues } from './der.ts'
 import { parseCertificateRequestPem } from '../lib/pem.ts'
-import { parseCertificateRequest } from './certificate-request.ts'
+import { parseCertificateRequest, readDerInside, readDerValues } from './certificate-request.ts'
 
 const [signer] = v3DeviceSigners(newKeyPair()) as [never]
 const PEM_OF_PHONE = certificateRequest(signer)

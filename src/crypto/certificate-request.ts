@@ -1,6 +1,6 @@
 // Reads a certificate request, PKCS#10 (RFC 2986 §4): subject, public key, and the parts of its signature. The signature is not verified here.
+// What it reads of DER (ITU-T X.690) stands below, one value after the other.
 import { parseUtf8, toHex } from '../lib/bytes.ts'
-import { DER, type DerValue, readBitString, readDerInside, readDerValues } from './der.ts'
 import type { EcdsaForm } from './ecdsa.ts'
 import type { MlDsa } from './mldsa.ts'
 
@@ -106,6 +106,60 @@ const SIGNATURES: ReadonlyMap<string, CertificateRequest['signedWith']> = new Ma
   ['300b0609608648016503040313', 'ML-DSA-87'],
 ])
 
+/** One value with its tag. */
+interface DerValue {
+  /** The identifier byte: class, whether the value contains others, and a number up to 30. */
+  readonly tag: number
+  /** The bytes of the value without tag and length. */
+  readonly content: Uint8Array
+  /** The same with tag and length. */
+  readonly whole: Uint8Array
+}
+
+/** Tags of the universal class; those of SEQUENCE and SET have the bit for values that contain others. */
+const DER = { integer: 0x02, bitString: 0x03, oid: 0x06, sequence: 0x30, set: 0x31 } as const
+
+/**
+ * Splits `bytes` into values that follow each other; undefined when the bytes are not such values. A length in a longer form than necessary is
+ * refused.
+ */
+export function readDerValues(bytes: Uint8Array): readonly DerValue[] | undefined {
+  const values: DerValue[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const value = readAt(bytes, at)
+    if (value === undefined) return undefined
+    values.push(value)
+    at += value.whole.length
+  }
+  return values
+}
+
+/** The values inside of one value with this tag. Undefined when `bytes` are not exactly one such value. */
+export function readDerInside(bytes: Uint8Array, tag: number): readonly DerValue[] | undefined {
+  const [value, ...rest] = readDerValues(bytes) ?? []
+  return value?.tag === tag && rest.length === 0 ? readDerValues(value.content) : undefined
+}
+
+/** The content of a BIT STRING; undefined for one with unused bits. */
+export const readBitString = ({ tag, content }: DerValue): Uint8Array | undefined =>
+  tag === DER.bitString && content[0] === 0 ? content.subarray(1) : undefined
+
+function readAt(bytes: Uint8Array, start: number): DerValue | undefined {
+  const tag = bytes[start]
+  const first = bytes[start + 1]
+  // Tags of several bytes and indefinite lengths are refused: nothing that is read here has them.
+  if (tag === undefined || (tag & 0x1f) === 0x1f || first === undefined || first === 0x80) return undefined
+  const size = first < 0x80 ? 0 : first & 0x7f
+  const lengthBytes = bytes.subarray(start + 2, start + 2 + size)
+  if (size > LENGTH_BYTES_MAX || lengthBytes.length < size) return undefined
+  const length = size === 0 ? first : lengthBytes.reduce((sum, byte) => sum * 256 + byte, 0)
+  // DER allows a length only in its shortest form.
+  if (size > 0 && (length < 0x80 || lengthBytes[0] === 0)) return undefined
+  const from = start + 2 + size
+  if (from + length > bytes.length) return undefined
+  return { tag, content: bytes.subarray(from, from + length), whole: bytes.subarray(start, from + length) }
+}
+
 /** The names of RFC 4514 §3. */
 const ATTRIBUTE_NAMES: ReadonlyMap<string, string> = new Map([
   ['2.5.4.3', 'CN'],
@@ -118,3 +172,4 @@ const ATTRIBUTE_NAMES: ReadonlyMap<string, string> = new Map([
   ['0.9.2342.19200300.100.1.25', 'DC'],
   ['0.9.2342.19200300.100.1.1', 'UID'],
 ])
+const LENGTH_BYTES_MAX = 4

@@ -11,7 +11,6 @@ import { ecdh, publicKeyFromPoint } from './key.ts'
 import { ecdsaSign, ecdsaVerify } from './ecdsa.ts'
 import { crc16, hmac, importHmacKey, sha256 } from './hash.ts'
 import { deriveX963, hashPassword } from './kdf.ts'
-import { totp, totpStep } from './totp.ts'
 import { aesCbcDecryptUnpadded, privateKeyFromScalar } from '../../test/helpers/crypto.ts'
 
 const hex = (text: string): Uint8Array => Buffer.from(text, 'hex')
@@ -143,12 +142,6 @@ describe('AES', () => {
 })
 
 describe('passwords', () => {
-  test('TOTP has the values of RFC 6238 for SHA-256', () => {
-    const seed = Buffer.from('12345678901234567890123456789012')
-    const otps = [59, 1111111109, 2000000000, 20000000000].map((time) => totp(seed, totpStep(time, 30), 8))
-    expect(otps).toEqual(['46119246', '68084774', '90698825', '77737706'])
-  })
-
   test('scrypt gives the same 32 bytes in both implementations', async () => {
     const [password, salt] = [Buffer.from('žluťoučký kůň'), randomBytes(16)]
     const expected = nobleScrypt(password, salt, { N: 2 ** 15, r: 8, p: 1, dkLen: 32 })

@@ -1,6 +1,6 @@
 // DER is read in its one form: what BER would take besides is refused (ITU-T X.690).
 import { expect, test } from 'vitest'
-import { readBitString, readDerInside, readDerValues } from './der.ts'
+import { readBitString, readDerInside, readDerValues } from './certificate-request.ts'
 
 const hex = (text: string): Uint8Array => Buffer.from(text, 'hex')
 

@@ -1,7 +1,7 @@
 // Vectors of envelopes, codes, fingerprints, status, tokens and offline data (v4 §5 to §11).
 import { expect } from 'vitest'
 import { publicKeyFromPoint } from '../../src/crypto/key.ts'
-import { totp as computeTotp, totpStep } from '../../src/crypto/totp.ts'
+import { totp as computeTotp, totpStep } from '../../src/domain/operation/proximity.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
 import { toDecimalCode } from '../../src/protocol/wire/decimal.ts'

@@ -1,7 +1,6 @@
 // The outcome of one attempt as it is stored: counter, failed attempts, state and audit row in one conditional statement (v3 §10.5).
-import type { AuthenticationDecision } from '../../domain/activation/authentication.ts'
+import { type AuthenticationDecision, composeBlockEnd, endBlockIfOver } from '../../domain/activation/authentication.ts'
 import { places } from '../../domain/secrets/secrets.ts'
-import { composeBlockEnd, endBlockIfOver } from '../../domain/activation/temporary-block.ts'
 import type { CounterMove } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import {

@@ -22,7 +22,7 @@ import { parseActivationCode } from './code.ts'
 import type { ActivationParts, CreatedActivation } from './created.ts'
 import { isExpired } from './registration.ts'
 import { openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
-import { endBlockIfOver } from './temporary-block.ts'
+import { endBlockIfOver } from './authentication.ts'
 import { isUnverified } from './transfer.ts'
 
 /** The key agreement of a generation of the protocol; `Answer` is the part of the answer that it makes for the phone. */

@@ -25,7 +25,7 @@ import { places, unlessAltered } from '../secrets/secrets.ts'
 import { composeActivationQrText, createActivationCode, signQrText } from './code.ts'
 import { type ActivationParts, type Parent, prepareActivation, type RegistrationLimits } from './created.ts'
 import { countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
-import { endBlockIfOver } from './temporary-block.ts'
+import { endBlockIfOver } from './authentication.ts'
 
 /** The owner of a registration within the application of the caller. */
 export interface Owner {

@@ -1,6 +1,6 @@
 // Tests the length of temporary blocks (cloud §3.4).
 import { expect, test } from 'vitest'
-import { composeBlockEnd } from './temporary-block.ts'
+import { composeBlockEnd } from './authentication.ts'
 
 const at = new Date(1_700_000_000_000)
 const secondsOf = (first: number, blocksInRow: number): number | undefined => {

@@ -1,7 +1,7 @@
 // The proximity check: a one-time password that the phone must scan from the screen in front of its user (v3 §15.3, cloud §6.8).
-import { totp, totpStep } from '../../crypto/totp.ts'
-import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import { equalConstantTime, u64, utf8 } from '../../lib/bytes.ts'
 import { type KeyParts, places, unlessAltered } from '../secrets/secrets.ts'
+import { hmac } from '../../crypto/hash.ts'
 
 /** An operation with a proximity check has a seed. */
 interface HasProximitySeed {
@@ -67,6 +67,17 @@ export function computeTotpCandidates(
   const current = totpStep(timeSeconds, stepSeconds)
   const steps = Array.from({ length: earlierSteps + 1 }, (_, back) => current - back)
   return steps.filter((step) => step >= 0).map((step) => totp(seed, step, digits))
+}
+
+/** The number of the step that contains a time, in seconds since 1970-01-01 UTC. */
+export const totpStep = (timeSeconds: number, stepSeconds: number): number => Math.floor(timeSeconds / stepSeconds)
+
+/** The one-time password of a step (RFC 6238 with HMAC-SHA256, truncated by RFC 4226 §5.3): `digits` decimal digits, up to 9. */
+export function totp(seed: Uint8Array, step: number, digits: number): string {
+  const mac = Buffer.from(hmac(seed, u64(step)))
+  const offset = mac.readUInt8(mac.length - 1) & 0x0f
+  const value = mac.readUInt32BE(offset) & 0x7fffffff
+  return String(value % 10 ** digits).padStart(digits, '0')
 }
 
 const STEP_SECONDS = 30
