@@ -2,7 +2,7 @@
 import type { Clocked } from '../lib/clock.ts'
 import { runEach, startRounds } from '../lib/rounds.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation/expiry.ts'
-import { deleteOldStrangerCounts } from '../storage/activation/stranger-counts.ts'
+import { deleteOldStrangerCounts } from '../storage/audit/audit.ts'
 import { deleteExpiredUniqueValues } from '../storage/activation/unique-values.ts'
 import { deleteExpiredTemporaryKeys } from '../storage/application/temporary-keys.ts'
 import { deleteEndedSessions } from '../storage/credential/console-sessions.ts'

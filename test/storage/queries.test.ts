@@ -9,7 +9,6 @@ import * as activationChange from '../../src/storage/activation/change.ts'
 import * as activationKeys from '../../src/storage/activation/keys.ts'
 import * as activationInsert from '../../src/storage/activation/insert.ts'
 import * as activationImport from '../../src/storage/activation/import.ts'
-import * as activationFlags from '../../src/storage/activation/flags.ts'
 import * as activationFence from '../../src/storage/activation/fence.ts'
 import * as activationExpiry from '../../src/storage/activation/expiry.ts'
 import * as doorEnvelopes from '../../src/storage/request/door-envelopes.ts'
@@ -46,7 +45,6 @@ import * as retention from '../../src/storage/retention.ts'
 import * as recordBinding from '../../src/storage/secrets/record-binding.ts'
 import * as sealedColumns from '../../src/storage/secrets/sealed-columns.ts'
 import * as failureCounts from '../../src/storage/credential/failure-counts.ts'
-import * as strangerCounts from '../../src/storage/activation/stranger-counts.ts'
 import * as temporaryKeys from '../../src/storage/application/temporary-keys.ts'
 import * as tokenReads from '../../src/storage/token/reads.ts'
 import * as tokens from '../../src/storage/token/tokens.ts'
@@ -287,11 +285,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     emptySlots: (_db, tx) => activationDeviceSlot.emptySlots(tx, 'a', '', 5),
     lockNewRegistrations: (_db, tx) => activationDeviceSlot.lockNewRegistrations(tx, { applicationId: 'a', userId: 'u' }),
   },
-  'activation/flags': {
-    findActivationFlags: (db) => activationFlags.findActivationFlags(db, 'x'),
-    lockActivationFlags: (_db, tx) => activationFlags.lockActivationFlags(tx, 'x'),
-    setActivationFlags: (db) => activationFlags.setActivationFlags(db, 'x', ['A', 'B'], at),
-  },
   'activation/change': {
     changeState: (db) => activationChange.changeState(db, change, auditEvent),
     'changeState that removes': (db) => activationChange.changeState(db, { ...change, to: 'REMOVED' }, auditEvent),
@@ -300,6 +293,9 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     renameActivation: (db) => activationChange.renameActivation(db, 'x', 'n', at),
     'renameActivation by a back end': (db) =>
       activationChange.renameActivation(db, 'x', 'n', at, { username: 'n', externalUserId: 'e' }),
+    findActivationFlags: (db) => activationChange.findActivationFlags(db, 'x'),
+    lockActivationFlags: (_db, tx) => activationChange.lockActivationFlags(tx, 'x'),
+    setActivationFlags: (db) => activationChange.setActivationFlags(db, 'x', ['A', 'B'], at),
   },
   'activation/keys': {
     'createExchangeBasisReader for one and for several': async (db) => {
@@ -557,6 +553,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       }),
     insertAuditEventFrom: (db) =>
       sql`with moved as (select '1' as activation_id)${audit.insertAuditEventFrom('moved', auditEvent)}`.execute(db),
+    countStranger: (db) => audit.countStranger(db, '192.0.2.0/24', at),
+    deleteOldStrangerCounts: (db) => audit.deleteOldStrangerCounts(db, at, 500),
   },
   'audit/chain': {
     lockLog: (_db, tx) => auditChain.lockLog(tx, 'devices'),
@@ -792,10 +790,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       failureCounts.addFailures(db, [{ failureKey: bytes, failures: 1, endsAt: at, waits: 0, waitEndsAt: at }]),
     findFailures: (db) => failureCounts.findFailures(db, [bytes]),
     deleteOldFailureCounts: (db) => failureCounts.deleteOldFailureCounts(db, at, 500),
-  },
-  'activation/stranger-counts': {
-    countStranger: (db) => strangerCounts.countStranger(db, '192.0.2.0/24', at),
-    deleteOldStrangerCounts: (db) => strangerCounts.deleteOldStrangerCounts(db, at, 500),
   },
   'application/temporary-keys': {
     insertTemporaryKey: (db) => temporaryKeys.insertTemporaryKey(db, temporaryKey),

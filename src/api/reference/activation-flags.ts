@@ -1,6 +1,6 @@
 // activation/flags/list, create, update and remove: the flags of an activation (cloud §15.2).
 import { Type } from '@sinclair/typebox'
-import { lockActivationFlags, setActivationFlags } from '../../storage/activation/flags.ts'
+import { lockActivationFlags, setActivationFlags } from '../../storage/activation/change.ts'
 import { inTransaction } from '../../storage/database/database.ts'
 import { withExample } from '../../http/types.ts'
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'

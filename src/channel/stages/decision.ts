@@ -8,10 +8,9 @@ import {
   storeAuthentication,
   storeAuthenticationAndLock,
 } from '../../storage/request/authentication.ts'
-import { type AuditEvent, heldActivation, insertAuditEvent } from '../../storage/audit/audit.ts'
+import { type AuditEvent, countStranger, heldActivation, insertAuditEvent } from '../../storage/audit/audit.ts'
 import { type Db, isUniqueViolation, type Tx } from '../../storage/database/database.ts'
 import { type LockedOperation, lockOperation } from '../../storage/operation/operations.ts'
-import { countStranger } from '../../storage/activation/stranger-counts.ts'
 import type { ChannelParts } from '../parts.ts'
 
 /** The reason why a code was not accepted, as the audit log names it (cloud §7). */

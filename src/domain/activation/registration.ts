@@ -3,11 +3,10 @@ import { fromUtf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { holdChanges } from '../../log/events.ts'
-import { changeState } from '../../storage/activation/change.ts'
+import { changeState, setActivationFlags } from '../../storage/activation/change.ts'
 import { findRegistrationToCommit, type RegistrationToCommit } from '../../storage/activation/commit.ts'
 import { lockNewRegistrations } from '../../storage/activation/device-slot.ts'
 import { findRegistrations, type OwnerNames, type RegistrationRow } from '../../storage/activation/find.ts'
-import { setActivationFlags } from '../../storage/activation/flags.ts'
 import { findRegistrationBasis, type LiveActivation, type RegistrationBasis } from '../../storage/activation/insert.ts'
 import {
   asOneStep,

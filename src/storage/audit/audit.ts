@@ -1,5 +1,6 @@
 // The table audit_pending, where audit rows wait for their seal, and the view audit_trail of all rows. Rows of a change are written in the
-// statement of the change. Sealing takes them away within seconds (rows.ts).
+// statement of the change. Sealing takes them away within seconds (rows.ts). For activations that do not exist, the table
+// stranger_count has counts in place of rows.
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 
@@ -179,3 +180,25 @@ export async function listAuditItems(
     order by occurred_at desc, sequence desc`.execute(db)
   return rows
 }
+
+/**
+ * Counts a code for an activation that does not exist, in one row a minute and source network, so that strangers cannot fill the audit log
+ * (cloud §7).
+ */
+export async function countStranger(db: Db, network: string, at: Date): Promise<void> {
+  const minute = new Date(Math.floor(at.getTime() / MINUTE_MS) * MINUTE_MS)
+  await sql`
+    insert into stranger_count (minute, network, codes) values (${minute}, ${network}, 1)
+    on conflict (minute, network) do update set codes = stranger_count.codes + 1`.execute(db)
+}
+
+/** Deletes up to `limit` counts of minutes before `before`, oldest first. */
+export async function deleteOldStrangerCounts(db: Db, before: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from stranger_count where (minute, network) in (
+      select minute, network from stranger_count where minute < ${before} order by minute limit ${limit} for update skip locked
+    ) returning minute`.execute(db)
+  return rows.length
+}
+
+const MINUTE_MS = 60_000

@@ -1,15 +1,15 @@
 // The embedded database (PGlite) with what keeps it safe and the server responsive: a lock on the directory, a turn of the
-// event loop before each query, the parsers of node-postgres, small buffers.
+// event loop before each query, the parsers of node-postgres, small buffers. Another process gets a backup of it through that lock.
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gunzip as gunzipWithCallback, gzip as gzipWithCallback } from 'node:zlib'
+import type { Socket } from 'node:net'
 import { PGlite, types } from '@electric-sql/pglite'
 import type { PGliteDialectConfig } from 'kysely'
 import { StartError } from '../../lib/errors.ts'
-import { lockDirectory } from './directory-lock.ts'
-import { serveBackup } from './embedded-backup.ts'
+import { lockDirectory, visitHolder } from './directory-lock.ts'
 import { composeSet, parseBytea, parseTime, SESSION_SETTINGS } from './session-settings.ts'
 
 type PGliteForKysely = Exclude<PGliteDialectConfig['pglite'], (...args: never[]) => unknown>
@@ -234,6 +234,45 @@ function yieldBefore(pglite: PGlite): PGliteForKysely {
   }
 }
 
+/** Answers a visitor of the lock, who may also look only whether somebody is there. `copy` gives undefined before the database is open. */
+function serveBackup(socket: Socket, copy: () => Promise<Uint8Array | undefined>): void {
+  socket.unref()
+  socket.setTimeout(QUESTION_MS, () => socket.destroy())
+  socket.on('error', () => socket.destroy())
+  socket.once('data', (question) => {
+    socket.setTimeout(0)
+    const answer = question.toString('latin1') === QUESTION ? copy() : undefined
+    Promise.resolve(answer).then(
+      (bytes) => (bytes === undefined ? socket.destroy() : send(socket, bytes)),
+      () => socket.destroy(),
+    )
+  })
+}
+
+function send(socket: Socket, bytes: Uint8Array): void {
+  const length = Buffer.alloc(LENGTH_BYTES)
+  length.writeUIntBE(bytes.length, 0, LENGTH_BYTES)
+  socket.write(length)
+  socket.end(bytes)
+}
+
+/** A backup out of the process that has `dataDir`; undefined when there is none. Throws when it gives none, or not all of it. */
+export async function fetchBackup(dataDir: string): Promise<Uint8Array | undefined> {
+  const socket = await visitHolder(dataDir)
+  if (socket === undefined) return undefined
+  socket.write(QUESTION)
+  const parts: Buffer[] = []
+  for await (const part of socket) parts.push(part as Buffer)
+  const [all, length] = [Buffer.concat(parts), Buffer.concat(parts).subarray(0, LENGTH_BYTES)]
+  const bytes = all.subarray(LENGTH_BYTES)
+  if (length.length < LENGTH_BYTES || bytes.length !== length.readUIntBE(0, LENGTH_BYTES))
+    throw new Error('the server that has the database gave no backup; its log may say why')
+  return bytes
+}
+
 const FOLDER = 'database'
 const gzip = promisify<Uint8Array, Uint8Array>(gzipWithCallback)
 const gunzip = promisify<Uint8Array, Uint8Array>(gunzipWithCallback)
+const QUESTION = 'backup\n'
+const QUESTION_MS = 1_000
+const LENGTH_BYTES = 6

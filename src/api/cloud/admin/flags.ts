@@ -1,7 +1,7 @@
 // PUT /admin/activations/{id}/flags: replaces the flags of an activation. The contract does not have this endpoint (cloud §10).
 import { Type } from '@sinclair/typebox'
 import { notFound } from '../../../lib/errors.ts'
-import { findActivationFlags, setActivationFlags } from '../../../storage/activation/flags.ts'
+import { findActivationFlags, setActivationFlags } from '../../../storage/activation/change.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { Flags, OfId } from '../fields.ts'
 
