@@ -18,8 +18,7 @@ import {
 } from './kinds.ts'
 import { DOOR_SETTINGS, TOKEN_SETTINGS } from './bank-api.ts'
 import { PUSH_SETTINGS } from './push.ts'
-import { RETENTION_SETTINGS } from './retention.ts'
-import { SERVING_SETTINGS, TLS_SETTINGS } from './serving.ts'
+import { RETENTION_SETTINGS, SERVING_SETTINGS, TLS_SETTINGS } from './running.ts'
 import { LOG_LEVELS } from '../log/log.ts'
 
 /** Every setting that is not a secret, in the order of the documentation. */
