@@ -1,6 +1,6 @@
 // The description of all APIs, put together from the lists of endpoints that are mounted.
 import packageJson from '../package.json' with { type: 'json' }
-import { describeCloudEndpoints } from './api/cloud/describe.ts'
+import { describeCloudEndpoints } from './api/cloud/endpoint.ts'
 import { cloudEndpoints } from './api/cloud/endpoints.ts'
 import { webhookMessages } from './api/cloud/webhook-messages.ts'
 import { describeDeviceApi } from './api/device/index.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Sample } from '../metrics/history.ts'
 import type { Look } from '../metrics/metrics.ts'
-import { findProblems } from './health.ts'
+import { findProblems } from './attention.ts'
 
 const NOW = 1_800_000_000_000
 const sample = (more: Partial<Sample> = {}): Sample => ({

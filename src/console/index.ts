@@ -1,14 +1,13 @@
-// The console: pages for administrators at /console/, on the listener of the bank's API (docs/CONSOLE.md).
+// The console: pages for administrators at /console/, on the listener of the bank's API (docs/CONSOLE.md), and the pages that show an error.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isFormTokenOf, type Session } from '../domain/credential/session.ts'
 import { CALLERS_BYTES_MAX } from '../http/body-bounds.ts'
 import { refuseForeignPage } from '../http/basic-credentials.ts'
-import { renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
-import { PawlError } from '../lib/errors.ts'
+import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
+import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import { type Api, createApi, Refusal } from './api.ts'
-import { serveAssets } from './assets.ts'
-import { createErrorPage, createRefusalPage, refusalView } from './error-page.ts'
-import { renderPage } from './layout.ts'
+import { type Assets, serveAssets } from './assets.ts'
+import { renderBare, renderPage } from './layout.ts'
 import {
   type ApplicationSummary,
   type ConsoleParts,
@@ -24,6 +23,8 @@ import {
 } from './page.ts'
 import { pages } from './pages/index.ts'
 import { findSession, serveSignIn } from './sign-in.ts'
+import { empty, pageHead } from './elements.ts'
+import { html } from './markup.ts'
 
 /** To be registered at /console, on a server that also has the cloud API. */
 export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance) => {
@@ -159,6 +160,61 @@ function sendToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyRepl
     : reply.header('hx-redirect', to).type(HTML).send('')
 }
 
+/** Renders what is thrown in the console. */
+const createErrorPage =
+  (assets: Assets): ErrorRenderer =>
+  (error, request, reply) => {
+    const { status, title, text } = TEXTS[error.code] ?? FAILED
+    if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
+    sendFailure(assets, reply, {
+      status,
+      title,
+      text,
+      note: [...error.violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`), `Request ${request.id}`].join(', '),
+    })
+  }
+
+/** Renders a refusal of the API that comes before the page is known, such as that of an application that does not exist. */
+const createRefusalPage =
+  (assets: Assets) =>
+  (refusal: Refusal, reply: FastifyReply): FastifyReply =>
+    sendFailure(assets, reply, { status: refusal.status, ...describeRefusal(refusal) })
+
+/** What stands in place of a page that the API refused to give something; the menu stays. */
+function refusalView(refusal: Refusal, overview: string): View {
+  const { title, text, note } = describeRefusal(refusal)
+  const back = html`<a class="button is-plain" href="${overview}">To the overview</a>`
+  return { title, body: html`${pageHead(title)}${empty(text, note, back)}` }
+}
+
+const describeRefusal = ({ status, message, violations }: Refusal): Omit<Failure, 'status'> => ({
+  title: status >= 500 ? 'Not available' : status === 403 ? 'Not for this credential' : 'Not found',
+  text: `${message}.`,
+  note: violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`).join(', '),
+})
+
+interface Failure {
+  readonly status: number
+  readonly title: string
+  readonly text: string
+  readonly note: string
+}
+
+function sendFailure(assets: Assets, reply: FastifyReply, { status, title, text, note }: Failure): FastifyReply {
+  const root = rootOf(reply.request)
+  return reply
+    .code(status)
+    .type(HTML)
+    .send(
+      renderBare(
+        assets,
+        root,
+        title,
+        html`<h1>${title}</h1><p>${text}</p>${note !== '' && html`<p class="hint">${note}</p>`}<p><a class="button is-plain" href="${root}">To the overview</a></p>`,
+      ),
+    )
+}
+
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 const HTML = 'text/html; charset=utf-8'
 const NO_FORM = readForm('')
@@ -171,4 +227,20 @@ const SECURITY_HEADERS = {
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'x-frame-options': 'DENY',
+}
+
+const FAILED = { status: 500, title: 'That failed', text: 'Something went wrong here. The log names the request.' }
+const TEXTS: Readonly<Partial<Record<ErrorCode, Omit<Failure, 'note'>>>> = {
+  PATH_UNKNOWN: { status: 404, title: 'No such page', text: 'Nothing is at this address.' },
+  REQUEST_INVALID: {
+    status: 400,
+    title: 'Not accepted',
+    text: 'The form did not come from a page of this session, or it is too long. Go back, load the page again, and send it once more.',
+  },
+  UNAVAILABLE: {
+    status: 503,
+    title: 'Not available',
+    text: 'The database or the server has no room right now. Try again in a moment.',
+  },
+  TOO_MANY_REQUESTS: { status: 429, title: 'Too fast', text: 'Too many requests. Try again in a minute.' },
 }

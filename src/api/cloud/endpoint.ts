@@ -1,9 +1,11 @@
-// Declares endpoints of the cloud API (cloud §1.2).
+// Declares endpoints of the cloud API, and describes them for the OpenAPI document (cloud §1.2).
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import type { CloudParts } from './parts.ts'
+import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
+import { rendering } from './error-renderer.ts'
 
 /** A call whose structure was checked. The types are those of body, query, path parameters and headers. */
 export interface CloudCall<B = unknown, Q = unknown, U = unknown, H = unknown> {
@@ -68,3 +70,59 @@ export const cloudEndpoint = <B extends TSchema, Q extends TSchema, U extends TS
   isAudited: false,
   serve: (call) => endpoint.handle(call as CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>),
 })
+
+/** One operation for each endpoint, with the refusals of the checks before it. `errors` is the error table of the API, `tagOf` gives the group of a path. */
+export const describeCloudEndpoints = (
+  endpoints: readonly AnyCloudDeclaration[],
+  errors: ErrorDescription = errorsOfCloud,
+  tagOf: (path: string) => string = nameTag,
+): Operation[] => endpoints.map((endpoint) => describeEndpoint(endpoint, errors, tagOf(endpoint.path)))
+
+function describeEndpoint(endpoint: AnyCloudDeclaration, errors: ErrorDescription, tag: string): Operation {
+  const { method, path, operationId, summary, description, roles, params, query, headers, body, response } = endpoint
+  return {
+    method,
+    path,
+    operationId,
+    tag,
+    summary,
+    description: [description, `Roles: ${roles.join(', ')}.`].filter((text) => text !== undefined).join('\n\n'),
+    security: [['basic']],
+    params,
+    query,
+    headers,
+    body: body && { schema: body, isRequired: true },
+    answers: [{ status: 200, description: 'done', schema: response }, ...describeErrors(errors, listCodes(endpoint))],
+  }
+}
+
+/** The group of a path, by its first word. The administration has several groups, by the second word. */
+function nameTag(path: string): string {
+  const [first = '', second = ''] = path.slice(1).split('/')
+  if (first === 'v2') return second === 'operations' ? 'Operations' : 'Registration'
+  if (first !== 'admin') return first.slice(0, 1).toUpperCase() + first.slice(1)
+  return `Administration: ${second === 'application' ? 'applications' : second}`
+}
+
+function listCodes({ params, errors, invalidAs, body, query }: AnyCloudDeclaration): ErrorCode[] {
+  // Every endpoint refuses a query string that is not percent-encoded text, and a body over the limit.
+  const codes: ErrorCode[] = ['REQUEST_INVALID', 'CREDENTIALS_INVALID', 'ROLE_FORBIDDEN', 'TOO_MANY_REQUESTS']
+  codes.push('UNAVAILABLE', 'INTERNAL', ...errors)
+  if (invalidAs !== undefined && (params || body || query)) codes.push(invalidAs)
+  // With an empty parameter, or with a slash in one, it is another path.
+  if (params) codes.push('PATH_UNKNOWN')
+  return codes
+}
+
+const errorsOfCloud: ErrorDescription = {
+  rendering,
+  example: ({ code, message }) => ({
+    status: 'ERROR',
+    responseObject: { code, message, ...(code === 'ERROR_REQUEST' && { violations: VIOLATIONS }) },
+  }),
+  headers: { 401: { 'WWW-Authenticate': 'asks for HTTP Basic' } },
+}
+
+const VIOLATIONS = [
+  { fieldName: 'userId', invalidValue: ' ', hint: 'must be 1 to 255 characters, not blank, without control characters' },
+]

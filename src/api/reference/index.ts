@@ -5,8 +5,7 @@
 // application.ts.
 import type { FastifyInstance } from 'fastify'
 import type { Operation } from '../../http/operation.ts'
-import { describeCloudEndpoints } from '../cloud/describe.ts'
-import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
+import { type AnyCloudEndpoint, describeCloudEndpoints } from '../cloud/endpoint.ts'
 import { apiOfCallers } from '../cloud/index.ts'
 import type { CloudParts } from '../cloud/parts.ts'
 import { activationHistory, activationStatus, listActivations, lookupActivations } from './activation.ts'
