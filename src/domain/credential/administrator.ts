@@ -3,8 +3,7 @@ import { PawlError, StartError } from '../../lib/errors.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { deleteCredential, findCredential, hasAdmin } from '../../storage/credential/credentials.ts'
 import { inTransaction } from '../../storage/database/database.ts'
-import type { PreparedPassword } from './changes.ts'
-import type { CredentialParts, Credentials } from './credential.ts'
+import type { CredentialParts, Credentials, PreparedPassword } from './credential.ts'
 import { isCredentialAuthentic } from './mac.ts'
 
 /**
