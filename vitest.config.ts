@@ -18,11 +18,17 @@ const withoutPostgres = [
   'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-texts,description-page,key-commands,output,phone,phones-in-reach,strangers-cost,wrapper}.test.ts',
   'test/http/{duplicate-slash,errors,forwarded,load-limits}.test.ts',
 ]
+// What asks the same of both databases at length, and more of one with many connections: once, on PostgreSQL, where a run on it follows
+// (PAWL_TEST_POSTGRES_FOLLOWS). What is about files, starts, crashes and secrets at rest runs on both.
+const onPostgres = [
+  'test/process/{administration-races,console-lists,console-session,database-clock,doors,erasure-races,fence,import-damage,key-binding}.test.ts',
+  'test/process/{between-statements-v4,killed-envelopes,lists,login,only-guesses,operation-races,push,stepped-clock,transfers,webhook-delivery,webhooks}.test.ts',
+]
 // Faults, failovers and simulations have configurations of their own.
 const exclude = [
   ...configDefaults.exclude,
   'test/{faults,ha,sim}/**',
-  ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : []),
+  ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : process.env['PAWL_TEST_POSTGRES_FOLLOWS'] ? onPostgres : []),
 ]
 
 // Of the quick ones those that take longest, which a fresh clone cannot know.

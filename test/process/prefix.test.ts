@@ -25,14 +25,11 @@ const folder = mkdtempSync(join(tmpdir(), 'pawl-prefix-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 describe.skipIf(!hasHaproxy || !hasChromium).each([
-  ['http', '/pawl'],
   ['https', '/pawl'],
   ['http', '/phones/of/the-bank'],
-  // As it is without a proxy, beside one.
-  ['http', ''],
 ] as const)(`a browser by %s at the prefix '%s' (needs ${HAPROXY} and ${CHROMIUM})`, (scheme, prefix) => {
   let server: TestServer
-  let proxy: Stripping | undefined
+  let proxy: Stripping
   let url: string
   let furnished: Furnished
   let browser: Browser
@@ -45,8 +42,8 @@ describe.skipIf(!hasHaproxy || !hasChromium).each([
     const given = `${scheme}://127.0.0.1:${port}${prefix}`
     server = await startTestServer({ env: { PAWL_PUBLIC_URL: given, PAWL_TRUSTED_PROXIES: '127.0.0.1' } })
     const pem = scheme === 'https' ? makePem(folder) : undefined
-    if (prefix !== '') proxy = await openStripping(given, Number(new URL(server.url).port), pem)
-    url = proxy?.url ?? server.url
+    proxy = await openStripping(given, Number(new URL(server.url).port), pem)
+    url = proxy.url
     const { user, password } = server.admin
     // Phones, too, come by the prefix, where they would trust the certificate.
     furnished = await furnish(scheme === 'https' ? server.url : url, `${user}:${password}`)

@@ -46,11 +46,12 @@ test('at the moment in which phones are bound on each path that there is', async
   for (let round = 0; round < ROUNDS; round += 1) {
     expectOk(await switchTo(true))
     const users = [world.newUser(), world.newUser()]
-    // Every other switch comes first, and the others when some phones are bound, or none.
-    const early = round % 2 === 0 ? switchTo(false, bank) : undefined
-    if (early !== undefined) await sleep(round % 6)
+    // The switch is answered before phones are bound, then sent at the same time, then after one more answer each round: no clock decides.
+    const turn = round % (users.length * paths.length + 2)
+    const early = turn < 2 ? switchTo(false, bank) : undefined
+    if (turn === 0) await early
     const binding = users.flatMap((userId) => paths.map((path) => path(userId)))
-    if (early === undefined) await Promise.race([binding[round % binding.length], sleep(round % 9)])
+    await Promise.all(binding.slice(0, Math.max(turn - 1, 0)))
     const [switched, ...bound] = await Promise.all([early ?? switchTo(false, bank), ...binding])
     expect([200, 400]).toContain(switched.status)
     for (const { status } of bound) expect([200, 400]).toContain(status)
