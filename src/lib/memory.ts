@@ -143,8 +143,12 @@ export function createByteMemory({ max, slotBytes }: SlotLimits, allocate = (byt
     set: (key, value) => {
       const known = slots.get(key)
       const slot = known ?? takeSlot()
-      slots.set(key, slot)
-      keys[slot] = key
+      if (known === undefined) {
+        // A copy: a key that was cut from a header keeps the whole header.
+        const own = Buffer.from(key).toString()
+        slots.set(own, slot)
+        keys[slot] = own
+      }
       // A value that was stored only once goes before one that was stored again.
       wasUsed[slot] = known === undefined ? 0 : 1
       const isLong = value.length > slotBytes

@@ -22,6 +22,13 @@ test('what did not fail takes no place, and attempts at once have a place each',
   expect(window.takeIfLeft('a', 0)).toBeUndefined()
 })
 
+test('a key that failed is not forgotten for any number of keys that did not', () => {
+  const window = createWindow({ perMinute: 1 })
+  window.takeIfLeft('a', 0)?.keep()
+  for (let i = 0; i < 100_001; i += 1) window.takeIfLeft(`right ${i}`, 1)?.giveBack()
+  expect(window.takeIfLeft('a', 2)).toBeUndefined()
+})
+
 test('a place that is given back late belongs to its own minute', () => {
   const window = createWindow({ perMinute: 1 })
   const late = window.takeIfLeft('a', 0)

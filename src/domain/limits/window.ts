@@ -66,13 +66,14 @@ export function createWindow({ perMinute, others, backsOff = false }: WindowOpti
     const { lasting } = minute
     if (now < lasting.waitEndsAt || minute.failures + lasting.underWay >= allowedAt(minute, now)) return undefined
     lasting.underWay += weight
-    const giveBack = (): void => {
-      lasting.underWay -= weight
-    }
     return {
-      giveBack,
+      giveBack: () => {
+        lasting.underWay -= weight
+        // Keys that never fail must not push out those that do. A minute that has taken its place stays.
+        if (isAsNew(minute) && minutes.get(key) === minute) minutes.delete(key)
+      },
       keep: () => {
-        giveBack()
+        lasting.underWay -= weight
         count(key, minute, weight, now)
       },
     }
@@ -133,6 +134,9 @@ interface Lasting {
   waits: number
   waitEndsAt: number
 }
+
+/** Whether a minute that begins anew would say the same. */
+const isAsNew = ({ failures, lasting: { underWay, waits } }: Minute): boolean => failures + underWay + waits === 0
 
 const nameOf = ({ of }: Others, key: string): string => `${of}\0${key}`
 
