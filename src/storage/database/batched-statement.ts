@@ -7,8 +7,8 @@ import { type BatcherOptions, createRequestBatcher } from './request-batcher.ts'
 type SharedTripOptions<Item> = Pick<BatcherOptions<Item>, 'keyOf' | 'onTrip'>
 
 /**
- * A function for one item of a statement over several, `run`, which answers in their order. Callers of one moment share a statement. Where
- * one that several share was rolled back, each is tried alone.
+ * Returns a function that takes one item. Items of concurrent calls share one call of `run`, which returns one result for each item, in the same
+ * order. When a shared statement was rolled back, each item is tried alone.
  */
 export const createSharedTrip = <Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
@@ -18,7 +18,7 @@ export const createSharedTrip = <Item, Result>(
   return (item) => share(item).catch(addCallers)
 }
 
-/** The same for every database: on the database itself its callers share, within a transaction each runs for itself. */
+/** Like createSharedTrip, but for any database: calls on a Pool share a statement, and a call within a transaction runs alone. */
 export function defineSharedTrip<Item, Result>(
   run: (db: Db, items: readonly Item[]) => Promise<readonly Result[]>,
   options: SharedTripOptions<Item> = {},
@@ -38,22 +38,25 @@ export function defineSharedTrip<Item, Result>(
   }
 }
 
-/** A statement that writes each row only where its condition holds, and returns the ids of those that it wrote. */
+/** A statement that writes each row only where its condition holds, and returns the ids of the written rows. */
 interface SharedWrite<Item, Row> {
   readonly statement: GivenStatement<Row>
   readonly toRow: (item: Item) => Row
   readonly idOf: (item: Item) => string
-  /** Of the activation that the statement locks for an item; the same as idOf if left out. */
+  /** The id of the activation that the statement locks for an item; idOf when left out. */
   readonly lockOf?: (item: Item) => string
-  /** In which the statement returns an id. */
+  /** The column in which the statement returns an id. */
   readonly column: string
 }
 
-/** A function that tells whether the row of an item was written. Two items of one id never share a statement: each would be told so. */
+/**
+ * Returns a function that resolves to true when it wrote the row of its item. Items with the same id never share a statement, because a returned id
+ * would count for each of them.
+ */
 export const defineSharedWrite = <Item, Row>({ statement, toRow, idOf, lockOf = idOf, column }: SharedWrite<Item, Row>) =>
   defineSharedTrip(
     async (db, items: readonly Item[]): Promise<readonly boolean[]> => {
-      // In one order: two processes that write the same rows would otherwise wait for each other, and all others with them.
+      // All processes write in the same order. Two that write the same rows would otherwise deadlock, and block all other writers.
       const ordered = items.toSorted((one, other) => (lockOf(one) < lockOf(other) ? -1 : 1))
       const { rows } = await db.executeQuery<Readonly<Record<string, string>>>(statement(ordered.map(toRow)))
       const written = new Set(rows.map((row) => row[column]))

@@ -1,6 +1,6 @@
-// Rows that a statement takes as parameters, under the names they have in code. A statement is written once, and has two texts: for one row
-// each column is a parameter, for many rows each column is an array. An array costs a request that is alone 50 µs of the database's time
-// (docs/decisions/0003-shared-trips.md). Rows whose time is over are deleted a batch at a time, so that no statement holds many locks.
+// Composes statements whose rows come in as parameters, named as in the code. Each statement is written once and has two texts: for one row each
+// column is a scalar parameter, for several rows each column is an array parameter. An array costs a request that is alone 50 µs of the database's
+// time (docs/decisions/0003-shared-trips.md). Expired rows are deleted in batches, so that no statement holds many locks.
 import {
   CompiledQuery,
   DummyDriver,
@@ -18,15 +18,15 @@ import type { Schema } from './schema.ts'
 /** Type of a column in the database. */
 export type GivenType = 'text' | 'int' | 'boolean' | 'timestamptz' | 'bytea'
 
-/** A statement over rows that are given to it. */
+/** Compiles a statement for the given rows. */
 export type GivenStatement<Row> = (rows: readonly Row[]) => CompiledQuery
 
 interface GivenRows<Row> {
-  /** The statement that `compose` writes around `table`, a table of the columns in brackets. Its text is composed once and has no values. */
+  /** Compiles once the statement that `compose` writes around `table`, an expression in brackets that yields the given rows. */
   readonly define: (compose: (table: RawBuilder<unknown>) => RawBuilder<unknown>) => GivenStatement<Row>
 }
 
-/** Rows of these columns. `columns`: their names, which are those of the members of a row, and their types. A member that is undefined is null. */
+/** Defines rows by `columns`, a map from a member of the row to the type of its column. An undefined member becomes null. */
 export function defineGivenRows<Row extends object>(columns: Readonly<Record<keyof Row & string, GivenType>>): GivenRows<Row> {
   const types: readonly (readonly [string, GivenType])[] = Object.entries<GivenType>(columns)
   const valueOf = (row: Row, name: string): unknown => (row as Readonly<Record<string, unknown>>)[name] ?? null
@@ -50,10 +50,7 @@ export function defineGivenRows<Row extends object>(columns: Readonly<Record<key
   }
 }
 
-/**
- * The same for rows that are asked about: the table has a column `position` as well, the place of a row among them, by which a statement orders its
- * answers.
- */
+/** Like defineGivenRows, with one more column `position`: the index of the row. A statement orders its answers by it. */
 export function defineAskedRows<Row extends object>(columns: Readonly<Record<keyof Row & string, GivenType>>): GivenRows<Row> {
   const { define } = defineGivenRows<object>({ ...columns, position: 'int' })
   return {
@@ -72,8 +69,8 @@ function composeRow(types: Columns): RawBuilder<unknown> {
 }
 
 /**
- * `offset 0` hides how long the arrays are. A planner that sees it finds each length cheaper than a usual one, and plans the statement anew
- * for every request: for up to five rows that takes longer than all the rest.
+ * `offset 0` hides the length of the arrays from the planner. A planner that sees the length prefers a plan for exactly that length, and plans the
+ * statement anew for every request: with up to five rows, planning then takes longer than everything else.
  */
 function composeArrays(types: Columns): RawBuilder<unknown> {
   const arrays = types.map(
@@ -88,20 +85,20 @@ function composeArrays(types: Columns): RawBuilder<unknown> {
       from (select ${sql.join(arrays)} offset 0) as arrays, unnest(${columns}) as given (${names}))`
 }
 
-/** The drivers differ in how they write bytes and times that stand in an array; they write text alike. */
+/** Converts bytes and times to text: the drivers encode those types differently inside an array, and encode text alike. */
 function encode(value: unknown): unknown {
   if (value instanceof Uint8Array) return toHex(value)
   return value instanceof Date ? value.toISOString() : value
 }
 
-/** The text of a statement that is written with placeholders ($1) in place of values. */
+/** Returns the text of a statement that is written with placeholders ($1) in place of values. Throws a TypeError when it contains a value. */
 export function toConstantText(statement: RawBuilder<unknown>): string {
   const { sql, parameters } = statement.compile(COMPILER)
   if (parameters.length > 0) throw new TypeError('a constant text with a value in it')
   return sql
 }
 
-/** Runs nothing. */
+/** Compiles statements, and has no connection to run them on. */
 const COMPILER = new Kysely<Record<string, never>>({
   dialect: {
     createAdapter: () => new PostgresAdapter(),
@@ -111,7 +108,9 @@ const COMPILER = new Kysely<Record<string, never>>({
   },
 })
 
-/** Deletes up to `limit` rows of a table whose `expires_at` has come, the oldest first; `key`: the columns of its primary key. */
+/**
+ * Returns a function that deletes up to `limit` rows whose `expires_at` is past, oldest first. `key` lists the columns of the table's primary key.
+ */
 export const defineExpiry =
   (table: keyof Schema, ...key: readonly string[]) =>
   async (db: Db, at: Date, limit: number): Promise<number> => {

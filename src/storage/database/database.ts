@@ -1,7 +1,6 @@
-// The database: PostgreSQL behind a pool, or PGlite in the data directory. One set of SQL for both.
-//
-// Locks are taken in the order application, activation, operation. Inside inTransaction only the given Tx may be used:
-// the embedded database has one connection, and a query beside the transaction would wait for its own end.
+// Opens the database, PostgreSQL behind a pool or PGlite in the data directory. Both run the same SQL. Locks are taken in the order application,
+// activation, operation. Inside inTransaction only the given Tx may be used: the embedded database has one connection, and a query beside the
+// transaction would wait for the transaction to end, which waits for the query.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   Kysely,
@@ -25,8 +24,8 @@ declare const kind: unique symbol
 /** Anything a query may run on: the database or a transaction. */
 export type Db = Kysely<Schema>
 /**
- * The database itself: every statement is a transaction of its own. Functions that open a transaction take this type, and those that go
- * on after a statement has failed: a failed statement ends the transaction it runs in.
+ * The database itself, on which every statement is a transaction of its own. A function takes this type when it opens a transaction, or when it
+ * goes on after a failed statement: within a transaction a failed statement ends the transaction.
  */
 export type Pool = Kysely<Schema> & { readonly [kind]: 'database' }
 /** A transaction; functions that need one take this type. */
@@ -36,29 +35,29 @@ interface DatabaseOptions extends Omit<PostgresOptions, 'isPatient'> {
   /** PostgreSQL connection URL; without it the embedded database in `dataDir` is opened. */
   readonly databaseUrl?: string | undefined
   readonly dataDir: string
-  /** True where requests have traces: each has the statements that it causes. */
+  /** True when requests are traced: each statement is added to the trace of its request. */
   readonly isTraced?: boolean
 }
 
 export interface Database {
   readonly db: Pool
   readonly kind: 'embedded' | 'postgresql'
-  /** For people: where the data lies, without credentials. */
+  /** The place of the data without credentials, for people to read. */
   readonly location: string
-  /** Of PostgreSQL: its time, in milliseconds since 1970. The clock of the embedded database is that of the process. */
+  /** PostgreSQL only: reads the time of the server, in milliseconds since 1970. The embedded database uses the clock of the process. */
   readonly readTime?: (() => Promise<number>) | undefined
-  /** Of PostgreSQL. */
+  /** PostgreSQL only. */
   readonly room?: Room
-  /** Of PostgreSQL. */
+  /** PostgreSQL only. */
   readonly poolUse?: () => PoolUse
-  /** Of PostgreSQL: gives up all connections, for a server that takes no writes. */
+  /** PostgreSQL only: ends all connections to a server that takes no writes. */
   readonly leaveServer?: () => void
-  /** A connection whose statements take as long as they need; absent where all of them may. */
+  /** Opens connections without a limit of time for a statement. Absent when no connection has that limit. */
   readonly openPatient?: () => Pick<Database, 'db' | 'close'>
   readonly close: () => Promise<void>
 }
 
-/** Opens the database; nothing is migrated yet. Throws StartError when the directory is in use by another process. */
+/** Opens the database without migrating it. Throws StartError when another process uses the directory. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { databaseUrl, isTraced = false } = options
   const log = isTraced ? { log: traceStatement } : {}
@@ -73,7 +72,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir, log)
 }
 
-/** Kysely's, but for the lock of migrations, which migrate.ts takes. */
+/** Returns Kysely's dialect without its migration lock, because migrate.ts takes that lock. */
 function createDialect(config: PostgresDialectConfig): PostgresDialect {
   const nothing = async (): Promise<void> => undefined
   const adapter = Object.assign(new PostgresAdapter(), { acquireMigrationLock: nothing, releaseMigrationLock: nothing })
@@ -86,7 +85,7 @@ function openPatientPostgres(databaseUrl: string, pooler: Pooler = 'none'): Pick
   return { db, close: () => db.destroy() }
 }
 
-/** An embedded database that is gone when it is closed; `template` is the dump of an empty one. */
+/** Opens an embedded database in memory, which is lost when it is closed. `template` is the dump of an empty database. */
 export async function openInMemory(template?: Blob): Promise<Database> {
   const { createInMemory } = await loadEmbedded()
   return fromEmbedded(await createInMemory(template), 'memory')
@@ -106,7 +105,7 @@ function fromEmbedded({ pglite, release }: Embedded, location: string, log: Pick
   return { db, kind: 'embedded', location, close }
 }
 
-/** The time of the database, in milliseconds since 1970, whatever the session's zone and style of dates. */
+/** Reads the time of the database, in milliseconds since 1970, independent of the session's time zone and DateStyle. */
 export async function readTime(db: Db): Promise<number> {
   const { rows } = await sql<{ time: number }>`
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as time`.execute(db)
@@ -115,20 +114,20 @@ export async function readTime(db: Db): Promise<number> {
   return row.time
 }
 
-/** Runs `work` in one transaction; a throw rolls back. */
+/** Runs `work` in one transaction, which is rolled back when `work` throws. */
 export const inTransaction = <T>(db: Pool, work: (tx: Tx) => Promise<T>): Promise<T> =>
   db.transaction().execute((tx) => work(tx as Tx))
 
 /**
- * Runs one statement so that its failure undoes it and nothing else, and another attempt is possible: as it is, or in a savepoint of the given
- * transaction, which the failure would end.
+ * Runs one statement so that a failure undoes that statement only, and the caller can try again. On a Tx the statement runs in a savepoint, because
+ * a failure would otherwise end the transaction.
  */
 export const asOneStep = <T>(db: Pool | Tx, statement: (db: Db) => Promise<T>): Promise<T> =>
   isTx(db) ? inSavepoint(db, statement) : statement(db)
 
 const isTx = (db: Db): db is Tx => db.isTransaction
 
-/** Whether each statement is a transaction of its own. */
+/** True when each statement on `db` is a transaction of its own. */
 export const isPool = (db: Db): db is Pool => !isTx(db)
 
 async function inSavepoint<T>(tx: Tx, work: (tx: Tx) => Promise<T>): Promise<T> {
@@ -143,7 +142,7 @@ async function inSavepoint<T>(tx: Tx, work: (tx: Tx) => Promise<T>): Promise<T> 
   }
 }
 
-/** True for a violated unique index or primary key (of that name), by the SQLSTATE that both databases give. */
+/** True for a violation of a unique index or primary key, of `constraint` if given (SQLSTATE 23505). */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
   if (codeOf(error) !== '23505') return false
   return constraint === undefined || (error as { readonly constraint?: unknown }).constraint === constraint
@@ -155,31 +154,34 @@ export const isMissingReference = (error: unknown): boolean => codeOf(error) ===
 /** True when a lock was not given in time (SQLSTATE 55P03). */
 export const isLockTimeout = (error: unknown): boolean => codeOf(error) === '55P03'
 
-/** True for one of two that waited for each other (SQLSTATE 40P01). */
+/** True when PostgreSQL ended this transaction to resolve a deadlock (SQLSTATE 40P01). */
 export const isDeadlock = (error: unknown): boolean => codeOf(error) === '40P01'
 
 /** True when a statement named a column or a table that is not there (SQLSTATE 42703, 42P01). */
 export const isUndefinedName = (error: unknown): boolean => ['42703', '42P01'].includes(String(codeOf(error)))
 
-/** True when a statement made what is there already (SQLSTATE 42P07, 42710). */
+/** True when a statement created a table or another object that exists already (SQLSTATE 42P07, 42710). */
 export const isDuplicateName = (error: unknown): boolean => ['42P07', '42710'].includes(String(codeOf(error)))
 
 /**
- * The database answered with an error, so the statement was rolled back. A lost connection tells nothing: what may have been stored is
- * not stored a second time, or a code that was accepted would be counted as a wrong one.
+ * True when the database answered with an error, so that the statement was rolled back. After a lost connection the outcome is unknown, and the
+ * statement must not run again: an accepted code would then be counted as a wrong one.
  */
 export const isRolledBack = (error: unknown): boolean => {
   const code = codeOf(error)
   return typeof code === 'string' && ROLLED_BACK.test(code)
 }
 
-/** True when the database refused a statement, or ended it because it took too long (SQLSTATE 57014): it is there, and may answer the next one. */
+/**
+ * True when the database refused a statement, or ended it because it took too long (SQLSTATE 57014). The database is up, and may answer the next
+ * one.
+ */
 export const isAnswered = (error: unknown): boolean => isRolledBack(error) || codeOf(error) === '57014'
 
 /**
- * Resolves when the database answers and takes writes. Throws when it does not: a standby, one that is set to read only, one whose disk
- * is full, one whose synchronous standby is away. PostgreSQL is asked for a record in its log that nobody reads and, after a statement
- * that found no room, for room. A server that takes no writes loses its connections, so that the next ones find the one that does.
+ * Resolves when the database answers and takes writes. Throws for a standby, a read-only server, a full disk, and a primary that waits for an
+ * absent synchronous standby. The check writes a message to PostgreSQL's log of changes that nobody reads. After a statement has failed for lack of
+ * disk space, the check also writes 100 KiB. When the server takes no writes, all its connections are ended, so that new ones find the primary.
  */
 export async function pingDatabase(database: Pick<Database, 'db' | 'kind' | 'room' | 'leaveServer'>): Promise<void> {
   if (database.kind === 'embedded') {
@@ -207,7 +209,7 @@ async function write({ db, room, leaveServer }: Pick<Database, 'db' | 'room' | '
   room.found()
 }
 
-/** Writes some 100 KiB into a table of this transaction; the room is free again afterwards. */
+/** Writes about 100 KiB into a temporary table, which is dropped with the transaction. */
 const takeRoom = (db: Pool): Promise<void> =>
   inTransaction(db, async (tx) => {
     await sql`create temporary table room on commit drop as select repeat('x', 1000) as x from generate_series(1, 100)`.execute(
@@ -215,15 +217,13 @@ const takeRoom = (db: Pool): Promise<void> =>
     )
   })
 
-// Shorter than balancers wait, and so long that a busy database does not count as lost.
+// Shorter than a load balancer waits, and long enough that a busy database does not count as lost.
 const PING_MS = 3_000
-// SQLSTATE (which always has a digit, unlike EPIPE), but for 08 connection and 57 operator intervention, which end the connection.
+// Matches any SQLSTATE but those of class 08 (connection) and 57 (operator intervention), which end the connection. A SQLSTATE always has a digit,
+// unlike EPIPE.
 const ROLLED_BACK = /^(?!08|57)(?=.*[0-9])[0-9A-Z]{5}$/
 
-/**
- * Told of each statement when it is over: it stands in the trace of the request that caused it, with its text and placeholders, never with
- * its parameters, which may be secrets.
- */
+/** Adds each finished statement to the trace of its request, with text and placeholders. Parameters are left out, because they may be secrets. */
 function traceStatement(event: LogEvent): void {
   const { sql: text } = event.query
   const startedMsAgo = event.queryDurationMillis
@@ -232,7 +232,7 @@ function traceStatement(event: LogEvent): void {
   span?.end({ failure: event.level === 'error' ? failureOf(event.error) : undefined })
 }
 
-/** What it does and to which table, of a text with several the first: `select activation`. */
+/** Names a span by the first verb and table in the text: `select activation`. */
 function nameStatement(text: string): string {
   const { insert, remove, update, select } = VERB_AND_TABLE.exec(text)?.groups ?? {}
   if (insert) return `insert ${insert}`

@@ -1,5 +1,5 @@
-// One process a data directory: a Unix socket that lives as long as its process. The embedded database has no lock of its own;
-// two processes on one directory would both succeed and lose rows.
+// Locks a data directory for one process, by a Unix socket that the process listens on. The embedded database has no lock of its own: two processes
+// on one directory would both succeed and lose rows.
 import { closeSync, openSync, statSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { StartError } from '../../lib/errors.ts'
 
 /**
- * Takes the lock of `directory` and returns the function that gives it back. Throws StartError when another process holds it. `onVisit` is
- * given who connects to it: another process of the same user, because nobody else may enter the directory.
+ * Takes the lock of `directory` and returns the function that releases it. Throws StartError when another process holds it. `onVisit` gets each
+ * connection to the socket: it comes from a process of the same user, because nobody else may enter the directory.
  */
 export async function lockDirectory(
   directory: string,
@@ -19,7 +19,7 @@ export async function lockDirectory(
   try {
     const server = (await listen(address, onVisit)) ?? (await replaceStale(address, path, directory, onVisit))
     const own = statSync(path).ino
-    // Two starts may find the same stale socket; the one whose file was replaced meanwhile has lost.
+    // Two starting processes may find the same stale socket. The process whose socket file was replaced meanwhile has lost.
     await sleep(20)
     if (inodeOf(path) !== own) throw inUse(directory)
     server.unref()
@@ -40,7 +40,7 @@ export async function lockDirectory(
   }
 }
 
-/** A connection to the process that holds the lock of `directory`; undefined when there is none. */
+/** Connects to the process that holds the lock of `directory`; undefined when there is none. */
 export function visitHolder(directory: string): Promise<Socket | undefined> {
   const { address, done } = socketAddress(directory, join(directory, LOCK))
   return new Promise<Socket | undefined>((resolve) => {
@@ -82,7 +82,7 @@ function isAlive(address: string): Promise<boolean> {
   })
 }
 
-// Socket addresses hold about 107 bytes; a longer path is reached through the descriptor of its directory.
+// A socket address holds about 107 bytes. A longer path is reached through the descriptor of its directory.
 function socketAddress(directory: string, path: string): { address: string; done: () => void } {
   if (Buffer.byteLength(path) < 100) return { address: path, done: () => undefined }
   const descriptor = openSync(directory, 'r')

@@ -1,5 +1,5 @@
-// The embedded database (PGlite) with what keeps it safe and the server responsive: a lock on the directory, a turn of the
-// event loop before each query, the parsers of node-postgres, small buffers. Another process gets a backup of it through that lock.
+// Opens the embedded database (PGlite) safely: a lock on the directory, a turn of the event loop before each query, the parsers of node-postgres,
+// small buffers. Another process gets a backup of the open database through the lock's socket.
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -16,15 +16,15 @@ type PGliteForKysely = Exclude<PGliteDialectConfig['pglite'], (...args: never[])
 
 export interface Embedded {
   readonly pglite: PGliteForKysely
-  /** A backup of all that is committed. */
+  /** Makes a backup of everything that is committed. */
   readonly copy: () => Promise<Uint8Array>
-  /** Gives the directory back; after the instance is closed. */
+  /** Releases the directory; called after the instance is closed. */
   readonly release: () => Promise<void>
 }
 
 /**
- * Opens the database below `dataDir`, made with mode 0700 when missing; what the process writes from now on is for its user alone. Throws
- * StartError when other users have rights on the directory, or another process has it.
+ * Opens the database below `dataDir`, and makes the directory with mode 0700 when it is missing. Files that the process writes from now on are
+ * readable by its user alone. Throws StartError when other users have rights on the directory, or another process holds its lock.
  */
 export async function openEmbedded(dataDir: string): Promise<Embedded> {
   let opened: PGlite | undefined
@@ -40,7 +40,10 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
   }
 }
 
-/** What PGlite says of files that are damaged, incomplete, of another version or of another user is its stack. */
+/**
+ * Opens or makes the files. For files that are damaged, incomplete, of another version or of another user, PGlite gives only a stack trace; the
+ * StartError names the cause.
+ */
 async function openFiles(path: string): Promise<PGlite> {
   try {
     if (existsSync(path)) requireFiles(path)
@@ -57,13 +60,13 @@ async function openFiles(path: string): Promise<PGlite> {
   }
 }
 
-/** Without this file PGlite takes the folder for an empty one, and makes a new database over what is left of the old one. */
+/** Throws when this file is missing: PGlite would take the folder for an empty one, and make a new database over the rest of the old one. */
 function requireFiles(path: string): void {
   const files = readdirSync(path)
   if (files.length > 0 && !files.includes('PG_VERSION')) throw new Error('PG_VERSION is missing')
 }
 
-/** An empty database, or the one of an archive. Made beside `path`, so that a process that is killed meanwhile leaves none there. */
+/** Makes an empty database, or unpacks an archive. It is made beside `path` and then renamed, so that a killed process leaves no half database. */
 async function makeFiles(path: string, loadDataDir?: Blob): Promise<void> {
   const unfinished = `${path}.unpacked`
   rmSync(unfinished, { recursive: true, force: true })
@@ -80,12 +83,12 @@ async function makeFiles(path: string, loadDataDir?: Blob): Promise<void> {
 
 const describe = (error: unknown): string => {
   if (error instanceof Error) return 'code' in error ? String(error.code) : error.message.replace(/\s*\n[^]*$/, '')
-  // What the file system below PGlite throws is an object with a number of WASI, without a text.
+  // The file system below PGlite throws an object with an error number of WASI and no text.
   const errno = typeof error === 'object' && error !== null && 'errno' in error ? Number(error.errno) : undefined
   return errno === undefined ? String(error) : (WASI_ERRORS[errno] ?? `file system error ${errno}`)
 }
 
-/** Of wasi_snapshot_preview1, `errno`: those of a disk, and of the rights on its files. */
+/** Errors of a disk and of access to files, by their number in `errno` of wasi_snapshot_preview1. */
 const WASI_ERRORS: Readonly<Record<number, string>> = {
   2: 'EACCES',
   19: 'EDQUOT',
@@ -103,9 +106,8 @@ const WASI_ERRORS: Readonly<Record<number, string>> = {
 }
 
 /**
- * Makes the database of a backup, the bytes that `copy` gave, below `dataDir`. Throws StartError when there is a database, and an Error for
- * bytes that are no backup or when there is no room; then nothing is left of it. A process that is killed meanwhile leaves no database, and
- * the next call begins anew.
+ * Makes a database below `dataDir` from a backup, the bytes that `copy` gave. Throws StartError when there is a database already. Throws an Error
+ * when the bytes are no backup or the disk is full, and then leaves no file. If the process is killed meanwhile, the next call starts anew.
  */
 export async function restoreEmbedded(dataDir: string, backup: Uint8Array): Promise<void> {
   const release = await enterDirectory(dataDir)
@@ -130,15 +132,15 @@ async function unpack(path: string, backup: Uint8Array): Promise<void> {
 }
 
 /**
- * All files of the database, packed. They are read in one turn of the event loop, between two messages to the database, so they are what a
- * process leaves behind that is killed at that moment: all that was committed, and nothing that was not.
+ * Packs all files of the database. They are read in one turn of the event loop, between two messages to the database. They are therefore the files
+ * that a process killed at that moment would leave: they contain every committed transaction and no other.
  */
 async function copyDatabase(pglite: PGlite): Promise<Uint8Array> {
   const packed = await pglite.dumpDataDir('none')
   return gzip(new Uint8Array(await packed.arrayBuffer()))
 }
 
-/** Makes the directory when it is missing, and takes its lock. What the process writes from now on is for its user alone. */
+/** Makes the directory when it is missing, and takes its lock. Files that the process writes from now on are readable by its user alone. */
 function enterDirectory(dataDir: string, onVisit?: Parameters<typeof lockDirectory>[1]): Promise<() => Promise<void>> {
   process.umask(0o077)
   makeDirectory(dataDir)
@@ -146,7 +148,10 @@ function enterDirectory(dataDir: string, onVisit?: Parameters<typeof lockDirecto
   return lockDirectory(dataDir, onVisit)
 }
 
-/** Makes the directory and its missing parents, for this user only. One level at a time: mkdir -p of Node never ends below /proc. */
+/**
+ * Makes the directory and its missing parents, for this user only. Each level is made alone, because recursive mkdir of Node never ends below
+ * /proc.
+ */
 function makeDirectory(path: string): void {
   try {
     if (!existsSync(dirname(path))) makeDirectory(dirname(path))
@@ -161,7 +166,9 @@ function makeDirectory(path: string): void {
   }
 }
 
-/** A new database is unpacked with the modes of its archive, which let everyone read and write, whatever the umask. */
+/**
+ * Removes the rights of others: a new database is unpacked with the modes of its archive, which let everyone read and write, whatever the umask.
+ */
 function closeFiles(path: string): void {
   for (const entry of readdirSync(path, { recursive: true, withFileTypes: true })) {
     const file = join(entry.parentPath, entry.name)
@@ -169,7 +176,7 @@ function closeFiles(path: string): void {
   }
 }
 
-/** Another user who may enter can read what an earlier umask left open, or put a file in the place of another. */
+/** Refuses a directory that other users may enter: they could read files written under an earlier umask, or replace a file. */
 function refuseOpenDirectory(path: string): void {
   const mode = statSync(path).mode & 0o777
   if ((mode & 0o077) === 0) return
@@ -178,7 +185,7 @@ function refuseOpenDirectory(path: string): void {
   )
 }
 
-/** A database in memory, with the same guards; made from `template`, the dump of an empty one, when there is one. */
+/** Makes a database in memory with the same guards, from `template`, the dump of an empty database, if given. */
 export async function createInMemory(template?: Blob): Promise<Embedded> {
   const pglite = await PGlite.create({ ...embeddedOptions, ...(template && { loadDataDir: template }) })
   await pglite.exec(composeSet(SESSION_SETTINGS))
@@ -191,13 +198,13 @@ const embeddedOptions = {
     [types.BYTEA]: parseBytea,
     [types.TIMESTAMPTZ]: parseTime,
   },
-  // The default takes 350 to 900 MB of resident memory.
+  // PGlite's default takes 350 to 900 MB of resident memory.
   postgresqlconf: ['shared_buffers=16MB'],
 }
 
 /**
- * PGlite answers in the same turn of the event loop: awaited queries in a row would starve timers and other requests.
- * A turn before each query costs about 5 %.
+ * PGlite answers in the same turn of the event loop, so awaited queries in a row would starve timers and other requests. A turn before each query
+ * costs about 5 %.
  */
 function yieldBefore(pglite: PGlite): PGliteForKysely {
   return {
@@ -227,14 +234,18 @@ function yieldBefore(pglite: PGlite): PGliteForKysely {
         return (await pglite.transaction(begin)) as Awaited<ReturnType<typeof work>>
       } catch (error) {
         if (hasBegun) throw error
-        // Closed meanwhile. Kysely would wait for the beginning for ever, and leave the rejection to nobody: its first statement fails instead.
+        // The database was closed meanwhile. Kysely would wait for the transaction to begin for ever, and nobody would handle the rejection. So the
+        // first statement of the transaction fails instead.
         return work({ query: () => Promise.reject(error) } as unknown as Parameters<typeof work>[0])
       }
     },
   }
 }
 
-/** Answers a visitor of the lock, who may also look only whether somebody is there. `copy` gives undefined before the database is open. */
+/**
+ * Answers a process that connects to the lock's socket. Such a process may also connect only to see whether the lock is held. `copy` resolves to
+ * undefined before the database is open.
+ */
 function serveBackup(socket: Socket, copy: () => Promise<Uint8Array | undefined>): void {
   socket.unref()
   socket.setTimeout(QUESTION_MS, () => socket.destroy())
@@ -256,7 +267,10 @@ function send(socket: Socket, bytes: Uint8Array): void {
   socket.end(bytes)
 }
 
-/** A backup out of the process that has `dataDir`; undefined when there is none. Throws when it gives none, or not all of it. */
+/**
+ * Fetches a backup from the process that holds `dataDir`; undefined when there is none. Throws when that process sends no backup or only part of
+ * it.
+ */
 export async function fetchBackup(dataDir: string): Promise<Uint8Array | undefined> {
   const socket = await visitHolder(dataDir)
   if (socket === undefined) return undefined

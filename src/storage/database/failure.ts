@@ -1,12 +1,12 @@
-// Explains a failure of the database to a person who starts something on it: in one line the setting, the cause, and what to do.
+// Explains a failure of the database to the person who starts pawl, in one line: the setting, the cause, and the remedy.
 import { StartError } from '../../lib/errors.ts'
 import { describeConnectionFailure } from '../../lib/outbound.ts'
 import type { Database } from './database.ts'
 import { codeOf, NOT_SENT } from './postgres-connection.ts'
 
 /**
- * The StartError to throw in place of what a statement or a connection failed with; the same error where it does not come from the database
- * being away, closed to this role, or too small.
+ * Returns the StartError to throw in place of `error`. Returns `error` itself unless its cause is that the database cannot be reached, refuses this
+ * role, or has no room.
  */
 export function explainDatabaseFailure(
   error: unknown,
@@ -19,18 +19,18 @@ export function explainDatabaseFailure(
   return said === undefined ? error : new StartError(`${setting}: ${location} ${said}`, { cause: error })
 }
 
-/** What the server or the socket said where no connection was made, and every other error as it is. */
+/** Returns the error of the server or socket when no connection was made, and every other error unchanged. */
 export const reasonOf = (error: unknown): unknown =>
   error instanceof Error && codeOf(error) === NOT_SENT ? (error.cause ?? error) : error
 
-/** What is said of a database alone, where a line begins with the setting that is to blame. */
+/** Puts the name of the setting before a message that begins with none. */
 function nameSetting(error: StartError, setting: string): StartError {
   return /^(PAWL_[A-Z_]+|DATABASE_URL)\b/.test(error.message)
     ? error
     : new StartError(`${setting}: ${error.message}`, { cause: error.cause })
 }
 
-/** What to do about an error of PostgreSQL, by its SQLSTATE. */
+/** Returns the remedy for an error of PostgreSQL, by its SQLSTATE. */
 export function adviceOf(error: unknown): string | undefined {
   const code = String(codeOf(error))
   return SQLSTATE.test(code) ? STATES.find(([pattern]) => pattern.test(code))?.[2] : undefined
@@ -43,7 +43,7 @@ function describe(error: Error): string | undefined {
   const reason = reasonOf(error)
   if (reason !== error && reason instanceof Error) {
     const said = describe(reason)
-    // Of several hosts the last one tells.
+    // With several hosts, the message quotes the last one.
     return message.startsWith('no host takes writes')
       ? `has no host that takes writes, the last one ${said ?? reason.message}`
       : said
@@ -60,7 +60,7 @@ function describe(error: Error): string | undefined {
   return SYSTEM.test(code) ? describeConnectionFailure(error, 'sslrootcert in it') : undefined
 }
 
-// Two letters or digits of a class and three of a condition; codes of sockets have letters alone.
+// Five letters or digits: two of the class, three of the condition. A SQLSTATE has a digit, and the code of a socket error has none.
 const SQLSTATE = /^(?=.*\d)[0-9A-Z]{5}$/
 const SYSTEM =
   /^E(CONN|HOST|NET|TIME|NOTFOUND|AI|PIPE|PROTO|ADDR|ACCES|PERM|MFILE|NFILE)|^ERR_(SSL|TLS)_|CERT|SIGNATURE|ISSUER|^INVALID_|_CHAIN|MISMATCH/
@@ -93,7 +93,7 @@ const STATES: readonly (readonly [pattern: RegExp, says: string, todo: string])[
   [/^08/, 'broke off', 'its log may say why, or that of a pooler or proxy between'],
 ]
 
-/** What node-postgres says without a code. */
+/** Messages of node-postgres that come without a code. */
 const MESSAGES: readonly (readonly [pattern: RegExp, says: string, todo: string])[] = [
   [
     /^(timeout exceeded when trying to connect|timeout expired|the server did not answer|Query read timeout|Connection terminated due to connection timeout)/,
@@ -117,14 +117,14 @@ const MESSAGES: readonly (readonly [pattern: RegExp, says: string, todo: string]
   ],
 ]
 
-/** From a driver to an endpoint there are more frames than the 10 that V8 keeps. */
+/** Keeps 40 frames of a stack: between a driver and an endpoint there are more than the 10 that V8 keeps. */
 export function keepLongStacks(): void {
   Error.stackTraceLimit = 40
 }
 
 /**
- * Handles the failure of a promise: adds to the stack of the error who waits for that promise, and throws it again. V8 follows promises that
- * are awaited; it loses a caller whose promise is settled by a function kept aside. Of several who wait for one error the first is named.
+ * Handles the rejection of a promise: adds the awaiting callers to the stack of the error, and rethrows it. V8 follows awaited promises, but loses
+ * the caller of a promise that another function settles. When several callers await the same error, its stack names the first.
  */
 export function addCallers(error: unknown): never {
   if (error instanceof Error && !extended.has(error)) {

@@ -1,7 +1,8 @@
-// The conditions of indexes. Those of few rows: what waits, and what is over (docs/decisions/0018-indexes.md). PostgreSQL may use
-// such an index for every statement whose conditions imply that of the index. While its statistics know of no such row it takes the index for
-// empty, and reads all that waits to find one row by its id. So each of these indexes has a condition, `case … end`, that nothing implies: a
-// statement that wants the index says it. What stands beside it tells PostgreSQL how many rows there are.
+// Composes conditions that make PostgreSQL use a partial index over few rows: those that wait, and those that have ended
+// (docs/decisions/0018-indexes.md). PostgreSQL may use a partial index for every statement whose conditions imply the index's condition. While its
+// statistics know no such row it takes the index for empty, and reads the whole index to find one row by its id. So each of these indexes has a
+// condition `case … end` that no other condition implies, and a statement repeats it to use the index. The plain condition beside it lets
+// PostgreSQL estimate the number of rows.
 import { type RawBuilder, sql } from 'kysely'
 
 const define =
@@ -12,22 +13,22 @@ const define =
     return sql`(${value} in (${listed}) and case when ${value} in (${listed}) then true end)`
   }
 
-/** Of an operation: it is PENDING, by operation_pending or operation_due. */
+/** The operation is PENDING: uses operation_pending or operation_due. */
 export const amongPending = define('status', `'PENDING'`)
 
-/** Of an activation: it waits for its phone or its commit, by activation_due. */
+/** The activation waits for its phone or its commit: uses activation_due. */
 export const amongWaiting = define('state', `'CREATED', 'PENDING_COMMIT'`)
 
-/** Of an activation: it is BLOCKED or REMOVED, by activation_ended. */
+/** The activation is BLOCKED or REMOVED: uses activation_ended. */
 export const amongEnded = define('state', `'BLOCKED', 'REMOVED'`)
 
-/** Of a row of history: an activation became REMOVED, by activation_history_removed. */
+/** The row of history records that an activation became REMOVED: uses activation_history_removed. */
 export const amongRemovals = define('to_state', `'REMOVED'`)
 
-/** Of a message for a webhook: it is WAITING, by webhook_delivery_due or webhook_delivery_object. */
+/** The message for a webhook is WAITING: uses webhook_delivery_due or webhook_delivery_object. */
 export const amongUndelivered = define('status', `'WAITING'`)
 
-/** Of an activation: its user id begins so, whatever the capitals of A to Z, by activation_user_prefix. */
+/** The user id of the activation begins with `prefix`, where A to Z equal a to z: uses activation_user_prefix. */
 export const beginsWith = (table: string, prefix: string): RawBuilder<boolean> => {
   const name = sql`lower(${sql.ref(`${table}.user_id`)} collate "C")`
   const beginning = sql`lower(${prefix}::text collate "C")`

@@ -1,4 +1,4 @@
-// Brings the schema up to date; one process at a time, also where several start at once.
+// Brings the schema up to date. One process migrates at a time, also when several start at once.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
@@ -9,23 +9,23 @@ import { type Database, type Db, isDuplicateName, isLockTimeout, isUndefinedName
 import { codeOf } from './postgres-connection.ts'
 
 export interface MigrateOptions {
-  /** For tests: the migrations that this version knows; all of them without it. */
+  /** For tests: the migrations of this version; default: all of them. */
   readonly known?: Readonly<Record<string, Migration>>
-  /** How often a table that others use is asked for, a second apart, or looked at while they change it. */
+  /** The number of attempts to lock a table that others use, one second apart, or to read tables while others change them. */
   readonly attemptsMax?: number
-  /** Told of what takes its time: at once, and again each minute while it lasts. */
+  /** Called when the migration has to wait or takes long: at once, and again each minute while it lasts. */
   readonly onDelay?: (delay: MigrationDelay) => void
-  /** Ends the wait for others, and rolls back the migration that runs. */
+  /** Ends the wait for another process, and rolls back the running migration. */
   readonly signal?: AbortSignal | undefined
 }
 
 export type MigrationDelay =
-  /** `holder`: for people, the session that migrates, where the database tells. */
+  /** `holder` describes the session that migrates, for people, as far as the database shows it. */
   | { readonly kind: 'others'; readonly holder: string }
   | { readonly kind: 'table'; readonly migration: string }
   | { readonly kind: 'running'; readonly migration: string }
 
-/** What a log line and the answer to a probe say of a delay. */
+/** The text of a delay for log lines and for answers to probes. */
 export const DELAYS: Readonly<Record<MigrationDelay['kind'], string>> = {
   others: 'the start waits for the migrations of another process',
   table: 'the start waits for a table that others use, to migrate it',
@@ -33,10 +33,10 @@ export const DELAYS: Readonly<Record<MigrationDelay['kind'], string>> = {
 }
 
 /**
- * Runs what is missing, each migration in a transaction of its own where there is data, and returns the names of those that ran. A
- * database that is one migration ahead is left as it is: migrations only add, so that the version before serves on while the next one
- * starts. While another process migrates, it waits. Throws StartError on failure and on a schema that is further ahead, and the reason of
- * `signal` when that aborts.
+ * Runs the missing migrations and returns the names of those that ran. Each runs in a transaction of its own, but for an empty database. A database
+ * that is one migration ahead is left as it is: migrations only add, so that the previous version can serve while the next one starts. While
+ * another process migrates, the call waits. Throws StartError on failure and on a schema that is further ahead. Throws the reason of `signal` when
+ * that aborts.
  */
 export async function migrate(db: Db, options: MigrateOptions = {}): Promise<string[]> {
   const { known = migrations, attemptsMax = ATTEMPTS_MAX, onDelay = () => undefined, signal } = options
@@ -48,7 +48,7 @@ export async function migrate(db: Db, options: MigrateOptions = {}): Promise<str
     const [next, ...others] = await findPending(db, known, schema)
     if (next === undefined) return names
     requireTarget(schema)
-    // Nobody uses the tables of an empty database; there it is quicker all at once.
+    // Nobody uses the tables of an empty database, and one transaction for all migrations is faster.
     const isEmpty = others.length + 1 === Object.keys(known).length
     const running = tellWhileRunning(() => tell({ kind: 'running', migration: next }))
     const { holder, ran, error, isOvertaken } = await runStep(db, { known, schema, isEmpty, signal }).finally(running)
@@ -77,15 +77,15 @@ interface Step {
 }
 
 interface StepOutcome {
-  /** Who has the lock, when another process has it; then nothing was done. */
+  /** Describes the session that holds the lock, when another process has it; then nothing was done. */
   readonly holder?: string
   readonly ran: readonly string[]
   readonly error?: unknown
-  /** The error comes from what somebody else does at the same time. */
+  /** True when the error comes from a change that another process made at the same time. */
   readonly isOvertaken?: boolean
 }
 
-/** The next migration, or all of them, in one transaction that has the lock from its first statement on. */
+/** Runs the next migration, or all of them, in one transaction that takes the lock with its first statement. */
 async function runStep(db: Db, { known, schema, isEmpty, signal }: Step): Promise<StepOutcome> {
   const impatient = Object.fromEntries(Object.entries(known).map(([name, migration]) => [name, limitWaits(migration)]))
   try {
@@ -96,7 +96,7 @@ async function runStep(db: Db, { known, schema, isEmpty, signal }: Step): Promis
       signal?.addEventListener('abort', stop)
       try {
         if (!schema.hasList) await makeList(tx, schema.name)
-        // Without its name, Kysely takes the list of another schema for its own.
+        // Without this schema name, Kysely would use the list of another schema.
         const migrator = new Migrator({
           db: tx,
           provider: { getMigrations: async () => impatient },
@@ -113,15 +113,16 @@ async function runStep(db: Db, { known, schema, isEmpty, signal }: Step): Promis
     signal?.throwIfAborted()
     if (!(error instanceof StepError)) throw error
     const { cause, isOfMigration } = error
-    // Kysely looks at the columns of all tables first, and another process may take one away meanwhile; a process of an older version makes
-    // Kysely's tables before it asks for the lock.
+    // Before a migration Kysely reads the columns of all tables, and another process may drop one meanwhile. A process of an older version makes
+    // Kysely's tables before it takes the lock.
     const isOvertaken = !isOfMigration && (isUndefinedName(cause) || isDuplicateName(cause) || isUniqueViolation(cause))
     return { ran: [], error: cause, isOvertaken }
   }
 }
 
 /**
- * Makes Kysely's tables, as it would. It asks afterwards whether they are there when that fails, which within a transaction hides why.
+ * Makes the same tables as Kysely would. When Kysely fails to make them, it queries them afterwards; within a transaction that query fails too, and
+ * hides the cause.
  */
 async function makeList(tx: Db, schema: string): Promise<void> {
   const tables = tx.schema.withSchema(schema)
@@ -143,7 +144,7 @@ async function makeList(tx: Db, schema: string): Promise<void> {
   }
 }
 
-/** Rolls a transaction back. `isOfMigration`: a migration has failed, and not what Kysely does before it. */
+/** Thrown to roll a transaction back. `isOfMigration` is true when a migration failed, and false when a step before it did. */
 class StepError extends Error {
   readonly isOfMigration: boolean
   constructor(cause: unknown, isOfMigration: boolean) {
@@ -153,9 +154,9 @@ class StepError extends Error {
 }
 
 /**
- * The lock of the transaction, and not of the session, as Kysely takes it: a pooler in transaction mode gives the statement that unlocks a
- * session to another one, and everybody after that would wait for ever. The number is Kysely's, so that processes of older versions are kept
- * out. It is asked for and not waited for: a wait would keep a server of the pooler, and outlive the process.
+ * Tries to take the lock for the transaction. Kysely locks for the session instead; a pooler in transaction mode may send the unlocking statement
+ * to another session, and every later process would wait for ever. The number is Kysely's, so that processes of older versions are kept out. The
+ * statement does not wait for the lock: a wait would keep a server connection of the pooler, and outlive the process.
  */
 async function takeLock(tx: Db): Promise<{ readonly isMine: boolean; readonly holder: string; readonly session: number }> {
   const { rows } = await sql<{ isMine: boolean; session: number }>`
@@ -164,7 +165,9 @@ async function takeLock(tx: Db): Promise<{ readonly isMine: boolean; readonly ho
   return { isMine, session, holder: isMine ? '' : await describeHolder(tx) }
 }
 
-/** A lock of one number is two halves in the list of locks. What other roles do, the database may not tell. */
+/**
+ * Describes the session that holds the lock. In pg_locks the number is split into two halves. The database may hide the sessions of other roles.
+ */
 async function describeHolder(tx: Db): Promise<string> {
   const { rows } = await sql<{ pid: number; host: string | null; role: string | null; seconds: number | null }>`
     select l.pid, host(a.client_addr) as host, a.usename as role, extract(epoch from now() - a.xact_start)::int as seconds
@@ -183,11 +186,11 @@ async function describeHolder(tx: Db): Promise<string> {
   ].join(' ')
 }
 
-/** What runs in a session of PostgreSQL would go on to its end, with its locks, when the process is gone. */
+/** Ends a session of PostgreSQL. Its statement would otherwise run to its end, and keep its locks, after the process is gone. */
 const end = async (db: Db, session: number): Promise<void> =>
   void (await sql`select pg_terminate_backend(${session})`.execute(db).catch(() => undefined))
 
-/** A delay of a kind at once, and again each minute. */
+/** Passes a new delay on at once, and the same delay again each minute. */
 function tellSeldom(onDelay: (delay: MigrationDelay) => void): (delay: MigrationDelay) => void {
   let last: { readonly what: string; readonly at: number } | undefined
   return (delay) => {
@@ -198,7 +201,7 @@ function tellSeldom(onDelay: (delay: MigrationDelay) => void): (delay: Migration
   }
 }
 
-/** Calls from time to time until the returned function is called. */
+/** Calls `tell` every two seconds until the returned function is called. */
 function tellWhileRunning(tell: () => void): () => void {
   const timer = setInterval(tell, LONG_MS)
   return () => clearInterval(timer)
@@ -209,7 +212,7 @@ const wait = async (ms: number, signal: AbortSignal | undefined): Promise<void> 
   signal?.throwIfAborted()
 }
 
-/** Migrates an open database: on connections of its own where the statements of requests are limited in time. */
+/** Migrates an open database. Where the statements of requests have a time limit, it uses connections without one. */
 export async function migrateDatabase({ db, openPatient }: Database, options?: MigrateOptions): Promise<string[]> {
   if (openPatient === undefined) return migrate(db, options)
   const patient = openPatient()
@@ -220,14 +223,14 @@ export async function migrateDatabase({ db, openPatient }: Database, options?: M
   }
 }
 
-/** For a start that does not migrate. Throws StartError when a migration is missing, and when the schema is too far ahead. */
+/** Checks the schema for a start that does not migrate. Throws StartError when a migration is missing, and when the schema is too far ahead. */
 export async function requireMigrated(db: Db, known: Readonly<Record<string, Migration>> = migrations): Promise<void> {
   const pending = await findPending(db, known, await findSchema(db))
   if (pending.length > 0)
     throw new StartError(`the database lacks ${countOf(pending)}; run pawl migrate, or start with PAWL_MIGRATE=start`)
 }
 
-/** The migrations that are to run; none when the database is one ahead. Throws StartError when it is further ahead. */
+/** Returns the migrations that are to run, in order; none when the database is one ahead. Throws StartError when it is further ahead. */
 async function findPending(db: Db, known: Readonly<Record<string, Migration>>, schema: FoundSchema): Promise<string[]> {
   const names = Object.keys(known).toSorted()
   const done = await readDone(db, schema)
@@ -241,14 +244,14 @@ async function findPending(db: Db, known: Readonly<Record<string, Migration>>, s
 }
 
 interface FoundSchema {
-  /** Where the tables of pawl are, or are to be: the search path may lead to others with a list of their own. */
+  /** The schema of pawl's tables. The search path may lead to other schemas with a list of migrations of their own. */
   readonly name: string
-  /** Where a new table goes. */
+  /** The schema in which PostgreSQL would create a new table. */
   readonly target: string
   readonly hasList: boolean
 }
 
-/** The first schema of the search path that has tables of pawl and a list of migrations; where none has, the one for new tables. */
+/** Finds the first schema of the search path that has pawl's tables and a list of migrations, else the schema for new tables. */
 async function findSchema(db: Db): Promise<FoundSchema> {
   const has = (table: string) => sql`exists (select from pg_tables where schemaname = s.name and tablename = ${table})`
   const { rows } = await sql<FoundSchema>`
@@ -262,7 +265,7 @@ async function findSchema(db: Db): Promise<FoundSchema> {
   return schema
 }
 
-/** Throws StartError where new tables would lie apart from those that there are. */
+/** Throws StartError when new tables would be created in another schema than the existing ones. */
 function requireTarget({ name, target }: FoundSchema): void {
   if (name !== target)
     throw new StartError(
@@ -270,7 +273,7 @@ function requireTarget({ name, target }: FoundSchema): void {
     )
 }
 
-/** What has run here, in its order; an empty database has no list. */
+/** Reads the names of the migrations that have run, in order. An empty database has no list. */
 async function readDone(db: Db, { name, hasList }: FoundSchema): Promise<string[]> {
   if (!hasList) return []
   const { rows } = await sql<{ name: string }>`
@@ -282,13 +285,13 @@ const countOf = (names: readonly string[]): string =>
   names.length === 1 ? `migration ${names.join()}` : `${names.length} migrations (${names.join(', ')})`
 
 /**
- * A migration that waits for a table holds up all statements behind it, so it gives up soon and tries again a second later. Another
- * process' migrations are waited for.
+ * Limits the wait of a migration for a lock on a table, because it holds up all later statements on the table; migrate tries again a second later.
+ * The wait for the migrations of another process has no limit.
  */
 const limitWaits = (migration: Migration): Migration => ({
   up: async (db) => {
     await sql.raw(`set local lock_timeout = '${LOCK_WAIT_MS}ms'`).execute(db)
-    // The limit of the role, behind a pooler, is that of requests.
+    // Behind a pooler, the limit set for the role is the one for requests.
     await sql.raw('set local statement_timeout = 0').execute(db)
     await migration.up(db)
   },
@@ -304,7 +307,7 @@ function explain(error: unknown): StartError {
   return new StartError(`the database could not be migrated (${says}): ${advice}`, { cause: error })
 }
 
-/** Kysely's number for it. */
+/** The number of Kysely's migration lock. */
 const LOCK = 3_853_314_791_062_309_107n
 const LOCK_WAIT_MS = 300
 const OTHERS_MS = 250

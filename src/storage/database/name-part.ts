@@ -1,12 +1,12 @@
-// Finds records by a part of the name of their user. No index has that, and the trigrams of PostgreSQL are an extension that a bank may not
-// have, so a search looks at a bounded stretch of a list and says where the next one begins.
+// Finds records by a part of their user id. No index supports that, and the trigrams of PostgreSQL are an extension that a bank may not have. So a
+// search reads a bounded part of a list, and returns the place where the next search begins.
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
 
-/** How many records one search looks at: 30 ms of PostgreSQL, however large the application is. */
+/** The most records that one search reads: 30 ms of PostgreSQL, however large the application is. */
 const LOOKED_AT_MAX = 50_000
 
-/** A place in a list in the order of time of creation and id. */
+/** A place in a list that is ordered by time of creation and id. */
 export interface Place {
   readonly createdAt: Date
   readonly id: string
@@ -15,13 +15,13 @@ export interface Place {
 interface List {
   readonly table: 'activation' | 'operation'
   readonly id: 'activation_id' | 'operation_id'
-  /** Which of its records are looked at, beginning with the newest. */
+  /** Conditions for the records that are searched, newest first. */
   readonly conditions: readonly RawBuilder<unknown>[]
 }
 
 /**
- * Ids of the newest records whose user id holds `part`, whatever the capitals of A to Z, `limit` at most. `next`: where to go on; undefined once
- * all of them were looked at. It may be there without an id.
+ * Returns at most `limit` ids of the newest records whose user id contains `part`, where A to Z equal a to z. `next` is the place where the next
+ * search begins, undefined when all records were searched. `ids` may be empty while `next` is set.
  */
 export async function findByNamePart(
   db: Db,

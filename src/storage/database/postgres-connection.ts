@@ -1,38 +1,38 @@
-// One connection to PostgreSQL, watched: it is used again only while it answers and is known to be outside of any transaction. Otherwise
-// what is answered 200 could lie in a transaction that nobody commits.
+// Watches one connection to PostgreSQL. It is reused only while it answers and is known to be outside of any transaction. Otherwise a request could
+// get 200 for a change that lies in a transaction which nobody commits.
 import type { PostgresPoolClient } from 'kysely'
 import type { PoolClient, QueryResult } from 'pg'
 
 export interface WatchedConnection extends Pick<PostgresPoolClient, 'release'> {
-  /** One statement with its parameters. Rejects when the connection is not fit for use any more, also when the statement was done. */
+  /** Runs one statement with its parameters. Rejects when the connection must not be used any more, even if the statement was executed. */
   readonly query: (text: string, parameters: readonly unknown[]) => Promise<QueryResult>
   /**
-   * Ends the connection unless it has answered after `turn`. A statement that waits for its answer has a last second: it may have been sent
-   * just now, and its outcome is unknown once the connection is ended.
+   * Ends the connection unless it has answered after `turn`. If a statement is waiting for its answer, the connection gets one more second: the
+   * statement may have been sent just now, and its outcome is unknown once the connection is ended.
    */
   readonly endIfSilentSince: (turn: number) => void
-  /** Ends the connection; what waits for an answer fails. */
+  /** Ends the connection; a statement that waits for its answer fails. */
   readonly end: (reason: string) => void
-  /** Ends the connection now, or with the statement that waits for its answer. */
+  /** Ends the connection now, or after the statement that waits for its answer. */
   readonly retire: (reason: string) => void
-  /** How long the statement under way has waited for its answer, in milliseconds; 0 without one. */
+  /** Returns how long the current statement has waited for its answer, in milliseconds; 0 without one. */
   readonly waitedMs: () => number
 }
 
 interface WatchOptions {
-  /** How long a statement may wait for its answer; undefined is for ever. */
+  /** How long a statement may wait for its answer, in milliseconds; undefined: for ever. */
   readonly answerMs: number | undefined
-  /** Counts what is sent and answered on all connections of a pool, to tell what came first. */
+  /** Numbers the statements and answers on all connections of a pool, so that their order is known. */
   readonly nextTurn: () => number
-  /** Told of a statement that was not answered in time, with the turn in which it was sent. */
+  /** Called when a statement was not answered in time, with the turn in which it was sent. */
   readonly onSilence: (sentAt: number) => void
-  /** Told of every statement that failed. */
+  /** Called for every statement that failed. */
   readonly onFailure: (error: unknown) => void
-  /** The name under which a text with parameters is prepared; undefined where it is to stay unprepared. */
+  /** Returns the name under which a text with parameters is prepared; undefined: the text is not prepared. */
   readonly nameOf: (text: string) => string | undefined
 }
 
-/** Watches a connection that has just been made. */
+/** Watches a new connection. */
 export function watchConnection(client: PoolClient, options: WatchOptions): WatchedConnection {
   const { answerMs, nextTurn, onSilence, onFailure, nameOf } = options
   let answeredAt = nextTurn()
@@ -40,7 +40,7 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
   let hasBegun = false
   let waitsSince: number | undefined
   let deadline: NodeJS.Timeout | undefined
-  // Fails what waits for an answer, and the pool lets go of it.
+  // Fails the statement that waits for an answer, and makes the pool drop the connection.
   const end = (reason: string): void => {
     isFit = false
     client.connection.stream.destroy(connectionLost(reason))
@@ -49,7 +49,7 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
   const waitFor = (milliseconds: number, sentAt: number): void => {
     clearTimeout(deadline)
     const own = setTimeout(() => {
-      // An answer that has lain in the socket because this process was held up is read first.
+      // This process may have been held up while an answer lay in the socket. setImmediate lets that answer be read first.
       setImmediate(() => {
         if (deadline !== own) return
         end(`the database did not answer within ${answerMs} ms`)
@@ -69,13 +69,13 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
       const named = parameters.length > 0 && { name: nameOf(text), values: [...parameters] }
       const result = await client.query({ text, ...named })
       answeredAt = nextTurn()
-      // What was done in a transaction that nobody commits is not durable, whatever its answer says.
+      // A change in a transaction that nobody commits is not durable, whatever the answer to its statement says.
       if (hasBegun || client.getTransactionStatus() === OUTSIDE) return result
     } catch (error) {
       onFailure(error)
-      // A primary that has become a standby, or takes no writes for another reason: the next connection may lead elsewhere.
+      // The server has become a standby, or takes no writes for another reason. A new connection may lead to another server.
       if (codeOf(error) === READ_ONLY) isFit = false
-      // 25P02: the transaction has failed before, and those who began it were told.
+      // 25P02: an earlier statement has failed in this transaction, and its caller got that error.
       if (!isAborted(error)) throw error
       isFit = false
       if (hasBegun) throw error
@@ -90,7 +90,7 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
 
   return {
     query,
-    // Ends the connection together with its transaction, so that the database rolls back.
+    // Ends a connection that is within a transaction, so that the database rolls back.
     release: (isDiscarded) => client.release(isDiscarded === true || !isFit || client.getTransactionStatus() !== OUTSIDE),
     endIfSilentSince: (turn) => {
       if (answeredAt > turn || !isFit) return
@@ -106,22 +106,22 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
   }
 }
 
-/** SQLSTATE 08006: the outcome of what was under way is unknown. */
+/** SQLSTATE 08006: the outcome of the current statement is unknown. */
 const connectionLost = (message: string): Error => Object.assign(new Error(message), { code: '08006' })
 
 const isAborted = (error: unknown): boolean => codeOf(error) === '25P02'
 
-/** SQLSTATE, or what a socket says; undefined where there is none. */
+/** Returns the SQLSTATE or the code of a socket error; undefined when there is none. */
 export const codeOf = (error: unknown): unknown =>
   typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 
 /** SQLSTATE read_only_sql_transaction. */
 export const READ_ONLY = '25006'
-/** SQLSTATE sqlclient_unable_to_establish_sqlconnection: what was to be done was not even sent. The cause says why. */
+/** SQLSTATE sqlclient_unable_to_establish_sqlconnection: the statement was not sent. The cause of the error says why. */
 export const NOT_SENT = '08001'
-/** SQLSTATE too_many_connections: of the server, the database or the role. */
+/** SQLSTATE too_many_connections: the server, the database or the role has reached its limit. */
 export const NO_ROOM = '53300'
-// ReadyForQuery says I outside of a transaction, T within one, E within one that has failed.
+// ReadyForQuery says I outside of a transaction, T within one, E within a failed one.
 const OUTSIDE = 'I'
 const BEGINS = /^(begin|start transaction)\b/i
 const ENDS = /^(commit|rollback)$/i

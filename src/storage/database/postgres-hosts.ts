@@ -1,28 +1,28 @@
-// The hosts of a PostgreSQL, one of which takes writes at a time. node-postgres knows one host, so a connection that cannot be made, or is
-// made to a server that takes no writes, leads to the next host.
+// Chooses among several PostgreSQL hosts, one of which takes writes at a time. node-postgres supports one host. When a connection cannot be made,
+// or its server takes no writes, the next host is tried.
 import { callbackify } from 'node:util'
 import pg from 'pg'
 import { codeOf, NO_ROOM, NOT_SENT } from './postgres-connection.ts'
 
 interface HostsOptions {
-  /** One for each host, in the order in which they are tried. */
+  /** One URL for each host, in the order in which they are tried. */
   readonly urls: readonly string[]
-  /** Whether a server that takes no writes is refused. */
+  /** True: a server that takes no writes is refused. */
   readonly mustWrite: boolean
   /** Settings that each connection asks for at its start. */
   readonly startup?: Readonly<Record<string, string>>
-  /** Run on each new connection before its first use: what it is to have for its whole life. */
+  /** Statements that run on each new connection before its first use, to set its session. */
   readonly prepare?: string
 }
 
 export interface Hosts {
-  /** For the pool: a client of the host that was last known to take writes. It connects only when the server is fit for use. */
+  /** The client class for the pool: connects to the host that was last known to take writes, and only when the server is fit for use. */
   readonly Client: new () => pg.Client
-  /** Gets a connection by `connect`, of whichever host takes writes. Rejects after each had two chances, or after 5 s. */
+  /** Gets a connection by `connect`, to the host that takes writes. Rejects after two attempts for each host, or after 5 s. */
   readonly connect: <T>(connect: () => Promise<T>) => Promise<T>
-  /** Looks for another host that takes writes, which then is the one to connect to. False when there is none. */
+  /** Looks for another host that takes writes, and makes it the current one. False when there is none. */
   readonly findOther: () => Promise<boolean>
-  /** Whether a connection was made to the host that is connected to now. */
+  /** True when the connection leads to the current host. */
   readonly isCurrent: (client: pg.ClientBase) => boolean
 }
 
@@ -31,7 +31,7 @@ export function createHosts({ urls, mustWrite, startup, prepare }: HostsOptions)
   const hostOf = new WeakMap<pg.ClientBase, number>()
   let current = 0
 
-  /** Passes what the pool gives on to node-postgres. */
+  /** Passes the options of the pool on to node-postgres. */
   class HostClient extends pg.Client {
     constructor(...[options]: readonly pg.ClientConfig[]) {
       const own = { ...options, ...(hasSeveral && { connectionTimeoutMillis: HOST_MS }) }
@@ -39,7 +39,7 @@ export function createHosts({ urls, mustWrite, startup, prepare }: HostsOptions)
       try {
         super({ ...own, connectionString: urls[current] })
       } catch (error) {
-        // A file that the URL names cannot be read now. The pool makes clients where nobody catches, and is told by connect.
+        // A file that the URL names cannot be read. The pool does not catch what the constructor throws, so `connect` reports the error.
         unread = error
         super(own)
       }
@@ -54,7 +54,7 @@ export function createHosts({ urls, mustWrite, startup, prepare }: HostsOptions)
           await connect()
           await makeFit(this)
         } catch (error) {
-          // From now on the next host is tried, unless another connection has moved on to it already, or this one is just full.
+          // The next host becomes the current one, unless another connection has already moved on, or this host has only no free connection.
           if (current === host && codeOf(error) !== NO_ROOM) current = (host + 1) % urls.length
           throw error
         }
@@ -63,7 +63,10 @@ export function createHosts({ urls, mustWrite, startup, prepare }: HostsOptions)
       this.connect = callbackify(connectFit) as typeof this.connect
     }
 
-    /** What node-postgres sends at the start of a connection; its types do not tell, and it knows few settings itself. */
+    /**
+     * Adds settings to those that node-postgres sends at the start of a connection. Its types lack this method, and it supports few settings
+     * itself.
+     */
     getStartupConf(): object {
       return { ...startupOf.call(this), ...startup }
     }
@@ -72,7 +75,7 @@ export function createHosts({ urls, mustWrite, startup, prepare }: HostsOptions)
   const makeFit = async (client: pg.Client): Promise<void> => {
     if (!mustWrite && prepare === undefined) return
     const { stream } = (client as pg.Client & pg.PoolClient).connection
-    // A server that stands still takes connections, and does not answer.
+    // A hung server accepts connections and does not answer.
     const timer = setTimeout(() => stream.destroy(new Error('the server did not answer')), HOST_MS)
     try {
       if (mustWrite && !(await takesWrites(client))) throw new Error('the server takes no writes')
@@ -131,7 +134,7 @@ async function takesWrites(client: pg.ClientBase): Promise<boolean> {
   return rows[0]?.does === true
 }
 
-/** Whether the failure says that all connections of the pool are in use, so that no host is to blame. */
+/** True when all connections of the pool are in use, so that no host is to blame. */
 const isPoolFull = (error: unknown): boolean =>
   error instanceof Error && error.message === 'timeout exceeded when trying to connect'
 
@@ -143,6 +146,6 @@ function explain(error: unknown, mustWrite: boolean): unknown {
   return Object.assign(new Error(mustWrite ? `no host takes writes: ${message}` : message, { cause: error }), { code: NOT_SENT })
 }
 
-// A host that has died without a word costs a request so long, once; then another one is tried.
+// A host that stops without closing its connections delays a request by this time, once; then the next host is tried.
 const HOST_MS = 1_500
 const CONNECT_MS = 5_000

@@ -1,4 +1,4 @@
-// The pool of PostgreSQL connections, with prepared statements for every text that has parameters.
+// Makes the pool of PostgreSQL connections. Every text with parameters becomes a prepared statement.
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PostgresPool } from 'kysely'
@@ -8,17 +8,17 @@ import { codeOf, NO_ROOM, READ_ONLY, type WatchedConnection, watchConnection } f
 import { createHosts, type Hosts } from './postgres-hosts.ts'
 import { composeSet, parseBytea, parseTime, POOLED_SETTINGS, SESSION_SETTINGS } from './session-settings.ts'
 
-/** Room on the disk of the database. */
+/** Records that the disk of the database was full. */
 export interface Room {
-  /** Whether a statement found none since the last call of `found`. */
+  /** True when a statement failed for lack of disk space since the last call of `found`. */
   readonly isMissing: () => boolean
   readonly found: () => void
 }
 
-/** Connections of a pool, and who waits for one. */
+/** Counts of a pool's connections, and of the callers that wait for one. */
 export interface PoolUse {
   readonly open: number
-  /** As many as it may open. */
+  /** The most connections that the pool may open. */
   readonly max: number
   readonly idle: number
   readonly waiting: number
@@ -29,33 +29,33 @@ interface Connected {
   readonly location: string
   readonly room: Room
   readonly use: () => PoolUse
-  /** Ends all connections, because the server behind them takes no writes; those that have a statement on its way end with it. */
+  /** Ends all connections, because their server takes no writes. A connection with a running statement ends after that statement. */
   readonly leaveServer: () => void
 }
 
-/** What stands between pawl and PostgreSQL; a pooler gives a server to a client for its session, or for each transaction. */
+/** The kind of pooler between pawl and PostgreSQL: it gives a client a server connection for its session, or for each transaction. */
 export type Pooler = 'none' | 'session' | 'transaction'
 
 export interface PostgresOptions {
   readonly poolSize: number
   readonly pooler?: Pooler
   readonly onConnectionError?: (error: Error) => void
-  /** Told that the server has no room for another connection. */
+  /** Called when the server has no room for another connection. */
   readonly onNoRoom?: (error: unknown) => void
-  /** Told how long somebody waited who found no idle connection, in milliseconds. */
+  /** Called when a caller found no idle connection, with the time that it waited, in milliseconds. */
   readonly onConnection?: (ms: number) => void
-  /** Told of a statement without an answer in time: the database has ended it, or the process does not wait any longer. */
+  /** Called when a statement has no answer in time: the database ended it, or the process stopped waiting. */
   readonly onTimeout?: (by: 'database' | 'process') => void
   /** True for migrations: building an index over a large table takes longer than any request may. */
   readonly isPatient?: boolean
 }
 
 /**
- * A pool for `databaseUrl`; connections are made when first needed. `location` leaves out user and password.
+ * Makes a pool for `databaseUrl`; connections are made when first needed. `location` leaves out user and password.
  *
- * When one connection does not answer in time, all that have been silent since leave the pool with it: where one end of a connection
- * has disappeared, others have as well, and each would cost a request the whole time. Where the URL names several hosts, a statement that
- * is late is reason enough to look whether another host has become the primary.
+ * When one connection does not answer in time, all connections that have been silent since leave the pool with it. When one connection is lost,
+ * others probably are as well, and each would cost a request the full time limit. When the URL names several hosts, a late statement makes the pool
+ * look for another host that has become the primary.
  */
 export function connectPostgres(databaseUrl: string, options: PostgresOptions): Connected {
   const { isPatient = false, pooler = 'none' } = options
@@ -87,7 +87,7 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
       const code = codeOf(error)
       if (code === DISK_FULL) isRoomMissing = true
       if (code === QUERY_CANCELED) options.onTimeout?.('database')
-      // The others lead to the same server, or were made while it still took writes.
+      // The other connections lead to the same server, or were made while it still took writes.
       if (code === READ_ONLY) leaveServer('the server takes no writes')
     },
     nameOf,
@@ -98,7 +98,8 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
   pool.on('error', (error) => options.onConnectionError?.(error))
   pool.on('connect', (client) => {
     watched.set(client, watchConnection(client, watchOptions))
-    // The pool listens to idle connections only; one that breaks in use fails its query, and without a listener the process.
+    // The pool handles errors of idle connections only. An error of a connection in use fails its query, and would end the process without a
+    // listener.
     client.on('error', () => undefined)
   })
   pool.on('remove', (client) => watched.delete(client))
@@ -128,8 +129,8 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
 }
 
 /**
- * Gets a connection. Where the server has no room for another one, those that there are have to do for a while, and somebody who finds none idle
- * waits for the next that is; without any, for the room.
+ * Gets a connection. When the server has no room for another one, the pool keeps to its present connections for a while: a caller waits until one
+ * of them is idle. Without any connection the caller tries again until the server has room, or until CONNECT_MS have passed.
  */
 async function connectWithin(
   pool: pg.Pool,
@@ -150,16 +151,16 @@ async function connectWithin(
   }
 }
 
-/** How long the database lets a statement, and an open transaction without one, last. */
+/** The time limits of the database for a statement, and for an idle open transaction. */
 const limitsOf = (isPatient: boolean): Settings => ({
   statement_timeout: isPatient ? '0' : `${STATEMENT_MS}ms`,
-  // Locks of a process that has disappeared without a word are free again then.
+  // After this time the locks of a process that has disappeared are free again.
   idle_in_transaction_session_timeout: `${IDLE_IN_TRANSACTION_MS}ms`,
 })
 
 /**
- * How a connection gets its settings. A pooler refuses most of them at the start of a connection; what is set later would be somebody else's in
- * its transaction mode, so there the role has to have the others (requireSettings).
+ * How a connection gets its settings. A pooler refuses most of them at the start of a connection. In transaction mode a later SET would reach
+ * another client's session, so the role must have the remaining settings (requireDatabase checks this).
  */
 const SETTINGS_OF: Readonly<Record<Pooler, (settings: Settings) => { startup?: Settings; prepare?: string }>> = {
   none: (settings) => ({ startup: settings }),
@@ -169,8 +170,8 @@ const SETTINGS_OF: Readonly<Record<Pooler, (settings: Settings) => { startup?: S
 type Settings = Readonly<Record<string, string>>
 
 /**
- * Looks for another primary whenever a statement is late, and ends the connections to the host before when there is one: a primary that
- * stands still keeps its connections open, and what waits for its answer would wait to the end. Returns what ends it.
+ * Looks for another primary whenever a statement is late. When there is one, the connections to the earlier host are ended: a hung primary keeps
+ * its connections open, and their statements would wait for the whole time limit. Returns a function that stops the looking.
  */
 function lookForPrimary(hosts: Hosts, watched: ReadonlyMap<pg.PoolClient, WatchedConnection>): () => void {
   let isLooking = false
@@ -189,7 +190,7 @@ function lookForPrimary(hosts: Hosts, watched: ReadonlyMap<pg.PoolClient, Watche
 }
 
 /**
- * A name for every parametrised text, so that PostgreSQL parses and plans it once a connection. Texts without parameters (BEGIN,
+ * Returns a name for every text with parameters, so that PostgreSQL parses and plans it once per connection. Texts without parameters (BEGIN,
  * COMMIT, migrations) stay unnamed. The number of texts is that of the queries in src/storage, so the map stays small.
  */
 function createNames(): (text: string) => string {
@@ -204,7 +205,7 @@ function createNames(): (text: string) => string {
   }
 }
 
-/** As node-postgres has them, but for bytes, which may be remembered, and times, which are none where it cannot read them. */
+/** The parsers of node-postgres, but for bytes, which get memory of their own, and times, which node-postgres may fail to read without an error. */
 const ROW_TYPES: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     (format !== 'binary' && OWN_PARSERS.get(oid)) || (pg.types.getTypeParser(oid, format) as never),
@@ -215,19 +216,19 @@ const OWN_PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<numb
 ])
 
 const CONNECT_MS = 5_000
-// A connection that is refused costs the server a process, so that is not tried for every request.
+// A refused connection costs the server a process, so not every request may try to connect.
 const NO_ROOM_MS = 10_000
 const NO_ROOM_STEP_MS = 100
 const LOOK_MS = 250
-// Few statements take so long, and then nothing but a look at the other hosts follows.
+// Few statements take this long, and a late one only causes a look at the other hosts.
 const LATE_MS = 1_000
-// Together with a new connection and a second for those who were late: under 15 s until all is served again.
+// With the time for a new connection and one second for late statements, all requests are served again within 15 s.
 const STATEMENT_MS = 8_000
-// For a network that swallows packets there is a limit of our own, because the answer of the database's limit would not arrive.
+// The process has a limit of its own, because a network that drops packets would also drop the error from the database's limit.
 const ANSWER_MS = 9_000
 const IDLE_IN_TRANSACTION_MS = 10_000
 const KEEP_ALIVE_MS = 10_000
-// SQLSTATE query_canceled: what statement_timeout ends.
+// SQLSTATE query_canceled: statement_timeout ended a statement.
 const QUERY_CANCELED = '57014'
 // SQLSTATE disk_full.
 const DISK_FULL = '53100'

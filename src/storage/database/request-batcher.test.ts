@@ -1,15 +1,15 @@
 // Tests which requests share a batch, which wait for the next, and which fail. The batcher waits for turns of the event loop and for a clock that
-// the tests move, so the load of the machine decides nothing.
+// the tests advance, so the load of the machine has no influence.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createRequestBatcher } from './request-batcher.ts'
 
-/** How long a batch that takes long holds up the next one, in milliseconds. */
+/** The time for which a slow batch holds up the next one, in milliseconds. */
 const BATCH_MS = 40
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** A batcher whose batches end when the test says so; `batches` lists the items of each. */
+/** Makes a batcher whose batches end when the test calls `end`; `batches` lists the items of each. */
 function createManual(options: { itemsMax?: number; keyOf?: (item: string) => string } = {}) {
   const batches: string[][] = []
   const gates: PromiseWithResolvers<void>[] = []
@@ -27,7 +27,7 @@ function createManual(options: { itemsMax?: number; keyOf?: (item: string) => st
       ...options,
     },
   )
-  /** Two turns: one in which the batch waits, one in which it has left. */
+  /** Waits two turns of the event loop: the batch waits in the first, and has been sent after the second. */
   const settle = async () => {
     for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve))
   }

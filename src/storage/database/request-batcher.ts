@@ -1,22 +1,22 @@
-// Batches the statements of concurrent requests. What is asked for in one turn of the event loop shares a statement, and so does what is
-// asked for while a statement is on its way, unless that takes long.
+// Batches the statements of concurrent requests. Items of one turn of the event loop share a statement. Items that arrive while a statement is
+// running share the next one, which is sent early when the running one takes long.
 import { currentScope, type RequestScope, runForAll } from '../../lib/trace.ts'
 
 export interface BatcherOptions<Item> {
   readonly itemsMax: number
-  /** Items with the same key never share a batch; later ones wait for the next. Without it any may. */
+  /** Items with the same key never share a batch; later ones wait for the next. Without it any items may share one. */
   readonly keyOf?: (item: Item) => string
-  /** Whether a failed batch has certainly changed nothing, so that its items may be tried alone. */
+  /** True when a failed batch has certainly changed nothing, so that its items may be tried alone. */
   readonly isUndone: (error: unknown) => boolean
-  /** Told of each batch before it is run. */
+  /** Called with the number of items before each batch runs. */
   readonly onTrip?: (items: number) => void
-  /** For how many milliseconds a batch that waits for a lock holds up the next one, 40 if left out. */
+  /** How many milliseconds a running batch, for example one that waits for a lock, holds up the next; default 40. */
   readonly lateMs?: number
 }
 
 /**
- * Returns a function that gives one item's result out of `run`, which takes several items and answers in their order. When a batch of
- * several fails and is undone, each item is tried alone, so that no item suffers for another; otherwise all of them fail.
+ * Returns a function that takes one item and resolves to its result. `run` takes several items and returns their results in the same order. When a
+ * batch of several fails and is undone, each item is tried alone, so that one bad item does not fail the others. Otherwise all its items fail.
  */
 export function createRequestBatcher<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
@@ -27,7 +27,7 @@ export function createRequestBatcher<Item, Result>(
 
   const runAll = async (): Promise<void> => {
     while (waiting.length > 0) {
-      // The other requests that have arrived are handled in this turn; an idle loop comes round in microseconds.
+      // Waits one turn, in which the other requests that have arrived are handled; an idle event loop takes microseconds for it.
       await new Promise(setImmediate)
       const batch = takeBatch()
       const settled = runBatch(batch).catch(async (error: unknown) => {

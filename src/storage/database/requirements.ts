@@ -1,4 +1,4 @@
-// Checks a PostgreSQL that pawl is to work on: one list for the start, which refuses what would give wrong answers, and for the doctor.
+// Checks whether a PostgreSQL suits pawl. The start refuses a database that would give wrong answers, and the doctor reports the whole list.
 import { sql } from 'kysely'
 import { StartError } from '../../lib/errors.ts'
 import type { Database, Db } from './database.ts'
@@ -7,21 +7,23 @@ import { SESSION_SETTINGS } from './session-settings.ts'
 export interface Unmet {
   readonly requirement: 'encoding' | 'settings' | 'commits' | 'writes' | 'connections'
   readonly says: string
-  /** What to do about it. */
+  /** The remedy, for people to read. */
   readonly todo: string
 }
 
-/** The requirements without which nothing starts. A server without the others serves what it can. */
+/** Requirements without which pawl does not start. A server that misses others serves what it can. */
 const REFUSED: readonly Unmet['requirement'][] = ['encoding', 'settings']
 
-/** Throws StartError, one line, when pawl cannot work on this database. */
+/** Throws StartError with a message of one line when pawl cannot work on this database. */
 export async function requireDatabase({ db, kind }: Pick<Database, 'db' | 'kind'>): Promise<void> {
   if (kind === 'embedded') return
   const unmet = (await findUnmet(db)).find(({ requirement }) => REFUSED.includes(requirement))
   if (unmet !== undefined) throw new StartError(`${unmet.says}; ${unmet.todo}`)
 }
 
-/** What does not hold. `connections`: as many as the processes may open; undefined where a pooler opens those to the server. */
+/**
+ * Returns the unmet requirements. `connections` is the number that all processes may open; undefined when a pooler opens the server connections.
+ */
 export async function findUnmet(db: Db, connections = 0): Promise<readonly Unmet[]> {
   const server = await readServer(db)
   const wrong = await findWrongSettings(db)
@@ -58,7 +60,7 @@ export async function findUnmet(db: Db, connections = 0): Promise<readonly Unmet
   return found.filter((unmet) => unmet !== false)
 }
 
-/** Whether what this session commits survives a crash of the server, and where there are standbys to wait for, its loss. */
+/** True when commits of this session survive a crash of the server and, with synchronous standbys, the loss of the server. */
 export const IS_DURABLE = sql<boolean>`(current_setting('fsync') = 'on' and current_setting('full_page_writes') = 'on' and (
   current_setting('synchronous_commit') in ('on', 'remote_apply', 'remote_write')
   or current_setting('synchronous_commit') = 'local' and current_setting('synchronous_standby_names') = ''))`
@@ -71,7 +73,7 @@ interface Server {
   readonly synchronousCommit: string
   readonly isDurable: boolean
   readonly takesWrites: boolean
-  /** Connections that the role may have, were there nobody else. */
+  /** The most connections that the role may have when no other role has any. */
   readonly room: number
 }
 
@@ -98,7 +100,9 @@ interface WrongSetting {
   readonly expected: string
 }
 
-/** What this session has otherwise, as one in transaction mode may: a pooler keeps only some settings for it. */
+/**
+ * Returns the settings in which this session differs. In transaction mode a session may differ, because the pooler passes on only some settings.
+ */
 async function findWrongSettings(db: Db): Promise<readonly WrongSetting[]> {
   const expected = sql.join(Object.entries(SESSION_SETTINGS).map(([name, value]) => sql`(${name}::text, ${value}::text)`))
   const { rows } = await sql<WrongSetting>`

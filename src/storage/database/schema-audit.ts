@@ -1,8 +1,8 @@
-// Row types of the audit log, of what administrators change, of the chains over both, and of counts in place of audit rows.
+// Declares row types of the audit log, of administrators' changes, of the chains over both, and of counts kept in place of audit rows.
 import type { Generated } from 'kysely'
 import type { Bytes, OptionalText, OptionalTime, Position, Sequence } from './columns.ts'
 
-/** A view: all rows of devices, sealed or not. */
+/** A view of all audit rows about devices, sealed or not. */
 interface AuditTrailView {
   sequence: Sequence
   occurred_at: Date
@@ -11,9 +11,9 @@ interface AuditTrailView {
   user_id: OptionalText
   event_type: string
   event_data: string
-  /** User name of the credential for which it was checked. */
+  /** User name of the credential that asked for the verification. */
   verified_by: OptionalText
-  /** 'infinity' until it is sealed. */
+  /** 'infinity' until the row is sealed. */
   sealed_at: Date
 }
 
@@ -29,7 +29,7 @@ interface AdminEventTable {
   occurred_at: Date
 }
 
-/** What has failed lately, for all processes together. */
+/** Counts of recent failures, shared by all processes. */
 interface FailureCountTable {
   failure_key: Bytes
   failures: number
@@ -38,7 +38,7 @@ interface FailureCountTable {
   wait_ends_at: Date
 }
 
-/** Codes for activations that do not exist. */
+/** Counts of codes for activations that do not exist. */
 interface StrangerCountTable {
   minute: Date
   network: string
@@ -55,19 +55,19 @@ interface AuditChainTable {
   authentication: Bytes
 }
 
-/** One row a log. */
+/** One row per log. */
 interface AuditSealerTable {
   log: string
   sealed_at: OptionalTime
 }
 
-/** Of each user with sealed rows, until the user is erased. */
+/** One row for each user with sealed rows, until the user is erased. */
 interface AuditUserKeyTable {
   user_id: string
   user_key: Bytes
 }
 
-/** How far each chain was delivered to a store outside. */
+/** The position up to which each chain was delivered to an external store. */
 interface AuditDeliveryTable {
   chain_id: number
   position: Position

@@ -1,4 +1,4 @@
-// Row types of operations, of what belongs to them on the phone, and of webhooks and their outbox.
+// Declares row types of operations, of the phone's records about them, and of webhooks and their outbox.
 import type { ColumnType, Generated } from 'kysely'
 import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from './columns.ts'
 
@@ -16,7 +16,7 @@ interface TemplateRevisionTable {
   risk_flags: string
   is_proximity_check_enabled: boolean
   activation_flag: OptionalText
-  /** JSON, by language. */
+  /** JSON object, keyed by language. */
   texts: string
   created_at: Date
 }
@@ -36,7 +36,7 @@ interface OperationTable {
   template_name: string
   operation_type: string
   language: string
-  /** JSON, as given. */
+  /** JSON, as the bank gave it. */
   parameters: string
   data: string
   status: OperationStatus
@@ -119,7 +119,7 @@ export interface InboxMessageTable {
 export type WebhookKind = 'OPERATION' | 'ACTIVATION'
 export type DeliveryStatus = 'WAITING' | 'DELIVERED' | 'DEAD'
 
-/** Providers of pushes stand in it too (storage/webhook/push-providers.ts), and are read by none of the queries that are made of these columns. */
+/** The table also holds providers of pushes (storage/webhook/push-providers.ts). Queries over the columns below never read those rows. */
 interface WebhookTable {
   webhook_id: string
   application_id: string
@@ -135,7 +135,7 @@ interface WebhookTable {
   basic_mac: OptionalBytes
   is_enabled: Generated<boolean>
   disabled_reason: OptionalText
-  /** int8: text in both databases. */
+  /** An int8: both databases return it as text. */
   delivered_count: Generated<string>
   failures_in_row: Generated<number>
   failing_since: OptionalTime
@@ -144,13 +144,13 @@ interface WebhookTable {
   created_at: Date
 }
 
-/** Rows are inserted by triggers alone. */
+/** Only triggers insert rows. */
 interface WebhookDeliveryTable {
   sequence: Sequence
   delivery_id: string
   webhook_id: string
   object_id: string
-  /** Of a push: the device that is told. */
+  /** For a push: the activation of the phone that gets it. */
   activation_id: OptionalText
   /** JSON. */
   payload: string

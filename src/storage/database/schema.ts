@@ -1,5 +1,5 @@
-// Row types of the tables and views that migrations/ make, but for those that are named in SQL alone. Sealed columns hold records encrypted by
-// domain/secrets/record-keys.ts.
+// Declares row types of the tables and views that migrations/ make, except those that only SQL text names. Sealed columns hold records that
+// domain/secrets/record-keys.ts encrypts.
 import type { ColumnType, Generated } from 'kysely'
 import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from './columns.ts'
 import type { AuditSchema } from './schema-audit.ts'
@@ -8,17 +8,17 @@ import type { OperationsSchema } from './schema-operations.ts'
 export type * from './schema-operations.ts'
 
 export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
-/** Where an activation is committed, and where its OTP is demanded if it has one. */
+/** The call that commits an activation, and that demands its OTP if it has one. */
 export type CommitPhase = 'ON_COMMIT' | 'ON_KEY_EXCHANGE'
-/** OPEN: records are bound to no owner, as the version before reads them. BEGUN: new ones are bound, and the others are sealed anew. */
+/** OPEN: records are bound to no owner, so that the previous version can read them. BEGUN: new records are bound, and old ones are sealed anew. */
 export type BindingStage = 'OPEN' | 'BEGUN'
-/** Who reads an item: every app of the application, or activated ones. */
+/** The readers of an item: every app of the application, or only activated ones. */
 export type ConfigScope = 'APPLICATION' | 'ACTIVATION'
-/** What the keys of an activation of protocol 4.0 were agreed with. */
+/** The algorithm with which the keys of an activation of protocol 4.0 were agreed. */
 export type ActivationAlgorithm = 'EC_P384' | 'EC_P384_ML_L3' | 'EC_P384_ML_L5'
-/** What a pair of master keys signs with. */
+/** The algorithm of a master key pair. */
 export type MasterKeyAlgorithm = 'EC_P256' | 'EC_P384' | 'ML_DSA_65' | 'ML_DSA_87'
-/** What a credential may do beside what its role allows; none by default (cloud §2.4). */
+/** A permission of a credential beyond its role; a credential has none by default (cloud §2.4). */
 export type Right = 'keys:derive' | 'envelopes:application'
 export type Role = 'admin' | 'integration' | 'internal' | 'read-only' | 'verification'
 
@@ -48,9 +48,9 @@ interface ApplicationTable {
   is_protocol_3_admitted: Generated<boolean>
   /** Comma list. */
   roles: Generated<string>
-  /** Text of a protocol version; null: any. */
+  /** Text of the lowest protocol version that is allowed; null: any. */
   minimum_version: OptionalText
-  /** A user may have several phones. */
+  /** True: a user may have several phones. */
   is_multi_device: Generated<boolean>
   /** JSON array. */
   transfers: Generated<string>
@@ -118,16 +118,16 @@ export interface ActivationTable {
   algorithm: ColumnType<ActivationAlgorithm | null, ActivationAlgorithm | null | undefined, ActivationAlgorithm | null>
   is_confirmation_pending: Generated<boolean>
   is_biometry_enabled: ColumnType<boolean | null, boolean | null | undefined, boolean | null>
-  /** Of a temporary block. */
+  /** End of a temporary block. */
   block_expires_at: OptionalTime
   blocks_in_row: Generated<number>
-  /** The highest version of the protocol that the phone has spoken; null: not known. */
+  /** The highest protocol version that the phone has used; null: unknown. */
   highest_version: OptionalText
-  /** No two live ones of a user have one: empty where a user has one phone, else the activation's own id. */
+  /** Unique among the live activations of a user: empty where a user may have one phone, else the activation's own id. */
   device_slot: Generated<string>
-  /** The activation that asked for its code (mobile-token §9). */
+  /** The activation that asked for the code of this one (mobile-token §9). */
   parent_activation_id: OptionalText
-  /** The parent ends when this one becomes ACTIVE. */
+  /** True: the parent is removed when this activation becomes ACTIVE. */
   replaces_parent: Generated<boolean>
 }
 
@@ -144,7 +144,7 @@ interface ActivationUpgradeTable {
   is_biometry_enabled: boolean
 }
 
-/** A view: live activations without keys. */
+/** A view of live activations without their keys. */
 type RegistrationView = Pick<
   ActivationTable,
   | 'activation_id'
@@ -206,7 +206,7 @@ interface CredentialTable {
   allowed_addresses: Generated<string>
   /** Comma list in alphabetical order. */
   rights: Generated<string>
-  /** Null in rows that are older than the MACs, until the first start of a version that knows them. */
+  /** Null in rows from a version without MACs, until the first start of a version with them. */
   mac: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array>
 }
 

@@ -1,4 +1,4 @@
-// Values of rows that are what a database with usual settings writes, and those that are not.
+// Tests that times and bytes are read as a database with pawl's settings writes them, and that other forms are errors.
 import { describe, expect, test } from 'vitest'
 import { parseBytea, parseTime } from './session-settings.ts'
 
@@ -13,7 +13,7 @@ describe('a time', () => {
     expect(parseTime(text).toISOString()).toBe(iso)
   })
 
-  // The same moment as other styles of dates write it, and what is no moment at all.
+  // The same moment in other date styles, and texts that are no moment.
   test.each([
     '27.11.2026 10:34:51.123 UTC',
     '11/27/2026 10:34:51.123 UTC',
@@ -27,7 +27,7 @@ describe('a time', () => {
     expect(() => parseTime(text)).toThrow(`the database gave a time that cannot be read: ${text}`)
   })
 
-  // A number would make each answer that has the time an error.
+  // node-postgres reads infinity as a number, and every answer with the time would then fail.
   test.each([
     ['infinity', '9999-12-31T23:59:59.999Z'],
     ['-infinity', '0001-01-01T00:00:00.000Z'],

@@ -1,33 +1,33 @@
-// Sets what pawl takes for granted of a session: how times, numbers and bytes are written, and what a statement without BEGIN sees. Server,
-// database and role may each be set to something else, so every connection says it. Bytes and times that cannot be read are errors: a time that is
-// none would never be over.
+// Sets the session settings that pawl relies on: how times, numbers and bytes are written, and the isolation level of a statement without BEGIN.
+// Server, database and role may each have other settings, so every connection sets its own. Bytes and times that cannot be read are errors: an
+// invalid time would never count as expired.
 import pg from 'pg'
 
-/** By the names and in the spelling of PostgreSQL, which gives the same text back. */
+/** Names and values as PostgreSQL spells them, because current_setting returns that spelling. */
 export const SESSION_SETTINGS: Readonly<Record<string, string>> = {
   DateStyle: 'ISO, MDY',
   TimeZone: 'UTC',
   standard_conforming_strings: 'on',
   bytea_output: 'hex',
   extra_float_digits: '1',
-  // Or NULL in an array is the text of four letters.
+  // When off, NULL in an array is read as a text of four letters.
   array_nulls: 'on',
-  // A statement that loses a race looks again; stricter levels would refuse it instead.
+  // A statement that loses a race reads the row again; a stricter level would fail it instead.
   default_transaction_isolation: 'read committed',
 }
 
-/** Those that PgBouncer takes at the start of a connection and gives to each server that it lends, in transaction mode as well. */
+/** The settings that PgBouncer takes at the start of a connection and passes on to each server connection, also in transaction mode. */
 export const POOLED_SETTINGS: Readonly<Record<string, string>> = Object.fromEntries(
   ['DateStyle', 'TimeZone', 'standard_conforming_strings'].map((name) => [name, SESSION_SETTINGS[name] ?? '']),
 )
 
-/** One text of statements that give these settings to a session. */
+/** Composes one text of statements that set these settings in a session. */
 export const composeSet = (settings: Readonly<Record<string, string | number>>): string =>
   Object.entries(settings)
     .map(([name, value]) => `set ${name} = '${value}'`)
     .join('; ')
 
-/** A bytea as hex (bytea_output), in memory of its own: what is remembered of a row keeps nothing else (`lib/bytes.ts`, ownBytes). */
+/** Parses a bytea in hex (bytea_output) into a buffer of its own, so that a cached value keeps no other memory alive (`lib/bytes.ts`, ownBytes). */
 export function parseBytea(text: string): Buffer {
   if (!text.startsWith(HEX)) throw new TypeError('the database gave bytes that cannot be read')
   const bytes = Buffer.allocUnsafeSlow((text.length - HEX.length) / 2)
@@ -36,8 +36,8 @@ export function parseBytea(text: string): Buffer {
 }
 
 /**
- * A time. pawl writes no `infinity` into a row, and no year beyond those of a Date; where somebody else did, the time is the last one that four
- * digits of a year can say, and that of `-infinity` the first one.
+ * Parses a time. pawl never writes `infinity`, nor a year that a Date cannot hold. When another program did, the result is the last moment of the
+ * year 9999, and for `-infinity` the first moment of the year 1.
  */
 export function parseTime(text: string): Date {
   const time = readTime(text)
