@@ -9,7 +9,7 @@ import { insertHistoryFrom } from './history.ts'
 import { toList } from '../database/columns.ts'
 import { effectiveStateAt, stateAt } from './seen-state.ts'
 
-/** A change of state with its history row. */
+/** A change of state; it is stored with a history row. */
 interface StateChange {
   readonly activationId: string
   readonly rowVersion: number
@@ -21,25 +21,24 @@ interface StateChange {
 }
 
 /**
- * Moves an activation from one state to another together with history and audit row, in a statement that is shared with others. False when
- * somebody else was faster.
- * ACTIVE resets the failed attempts and blocks in a row; BLOCKED has no end then; REMOVED forgets the QR text, where pushes go, and an
- * upgrade that waits. None of the states it leads to needs the OTP any more.
+ * Moves an activation from one state to another, with a history and an audit row, in a statement that concurrent calls share. False when another
+ * request changed the activation first. The OTP is deleted, because no target state needs it. ACTIVE resets the failed attempts and the blocks in a
+ * row. BLOCKED lasts until an unblock. REMOVED deletes the QR text, the push registration and a waiting upgrade.
  */
 export const changeState = (db: Db, change: StateChange, audit: AuditEvent): Promise<boolean> =>
   (change.to === 'REMOVED' ? remove : move)(db, { change, audit })
 
-/** On whose word a back end changes something. */
+/** Names the person and the credential behind a change that a back end asks for. */
 export interface ChangedBy {
   /** User name of the credential. */
   readonly username: string
-  /** The person, in words of the bank. */
+  /** The person, by a name that the bank chose. */
   readonly externalUserId: string | null
 }
 
 /**
- * Renames an activation whose code was accepted; a block since then does not prevent it. False when it was removed. `by`: absent for what the phone
- * itself asks for; else there is an audit row, without the name.
+ * Renames an ACTIVE or BLOCKED activation; false when it was removed. A block after the request's code was accepted does not prevent the renaming.
+ * `by` is absent when the phone asks for it; otherwise an audit row is written, without the name.
  */
 export async function renameActivation(db: Db, activationId: string, name: string, at: Date, by?: ChangedBy): Promise<boolean> {
   const audited = sql`, audited as (
@@ -66,13 +65,13 @@ export async function renameActivation(db: Db, activationId: string, name: strin
   return rows.length === 1
 }
 
-/** The flags of an activation (cloud §10); none when there is no such activation. */
+/** Reads the flags of an activation (cloud §10); an empty list when there is no such activation. */
 export async function findActivationFlags(db: Db, activationId: string): Promise<readonly string[]> {
   const row = await selectFlags(db, activationId).executeTakeFirst()
   return toList(row?.flags ?? '')
 }
 
-/** The same, locked until the end of the transaction. */
+/** Reads the flags and locks the row until the end of the transaction. */
 export async function lockActivationFlags(tx: Tx, activationId: string): Promise<readonly string[]> {
   const row = await selectFlags(tx, activationId).forUpdate().executeTakeFirst()
   return toList(row?.flags ?? '')
@@ -82,8 +81,8 @@ const selectFlags = (db: Db, activationId: string) =>
   db.selectFrom('activation').select('flags').where('activation_id', '=', activationId)
 
 /**
- * Sets the flags of a live activation with history and audit row; false when there is none. `username`: of the credential, where no audit row of
- * administrators names it.
+ * Sets the flags of a live activation, with a history and an audit row; false when there is none. `username` names the credential in the audit row;
+ * it is left out when an admin event names the credential.
  */
 export async function setActivationFlags(
   db: Db,
@@ -129,8 +128,8 @@ const CHANGES = defineGivenRows<StateChange & ReturnType<typeof toAuditGiven>>({
 })
 
 /**
- * The statement that makes changes with their history and audit rows. `changes`: a table with the columns of CHANGES. `andForget`: further
- * parts of the statement, over its table `moved`.
+ * Composes the statement that stores changes with their history and audit rows. `changes` is a table with the columns of CHANGES. `andForget` adds
+ * parts to the statement that use its table `moved`.
  */
 const composeChanges = (changes: RawBuilder<unknown>, andForget: RawBuilder<unknown> = sql``): RawBuilder<unknown> => sql`
   with moved as (

@@ -1,5 +1,5 @@
-// The columns of the table activation that statements read and write as they are: a list names each once, with its type in the database, and
-// the text of statements, the types of rows and packed rows are made from the lists.
+// Lists the columns of the table activation that statements read and write unchanged. A list names each column once, with its type in the database.
+// Statements, row types and packed rows are made from the lists.
 import { type RawBuilder, type Selectable, sql, type Updateable } from 'kysely'
 import type { GivenType } from '../database/bulk-statement.ts'
 import type { ActivationTable } from '../database/schema.ts'
@@ -7,31 +7,31 @@ import { blockedReasonAt, failedAttemptsAt, type SeenAt, stateAt } from './seen-
 
 type Column = keyof ActivationTable
 
-/** Columns, with the type that each has in the database. */
+/** Columns with their types in the database. */
 export type Columns = Readonly<Partial<Record<Column, GivenType>>>
 
-/** The name in code of a column: that of row_version is rowVersion. */
+/** The name of a column in code: row_version becomes rowVersion. */
 type InCode<C extends string> = C extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<InCode<Tail>>}` : C
 const inCode = <C extends string>(column: C) =>
   column.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as InCode<C>
 
-/** What columns hold when they are read, under their names in code. */
+/** The values of columns as they are read, under their names in code. */
 export type Read<List extends Columns> = {
   readonly [C in keyof List & Column as InCode<C>]: Selectable<ActivationTable>[C]
 }
 
-/** What is written to columns, under their names in code. */
+/** The values of columns as they are written, under their names in code. */
 export type Written<List extends Columns> = {
   readonly [C in keyof List & Column as InCode<C>]: Exclude<Updateable<ActivationTable>[C], undefined>
 }
 
-/** Names in code with their types in the database, as `defineGivenRows` takes them. */
+/** Maps names in code to types in the database, as `defineGivenRows` takes them. */
 export const givenColumns = <List extends Columns>(list: List) =>
   Object.fromEntries(Object.entries(list).map(([column, type]) => [inCode(column), type])) as {
     readonly [C in keyof List & string as InCode<C>]: GivenType
   }
 
-/** Selects columns of an activation; with `at`, as it is seen at that time. */
+/** Selects columns of an activation; with `at`, the columns that time changes have their value at that time. */
 export const selectColumns = (list: Columns, at?: SeenAt, table = 'a'): RawBuilder<unknown> =>
   sql.join(
     Object.keys(list).map((column) => {
@@ -43,7 +43,7 @@ export const selectColumns = (list: Columns, at?: SeenAt, table = 'a'): RawBuild
     }),
   )
 
-/** Sets columns to what the row `i` of given rows has for them. */
+/** Sets columns to the values of the given row `i`. */
 export const setColumns = (list: Columns): RawBuilder<unknown> =>
   sql.join(
     Object.keys(list).map((column) => {
@@ -52,19 +52,22 @@ export const setColumns = (list: Columns): RawBuilder<unknown> =>
     }),
   )
 
-/** The names of columns, for an insert, and what a given row has for them. */
+/** The names of columns for an insert, and the expressions that read them from a given row. */
 export const insertColumns = (list: Columns) => ({
   names: sql.raw(Object.keys(list).join(', ')),
   values: sql.join(Object.keys(list).map((column) => sql.ref(inCode(column)))),
 })
 
-/** What names an activation and its owner. */
+/** The ids of an activation and its owner. */
 export const OWNER_COLUMNS = { activation_id: 'text', application_id: 'text', user_id: 'text' } as const satisfies Columns
 
-/** Of an activation whose code another one asked for (mobile-token §9); null and false for all others. */
+/** Set for an activation whose code another activation asked for (mobile-token §9); null and false for all others. */
 export const PARENT_COLUMNS = { parent_activation_id: 'text', replaces_parent: 'boolean' } as const satisfies Columns
 
-/** What an activation is created with. `flags`: names with commas. Sealed: `activation_qr_code`, which is null when nobody is to be shown the code, and `server_private_key`. */
+/**
+ * Columns that the creation sets. `flags` is a comma list. `activation_qr_code` and `server_private_key` are sealed; `activation_qr_code` is null
+ * when nobody is to be shown the code.
+ */
 export const NEW_COLUMNS = {
   activation_code_hash: 'bytea',
   activation_qr_code: 'bytea',
@@ -79,7 +82,7 @@ export const NEW_COLUMNS = {
   ...PARENT_COLUMNS,
 } as const satisfies Columns
 
-/** What a registration needs of a live activation. */
+/** Columns of a live activation that a registration needs. */
 export const LIVE_COLUMNS = {
   activation_id: 'text',
   state: 'text',
@@ -87,7 +90,7 @@ export const LIVE_COLUMNS = {
   expires_at: 'timestamptz',
 } as const satisfies Columns
 
-/** What a status tells of an activation, and what it is told under. `master_secret` and `ctr_data` are sealed. */
+/** Columns that a status answer needs, for its content and its encryption. `master_secret` and `ctr_data` are sealed. */
 export const STATUS_COLUMNS = {
   ...OWNER_COLUMNS,
   state: 'text',
@@ -101,8 +104,8 @@ export const STATUS_COLUMNS = {
 } as const satisfies Columns
 
 /**
- * What other requests of a phone need besides, and what a bank is told of one; `server_private_key`, which is sealed, only where it was read.
- * `flags`: names with commas.
+ * Further columns that other requests of a phone need, or that an answer to the bank contains. `server_private_key` is sealed, and present only
+ * where it was read. `flags` is a comma list.
  */
 export const REQUEST_COLUMNS = {
   algorithm: 'text',
@@ -117,7 +120,7 @@ export const REQUEST_COLUMNS = {
   blocked_reason: 'text',
 } as const satisfies Columns
 
-/** What a key exchange makes of an activation. What is sealed of the server's key is sealed anew, also when it is that of the creation. */
+/** Columns that a key exchange sets. `server_private_key` is sealed anew, even when the key pair is still that of the creation. */
 export const EXCHANGED_COLUMNS = {
   protocol_version: 'int',
   highest_version: 'text',
@@ -132,7 +135,7 @@ export const EXCHANGED_COLUMNS = {
   ctr_data: 'bytea',
 } as const satisfies Columns
 
-/** What each code that is stored writes, whether it was right or wrong; `ctr_data` is sealed. */
+/** Columns that every stored code writes, right or wrong; `ctr_data` is sealed. */
 export const CODE_COLUMNS = {
   counter: 'int',
   ctr_data: 'bytea',
@@ -141,14 +144,14 @@ export const CODE_COLUMNS = {
   highest_version: 'text',
 } as const satisfies Columns
 
-/** What a code writes besides that blocks. */
+/** Further columns that a wrong code writes when it blocks the activation. */
 export const BLOCK_COLUMNS = {
   state: 'text',
   blocked_reason: 'text',
   block_expires_at: 'timestamptz',
 } as const satisfies Columns
 
-/** What a device says of itself when it is bound. */
+/** Columns with the phone's description of itself when it is bound. */
 export const DEVICE_COLUMNS = {
   name: 'text',
   platform: 'text',
@@ -157,7 +160,10 @@ export const DEVICE_COLUMNS = {
   external_id: 'text',
 } as const satisfies Columns
 
-/** What is told of an activation in a list. `highest_version`: that its phone has spoken, null where it is not known; `algorithm`: null in protocol 3. */
+/**
+ * Columns of an activation in a list. `highest_version` is the highest protocol version that the phone has used, null when unknown. `algorithm` is
+ * null in protocol 3.
+ */
 export const LISTED_COLUMNS = {
   activation_id: 'text',
   user_id: 'text',
@@ -171,7 +177,7 @@ export const LISTED_COLUMNS = {
   last_used_at: 'timestamptz',
 } as const satisfies Columns
 
-/** What is told besides of one that is looked at. `is_biometry_enabled`: null in protocol 3, where the phone alone decides. */
+/** Further columns for the details of one activation. `is_biometry_enabled` is null in protocol 3, where the phone alone decides. */
 export const DETAIL_COLUMNS = {
   blocked_reason: 'text',
   flags: 'text',
@@ -187,7 +193,7 @@ export const DETAIL_COLUMNS = {
   expires_at: 'timestamptz',
 } as const satisfies Columns
 
-/** What a commit needs. */
+/** Columns that a commit needs. */
 export const COMMIT_COLUMNS = {
   activation_id: 'text',
   user_id: 'text',
@@ -200,7 +206,7 @@ export const COMMIT_COLUMNS = {
   otp_hash: 'bytea',
 } as const satisfies Columns
 
-/** The columns that a time changes. */
+/** The columns whose value depends on the time, with the expression that reads each. */
 const SEEN: Readonly<Record<string, (at: SeenAt) => RawBuilder<unknown>>> = {
   state: stateAt,
   failed_attempts: failedAttemptsAt,

@@ -1,4 +1,4 @@
-// An activation as its commit needs it, and wrong OTPs before it (v3 §8.5).
+// Reads an activation for its commit, stores wrong OTPs, and sets the OTP that a commit demands (v3 §8.5).
 import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
@@ -9,12 +9,12 @@ import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
 import type { ChangedBy } from './change.ts'
 import { insertHistoryFrom } from './history.ts'
 
-/** A live activation as its commit needs it. */
+/** The columns of a live activation that a commit needs. */
 export interface CommitRow extends Read<typeof COMMIT_COLUMNS> {
   readonly applicationId: string
 }
 
-/** The application in which something is committed, and the live activation of the user there: the one that is named, or any of several. */
+/** An application, and the live activation of the user in it: the named one, or any of several. */
 export interface RegistrationToCommit {
   readonly applicationId: string
   /** A user may have several live activations. */
@@ -22,7 +22,7 @@ export interface RegistrationToCommit {
   readonly live: CommitRow | undefined
 }
 
-/** Reads both in one statement, shared with what others ask. Undefined when there is no such application. */
+/** Reads application and activation in one statement, which concurrent calls share. Undefined when there is no such application. */
 export const findRegistrationToCommit = defineSharedTrip(
   async (db, owners: readonly OwnerNames[]): Promise<readonly (RegistrationToCommit | undefined)[]> => {
     const { rows } = await db.executeQuery<CommitColumns>(FIND_TO_COMMIT(owners))
@@ -43,7 +43,7 @@ const toRegistration = (row: CommitColumns): RegistrationToCommit | undefined =>
         live: row.activationId === null ? undefined : row,
       }
 
-/** A wrong OTP: it is counted, and at the maximum the activation is removed. */
+/** A wrong OTP: the failure is counted, and at the maximum the activation is removed. */
 interface OtpFailure {
   readonly activationId: string
   readonly rowVersion: number
@@ -54,7 +54,7 @@ interface OtpFailure {
   readonly at: Date
 }
 
-/** Stores a wrong OTP with history and audit row. False when the activation is no longer the one that was read. */
+/** Stores a wrong OTP with a history and an audit row. False when the activation has changed since it was read. */
 export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditEvent): Promise<boolean> {
   const { rows } = await sql`
     with moved as (
@@ -76,7 +76,7 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
   return rows.length === 1
 }
 
-/** Sets the OTP that the commit of an activation demands; false unless it waits for one, in one of the states `from`. */
+/** Sets the OTP that the commit of an activation demands. False unless the activation awaits a commit and is in one of the states `from`. */
 export async function setCommitOtp(
   db: Db,
   { activationId, from }: { readonly activationId: string; readonly from: readonly ('CREATED' | 'PENDING_COMMIT')[] },

@@ -1,18 +1,19 @@
-// How many phones a user may have in an application: no two live activations of a user have one slot
+// Limits how many phones a user may have in an application: no two live activations of a user have the same slot
 // (docs/decisions/0007-one-live-registration.md).
 import { type RawBuilder, sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 
 /**
- * The slot of a new activation, for the statement that inserts it: its own id where a user may have several phones, else empty. There the row of
- * the application is read as it is, and kept so until the end of the transaction: a switch to one phone waits for it, and it for the switch.
+ * Composes the slot of a new activation for the inserting statement: its own id where a user may have several phones, else empty. With several
+ * phones the row of the application is share-locked until the end of the transaction, so that the insert and a switch to one phone wait for each
+ * other.
  */
 export const slotOf = (applicationId: RawBuilder<unknown>, activationId: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`coalesce((select ${activationId} from application where application_id = ${applicationId} and is_multi_device for share), '')`
 
 /**
- * Whether a user may have several phones; locked until the end of the transaction, but not for rows that refer to the application. Undefined when
- * there is no such application.
+ * Reads whether a user may have several phones, and locks the row until the end of the transaction; rows that refer to the application can still be
+ * inserted. Undefined when there is no such application.
  */
 export async function lockMultiDevice(tx: Tx, applicationId: string): Promise<boolean | undefined> {
   const row = await tx
@@ -24,7 +25,7 @@ export async function lockMultiDevice(tx: Tx, applicationId: string): Promise<bo
   return row?.isMultiDevice
 }
 
-/** A user with several live activations, if there is one. Who has none with a slot of its own has one at the most. */
+/** Finds a user with several live activations. At least one of those activations has a non-empty slot. */
 export async function findUserOfSeveral(db: Db, applicationId: string): Promise<string | undefined> {
   const { rows } = await sql<{ userId: string }>`
     select a.user_id as "userId" from activation a
@@ -45,8 +46,8 @@ export async function setMultiDevice(tx: Tx, applicationId: string, isMultiDevic
 }
 
 /**
- * Empties the slots of up to `limit` live activations with ids behind `after`, and gives the last of these ids; undefined when there are no more.
- * Throws a unique violation when a user has got a second live one meanwhile.
+ * Empties the slots of up to `limit` live activations with ids after `after`, in order of id. Returns the last of these ids; undefined when no more
+ * are left. Throws a unique violation when a user has got a second live activation meanwhile.
  */
 export async function emptySlots(tx: Tx, applicationId: string, after: string, limit: number): Promise<string | undefined> {
   const { rows } = await sql<{ last: string | null }>`
@@ -61,7 +62,10 @@ export async function emptySlots(tx: Tx, applicationId: string, after: string, l
   return rows[0]?.last ?? undefined
 }
 
-/** Keeps out until the end of the transaction who would make another registration of this user after the same look. */
+/**
+ * Locks the creation of registrations for this user until the end of the transaction. Another request could otherwise read the same rows, and
+ * create a registration too.
+ */
 export async function lockNewRegistrations(
   tx: Tx,
   { applicationId, userId }: { readonly applicationId: string; readonly userId: string },

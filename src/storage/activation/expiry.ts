@@ -1,4 +1,4 @@
-// Makes durable what the clock does to activations: ends those that waited too long, and temporary blocks (v3 §8.7, cloud §3.4).
+// Stores the changes that time makes to activations: it removes those that waited too long, and ends temporary blocks (v3 §8.7, cloud §3.4).
 import { type RawBuilder, sql } from 'kysely'
 import { insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
@@ -7,10 +7,10 @@ import type { ActivationState } from '../database/schema.ts'
 import { insertHistoryFrom } from './history.ts'
 import { blockEnds, FAILED_ATTEMPTS_AFTER_BLOCK, hasWaitedTooLong } from './seen-state.ts'
 
-/** What becomes of activations that are due, beside their state, and what history and audit log say of it. */
+/** The new state of due activations, further columns to set, and the content of history and audit rows. */
 interface Move {
   readonly to: ActivationState
-  /** What else is set, of the activation `a`. */
+  /** Further assignments to columns of the activation `a`. */
   readonly set: RawBuilder<unknown>
   readonly reason: string
   readonly eventType: string
@@ -19,7 +19,7 @@ interface Move {
   readonly at: Date
 }
 
-/** Moves the activations whose ids and states `due` selects, with history and audit rows; gives how many. */
+/** Moves the activations whose ids and states `due` selects, with history and audit rows. Returns their number. */
 export async function moveDue(
   db: Db,
   due: RawBuilder<unknown>,
@@ -47,10 +47,10 @@ export async function moveDue(
   return rows.length
 }
 
-/** What a REMOVED activation forgets that never exchanged keys, or was not committed. */
+/** Columns to clear when an activation is removed before its keys were exchanged or before its commit. */
 export const FORGOTTEN = sql`activation_qr_code = null, otp_hash = null`
 
-/** Makes the expiry of up to `limit` due CREATED and PENDING_COMMIT activations durable; safe in several processes. */
+/** Removes up to `limit` expired CREATED and PENDING_COMMIT activations; safe in several processes. */
 export function removeExpiredActivations(db: Db, at: Date, limit: number): Promise<number> {
   const due = sql`
     select activation_id, state from activation where ${amongWaiting('activation')} and ${hasWaitedTooLong(at)}
@@ -59,15 +59,18 @@ export function removeExpiredActivations(db: Db, at: Date, limit: number): Promi
   return moveDue(db, due, { to: 'REMOVED', set, reason: 'EXPIRED', eventType: 'registration_expired', eventData: '{}', at })
 }
 
-/** Stores the end of up to `limit` temporary blocks that are over, with history and audit rows; safe in several processes. */
+/** Ends up to `limit` temporary blocks that are over, with history and audit rows; safe in several processes. */
 export const endTemporaryBlocks = (db: Db, at: Date, limit: number): Promise<number> =>
   endBlocks(db, sql`order by block_expires_at limit ${limit} for update skip locked`, at)
 
-/** The same for one activation, which it waits for. False when its block is not over, or somebody else was faster. */
+/**
+ * Ends the temporary block of one activation, and waits for the lock of its row. False when the block is not over, or another process ended it
+ * first.
+ */
 export const endTemporaryBlock = async (db: Db, activationId: string, at: Date): Promise<boolean> =>
   (await endBlocks(db, sql`and activation_id = ${activationId} for update`, at)) === 1
 
-/** `which`: of the blocks that are over. */
+/** `which` narrows the query for blocks that are over, and locks the rows. */
 function endBlocks(db: Db, which: RawBuilder<unknown>, at: Date): Promise<number> {
   const due = sql`select activation_id, state from activation where ${blockEnds(at)} ${which}`
   const set = sql`blocked_reason = null, block_expires_at = null, failed_attempts = ${FAILED_ATTEMPTS_AFTER_BLOCK}, row_version = row_version + 1`

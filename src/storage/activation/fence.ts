@@ -1,4 +1,5 @@
-// After a restore: activations whose codes the database may have forgotten, and moving them on (docs/decisions/0016-fence-after-a-restore.md).
+// Fences a restored database: finds activations whose codes it may have forgotten, and moves them on
+// (docs/decisions/0016-fence-after-a-restore.md).
 import { sql } from 'kysely'
 import { insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
@@ -7,7 +8,7 @@ import { amongWaiting } from '../database/index-conditions.ts'
 import { FORGOTTEN, moveDue } from './expiry.ts'
 import { insertHistoryFrom } from './history.ts'
 
-/** What the history of an activation says that was fenced, and the reason of its block. */
+/** The reason in the history of a fenced activation, and of its block. */
 const FENCED = 'DATABASE_RESTORED'
 
 export interface UnfencedActivation {
@@ -15,13 +16,13 @@ export interface UnfencedActivation {
   readonly rowVersion: number
   readonly protocolVersion: number
   readonly counter: number
-  /** sealed */
+  /** Sealed. */
   readonly ctrData: Buffer
 }
 
 /**
- * Up to `limit` activations behind `after` in the order of their ids: those that are older than the moment to which the database went back,
- * may have sent codes since, and were not fenced since.
+ * Finds up to `limit` activations with ids after `after`, in order of id. They were created before `since`, the moment to which the database went
+ * back, may have sent codes after it, and were not fenced yet.
  */
 export async function findUnfenced(db: Db, since: Date, after: string, limit: number): Promise<readonly UnfencedActivation[]> {
   const { rows } = await sql<UnfencedActivation>`
@@ -38,7 +39,7 @@ export async function findUnfenced(db: Db, since: Date, after: string, limit: nu
   return rows
 }
 
-/** From now on no ticket is good that was issued before: the database may have forgotten what was sealed under it (cloud §13.2). */
+/** Makes all tickets that were issued before now invalid: the database may have forgotten which envelopes were sealed under them (cloud §13.2). */
 export async function fenceTickets(db: Db): Promise<void> {
   await sql`insert into ticket_fence (fenced_at) values (clock_timestamp()) on conflict do nothing`.execute(db)
 }
@@ -47,32 +48,33 @@ export interface FencedActivation {
   readonly activationId: string
   readonly rowVersion: number
   readonly counter: number
-  /** sealed */
+  /** Sealed. */
   readonly ctrData: Uint8Array
-  /** Whether an active one is blocked, and a block that would end by itself has no end any more. */
+  /** True: an ACTIVE activation becomes BLOCKED, and a temporary block becomes permanent. */
   readonly blocks: boolean
-  /** For the audit log. */
+  /** JSON for the audit log. */
   readonly eventData: string
   readonly at: Date
 }
 
 /**
- * Moves the counters of activations that are still as they were read, with history and audit rows. An upgrade that waits for its confirmation
- * is abandoned: its phone may have confirmed it in the time that was forgotten. Gives the states of those that were moved.
+ * Moves the counters of activations that have not changed since they were read, with history and audit rows. An upgrade that waits for its
+ * confirmation is deleted: the phone may have confirmed it in the forgotten time. Returns the states of the activations that were moved.
  */
 export async function storeFenced(db: Db, rows: readonly FencedActivation[]): Promise<readonly { readonly state: string }[]> {
-  // In one order, as every statement that moves several activations.
+  // Ordered by id, as in every statement that moves several activations, so that two of them cannot deadlock.
   const ordered = rows.toSorted((one, other) => (one.activationId < other.activationId ? -1 : 1))
   const result = await db.executeQuery<{ state: string }>(FENCE(ordered))
   return result.rows
 }
 
 /**
- * Removes up to `limit` activations that wait for a phone since before the database went back: a phone may have used the code in the time
- * that was forgotten. With history and audit rows; gives how many. Where others changed some of them meanwhile it is fewer, though there are more.
+ * Removes up to `limit` CREATED activations from before the database went back, with history and audit rows: a phone may have used the code in the
+ * forgotten time. Returns the number of removed ones. Concurrent changes make the number smaller than `limit` although more are left.
  */
 export function removeWaiting(db: Db, since: Date, at: Date, limit: number): Promise<number> {
-  // Locked in the order of their ids, as every statement that moves several activations. By the index of what waits: by their ids, all would be read.
+  // Rows are locked in order of id, as in every statement that moves several activations. They are found by the index of waiting activations; a
+  // search in order of id would read all activations.
   const due = sql`
     select a.activation_id, a.state from activation a join (
       select activation_id from activation where ${amongWaiting('activation')} and state = 'CREATED' and created_at <= ${since}
@@ -90,7 +92,8 @@ export function removeWaiting(db: Db, since: Date, at: Date, limit: number): Pro
   })
 }
 
-// A process that ran on while the database went back remembers row versions that are counted again: what it remembers must fit no more.
+// A process that ran during the restore still caches row versions, and the restored rows would count up to the same numbers. After this jump no
+// cached version matches.
 const FORGOTTEN_VERSIONS = 1_000_000
 
 const FENCE = defineGivenRows<FencedActivation>({

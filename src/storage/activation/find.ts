@@ -1,5 +1,5 @@
-// Finds an activation: as a phone needs it with its keys, as the bank sees it, with its device keys, and for activation/status (v3 §9), whose
-// callers of one moment share a read.
+// Finds an activation with its keys for a phone's request, without keys for the bank, with its device keys, and for activation/status (v3 §9),
+// where concurrent calls share a read.
 import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { APPLICATIONS_STATE } from '../application/applications.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
@@ -9,39 +9,39 @@ import type { ActivationAlgorithm, ActivationState } from '../database/schema.ts
 import { type OWNER_COLUMNS, type Read, REQUEST_COLUMNS, selectColumns, STATUS_COLUMNS } from './columns.ts'
 import { type BlockColumns, blockExpiresAt, effectiveStateAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
 
-/** An activation, and whose it is. */
+/** The ids of an activation, its application and its user. */
 export interface OwnedActivation extends Read<typeof OWNER_COLUMNS> {}
 
-/** What a status tells of an activation, and what it is told under. */
+/** The columns that a status answer needs, for its content and its encryption. */
 export interface StatusRow extends Read<typeof STATUS_COLUMNS> {}
 
-/** An activation as a device request needs it. */
+/** The columns of an activation that a phone's request needs. */
 export interface ActivationRow extends StatusRow, BlockColumns, Omit<Read<typeof REQUEST_COLUMNS>, 'serverPrivateKey'> {
-  /** Set when this is what becomes of an activation of protocol 3 once its phone confirms (v4 §10). */
+  /** Set when the row is the pending upgrade of an activation of protocol 3: its phone still has to confirm it (v4 §10). */
   readonly isUpgradePending?: true
-  /** sealed; a remembered phone is without it */
+  /** Sealed; absent for a phone that the process remembers. */
   readonly serverPrivateKey?: Buffer
 }
 
-/** An activation that was read. */
+/** An activation as read from the database. */
 export interface ReadActivationRow extends ActivationRow {
-  /** sealed */
+  /** Sealed. */
   readonly serverPrivateKey: Buffer
 }
 
-/** One activation by its id, in whatever state. */
+/** Finds an activation by its id, in any state. */
 export async function findActivation(db: Db, activationId: string, at: Date): Promise<ReadActivationRow | undefined> {
   const { rows } = await db.executeQuery<ReadActivationRow>(CompiledQuery.raw(FIND, [activationId, at]))
   return rows[0]
 }
 
-/** A registration as the bank sees it. */
+/** A registration as the bank's API shows it. */
 export interface RegistrationRow extends BlockColumns {
   readonly activationId: string
   readonly state: ActivationState
   readonly rowVersion: number
   readonly expiresAt: Date
-  /** sealed; until the key exchange */
+  /** Sealed; null after the key exchange. */
   readonly activationQrCode: Buffer | null
   readonly name: string | null
   readonly platform: string | null
@@ -49,7 +49,7 @@ export interface RegistrationRow extends BlockColumns {
   readonly activationFingerprint: string | null
 }
 
-/** The registrations of a user: the live activations, of which there is at most one where the application does not say otherwise. */
+/** Lists the live activations of a user: at most one, unless the application allows several phones. */
 export async function findRegistrations(
   db: Db,
   applicationId: string,
@@ -76,7 +76,7 @@ export async function findRegistrations(
     .execute()
 }
 
-/** The device keys of an activation, for whoever verifies what they signed. */
+/** The device keys of an activation, with which signatures of its phone are verified. */
 export interface DeviceKeysRow {
   readonly activationId: string
   readonly userId: string
@@ -85,11 +85,13 @@ export interface DeviceKeysRow {
   readonly protocolVersion: number | null
   /** Null in protocol 3. */
   readonly algorithm: ActivationAlgorithm | null
-  /** As the generation stores them; null before the key exchange. */
+  /** In the encoding that the generation stores; null before the key exchange. */
   readonly devicePublicKey: Buffer | null
 }
 
-/** An activation of this application, in whatever state; CREATED and PENDING_COMMIT that have run out are REMOVED. */
+/**
+ * Finds the device keys of an activation of this application, in any state. Expired CREATED and PENDING_COMMIT activations are shown as REMOVED.
+ */
 export async function findDeviceKeys(
   db: Db,
   { applicationId, activationId, at }: { readonly applicationId: string; readonly activationId: string; readonly at: Date },
@@ -101,26 +103,26 @@ export async function findDeviceKeys(
   return rows[0]
 }
 
-/** What is selected of an activation `a` that is seen at a time, for the requests of its phone. */
+/** Selects the columns of an activation `a`, as seen at a time, that a phone's request needs. */
 export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
   sql`${selectColumns(STATUS_COLUMNS, at)}, ${blockExpiresAt(at)} as "blockExpiresAt", ${isBlockOver(at)} as "isBlockOver", ${selectColumns(REQUEST_COLUMNS, at)}`
 
 const FIND = toConstantText(sql`
   select ${selectActivation(sql`$2`)} from activation a where a.activation_id = $1`)
 
-/** Whose registration is asked for. */
+/** Names an application, a user, and one of the user's registrations. */
 export interface OwnerNames {
   /** Null for the default application. */
   readonly applicationId: string | null
   readonly userId: string
-  /** The one of several that is meant. */
+  /** Names one of several activations. */
   readonly activationId?: string | null | undefined
 }
 
 /**
- * The application `p` that each row of `asked` names, and the live activation `a` of its user there; both may be missing. Where one of several is
- * not named, `a` is any of them. `limit 1`: joined as a table, `a` is searched by the application alone as long as PostgreSQL takes it for empty,
- * and it keeps that plan for a minute.
+ * Joins the application `p` that each row of `asked` names, and the live activation `a` of the user in it; both may be missing. When the user has
+ * several and none is named, `a` is any of them. `limit 1` is for the planner: in a plain join PostgreSQL would search `a` by the application alone
+ * as long as it takes the table for empty, and it keeps that plan for a minute.
  */
 export const fromOwners = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`from ${asked} as i
   left join application p
@@ -131,13 +133,13 @@ export const fromOwners = (asked: RawBuilder<unknown>): RawBuilder<unknown> => s
       and activation_id = coalesce(i."activationId", activation_id) limit 1
   ) a on true`
 
-/** What fromOwners reads, in the order of `position`. */
+/** The rows that fromOwners takes, in the order of `position`. */
 export const OWNERS = defineAskedRows<OwnerNames>({ applicationId: 'text', userId: 'text', activationId: 'text' })
 
 interface StatusRead {
-  /** Undefined when there is none of this id. */
+  /** Undefined when no activation has this id. */
   readonly activation: StatusRow | undefined
-  /** As APPLICATIONS_STATE. */
+  /** The text of APPLICATIONS_STATE. */
   readonly applicationsState: string
 }
 
@@ -146,10 +148,10 @@ interface StatusNames {
   readonly at: Date
 }
 
-/** Reads an activation, as it is seen at a time, and the state of the applications. */
+/** Reads an activation as seen at a time, and the state of the applications. */
 export type StatusReader = (names: StatusNames) => Promise<StatusRead>
 
-/** A reader of one process. */
+/** Makes the reader of a process; its concurrent calls share a statement. */
 export function createStatusReader(db: Db): StatusReader {
   return createSharedTrip(async (names) => {
     const { rows } = await db.executeQuery<StatusColumns>(FIND_STATUS(names))

@@ -1,11 +1,11 @@
-// The table activation_history: what became of an activation, and when. Append only; rows of a change are written in the statement of the
-// change.
+// Reads and writes the table activation_history: the changes of each activation and their times. Rows are only appended, in the same statement as
+// the change.
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 
-/** Where the columns of history rows come from: values, or columns of what they are made from. */
+/** The expressions for the columns of history rows: values, or columns of the rows that changed. */
 interface HistoryColumns {
-  /** Without it, there was no state before. */
+  /** Left out when the activation had no state before. */
   readonly from?: RawBuilder<unknown>
   readonly to: RawBuilder<unknown>
   readonly reason?: RawBuilder<unknown>
@@ -13,7 +13,7 @@ interface HistoryColumns {
   readonly at: RawBuilder<unknown>
 }
 
-/** The one statement that writes history rows. `rows`: what follows `from`, with a column `activation_id`. */
+/** Composes the insert of history rows. `rows` is the text after `from`, and has a column `activation_id`. */
 export const insertHistoryFrom = (
   rows: RawBuilder<unknown>,
   { from = NONE, to, reason = NONE, externalUserId = NONE, at }: HistoryColumns,
@@ -32,18 +32,18 @@ export interface HistoryRow {
   readonly occurredAt: Date
 }
 
-/** Which rows of an activation are listed. */
+/** Selects the rows of an activation's history. */
 interface HistorySearch {
   readonly limit: number
-  /** Only what is older than this sequence. */
+  /** Only rows older than this sequence. */
   readonly before?: string | null
-  /** Only what happened then or later. */
+  /** Only changes at this time or later. */
   readonly from?: Date | null
-  /** Only what happened then or earlier. */
+  /** Only changes at this time or earlier. */
   readonly to?: Date | null
 }
 
-/** What happened to an activation, newest first. */
+/** Lists the changes of an activation, newest first. */
 export async function listActivationHistory(
   db: Db,
   activationId: string,

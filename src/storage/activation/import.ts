@@ -1,4 +1,4 @@
-// Activations that were made by another server, with their history and tokens (docs/IMPORT.md).
+// Stores activations that another server made, with their history and tokens (docs/IMPORT.md).
 import { sql } from 'kysely'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
@@ -17,7 +17,7 @@ import { slotOf } from './device-slot.ts'
 import type { OwnedActivation } from './find.ts'
 import { type HistoryRow, insertHistoryFrom } from './history.ts'
 
-/** What an activation of protocol 3 that has exchanged keys is stored with. Sealed: `server_private_key`, `master_secret`, `ctr_data`. */
+/** Columns of an imported activation of protocol 3 that has exchanged keys. `server_private_key`, `master_secret` and `ctr_data` are sealed. */
 const IMPORTED_COLUMNS = {
   ...OWNER_COLUMNS,
   state: 'text',
@@ -47,7 +47,7 @@ export interface ImportedActivation extends Written<typeof IMPORTED_COLUMNS>, Pi
   readonly at: Date
 }
 
-/** A row of an activation's history, as another server kept it. */
+/** A row of an activation's history from another server. */
 export interface ImportedHistory extends Omit<HistoryRow, 'sequence'> {
   readonly activationId: string
 }
@@ -57,19 +57,19 @@ export interface ImportedToken {
   readonly tokenId: string
   readonly activationId: string
   readonly factors: string
-  /** sealed */
+  /** Sealed. */
   readonly tokenSecret: Uint8Array
   readonly createdAt: Date
 }
 
-/** Which of these activations are stored already. */
+/** Returns the ids among these that are stored already. */
 export async function findExistingActivations(db: Db, activationIds: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ id: string }>`
     select activation_id as id from activation where activation_id = any(${[...activationIds]}::text[])`.execute(db)
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Which of these tokens are stored already. */
+/** Returns the token ids among these that are stored already. */
 export async function findExistingTokens(db: Db, tokenIds: readonly string[]): Promise<ReadonlySet<string>> {
   if (tokenIds.length === 0) return new Set()
   const { rows } = await sql<{ id: string }>`
@@ -77,7 +77,10 @@ export async function findExistingTokens(db: Db, tokenIds: readonly string[]): P
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Keeps other imports out until the end of the transaction, which may wait for long; false when one is under way. */
+/**
+ * Takes the lock for an import until the end of the transaction, and removes the transaction's idle limit. False when another import holds the
+ * lock.
+ */
 export async function lockImport(tx: Tx): Promise<boolean> {
   const { rows } = await sql<{ isLocked: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended('pawl.import', 0)) as "isLocked",
@@ -85,7 +88,7 @@ export async function lockImport(tx: Tx): Promise<boolean> {
   return rows[0]?.isLocked === true
 }
 
-/** The live activations of these users, in any application. */
+/** Lists the live activations of these users in all applications. */
 export async function listLiveActivations(db: Db, userIds: readonly string[]): Promise<readonly OwnedActivation[]> {
   const { rows } = await sql<OwnedActivation>`
     select ${selectColumns(OWNER_COLUMNS)} from activation a
@@ -95,20 +98,20 @@ export async function listLiveActivations(db: Db, userIds: readonly string[]): P
 }
 
 /**
- * Inserts activations, each with an audit row, and returns the ids of those that were inserted: where the id or the code is there, or the
- * user has a live activation and may have no other, the row is left out.
+ * Inserts activations, each with an audit row, and returns the ids of the inserted ones. A row is left out when its id or code exists, or when the
+ * user has a live activation and may have no other.
  */
 export async function insertImportedActivations(tx: Tx, rows: readonly ImportedActivation[]): Promise<ReadonlySet<string>> {
   const { rows: inserted } = await tx.executeQuery<{ activation_id: string }>(INSERT_ACTIVATIONS(rows))
   return new Set(inserted.map((row) => row.activation_id))
 }
 
-/** Inserts history in the order given. */
+/** Inserts rows of history in the given order. */
 export async function insertImportedHistory(tx: Tx, rows: readonly ImportedHistory[]): Promise<void> {
   if (rows.length > 0) await tx.executeQuery(INSERT_HISTORY(rows))
 }
 
-/** Inserts tokens of activations that are there; the ids of those that were inserted. */
+/** Inserts tokens of stored activations, and returns the ids of the inserted ones. */
 export async function insertImportedTokens(tx: Tx, rows: readonly ImportedToken[]): Promise<ReadonlySet<string>> {
   if (rows.length === 0) return new Set()
   const { rows: inserted } = await tx.executeQuery<{ token_id: string }>(INSERT_TOKENS(rows))

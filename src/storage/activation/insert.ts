@@ -1,4 +1,4 @@
-// A new activation: what a registration is made from, and its row.
+// Inserts a new activation, and reads the data that a registration is made from.
 import { sql } from 'kysely'
 import type { MasterKeyPairRow } from '../application/applications.ts'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
@@ -19,21 +19,24 @@ import {
   type Written,
 } from './columns.ts'
 
-/** What a registration is made from. */
+/** The data that a registration is made from. */
 export interface RegistrationBasis {
   readonly applicationId: string
   readonly isProtocol3Admitted: boolean
   /** A user may have several live activations. */
   readonly isMultiDevice: boolean
-  /** What signs its code: on P-256 where protocol 3 is admitted, else on P-384. Undefined where an older application has none. */
+  /**
+   * The key pair that signs the activation code: on P-256 where protocol 3 is admitted, else on P-384. Undefined when an older application has
+   * none.
+   */
   readonly signingKey: MasterKeyPairRow | undefined
-  /** The live activation of the user, or any of several. */
+  /** The live activation of the user; with several, any of them. */
   readonly existing: LiveActivation | undefined
 }
 
 export interface LiveActivation extends Read<typeof LIVE_COLUMNS> {}
 
-/** Reads it in one statement, shared with what others ask. Undefined when there is no such application. */
+/** Reads the data in one statement, which concurrent calls share. Undefined when there is no such application. */
 export const findRegistrationBasis = defineSharedTrip(
   async (db, owners: readonly OwnerNames[]): Promise<readonly (RegistrationBasis | undefined)[]> => {
     const { rows } = await db.executeQuery<BasisRow>(FIND_BASIS(owners))
@@ -62,8 +65,8 @@ interface ActivationToInsert {
 }
 
 /**
- * Inserts a CREATED activation with history and audit row. Throws a unique violation when the user has a live one and may have no other, or the
- * code exists.
+ * Inserts a CREATED activation with a history and an audit row. Throws a unique violation when the user has a live activation and may have no
+ * other, or when the code exists.
  */
 export async function insertActivation(db: Db, activation: ActivationToInsert): Promise<void> {
   await db.executeQuery(INSERT([toNewRow(activation)]))
@@ -88,7 +91,7 @@ const FIND_BASIS = OWNERS.define(
   order by i.position`,
 )
 
-/** Why an activation was created that the bank did not ask for. */
+/** The history's reason for an activation whose code another activation asked for. */
 const REASON = sql`case when parent_activation_id is not null then case when replaces_parent then 'MOVE' else 'SPAWN' end end`
 
 type NewRow = NewActivationRow & Pick<AuditEvent, 'eventType' | 'eventData'>

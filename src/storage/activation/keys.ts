@@ -1,4 +1,4 @@
-// The keys of an activation: what their exchange reads and stores, and what changes in them afterwards (v3 §8.3, v4 §9.6, §9.12, §9.13).
+// Reads and stores keys of an activation: for the key exchange, and for later changes (v3 §8.3, v4 §9.6, §9.12, §9.13).
 import { type RawBuilder, sql } from 'kysely'
 import { AUDIT_GIVEN, AUDIT_OF_GIVEN, type AuditEvent, insertAuditFrom, toAuditGiven } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
@@ -27,30 +27,30 @@ export interface WaitingActivationRow extends ReadActivationRow, Read<typeof PAR
   readonly otpHash: Buffer | null
 }
 
-/** What a request names, and the time at which the activation is seen. */
+/** The names in a request, and the time at which the activation is seen. */
 interface ExchangeNames {
   readonly applicationId: string
-  /** 32 bytes; null where the request has no code. */
+  /** 32 bytes; null when the request has no code. */
   readonly codeHash: Uint8Array | null
-  /** What the envelopes use up; 32 bytes each. */
+  /** The values that the envelopes use up, 32 bytes each. */
   readonly value: Uint8Array | null
   readonly secondValue: Uint8Array | null
   readonly at: Date
 }
 
-/** What a key exchange needs to know. */
+/** The data on which a key exchange is decided. */
 export interface ExchangeBasis {
-  /** One of the values was used before. */
+  /** True when one of the values was used before. */
   readonly isUsed: boolean
-  /** The activation that waits for the code in the application. */
+  /** The CREATED activation with this code in the application. */
   readonly activation: WaitingActivationRow | undefined
-  /** sealed; what the bank stored about its user, null when that is nothing */
+  /** Sealed claims that the bank stored about the user; null without any. */
   readonly userClaims: Buffer | null
 }
 
 export type ExchangeBasisReader = (names: ExchangeNames) => Promise<ExchangeBasis>
 
-/** A reader of one process: requests of one moment share a statement. */
+/** Makes the reader of a process; its concurrent calls share a statement. */
 export const createExchangeBasisReader = (db: Db): ExchangeBasisReader =>
   createSharedTrip(async (names) => {
     const { rows } = await db.executeQuery<BasisColumns>(FIND_BASIS(names))
@@ -67,10 +67,10 @@ const toBasis = (row: BasisColumns): ExchangeBasis => ({
   userClaims: row.userClaims,
 })
 
-/** What the device says of itself. */
+/** The phone's description of itself. */
 export interface DeviceDescription extends Written<typeof DEVICE_COLUMNS> {}
 
-/** What the key exchange stores. */
+/** The columns that a key exchange sets. */
 interface KeyExchange extends Written<typeof EXCHANGED_COLUMNS>, DeviceDescription {
   readonly activationId: string
   readonly rowVersion: number
@@ -78,7 +78,7 @@ interface KeyExchange extends Written<typeof EXCHANGED_COLUMNS>, DeviceDescripti
   readonly at: Date
 }
 
-/** Ends the wait for the phone's confirmation. False when nothing waits for it. */
+/** Stores the phone's confirmation. False when the activation does not wait for one. */
 export async function confirmActivation(tx: Tx, activationId: string, isBiometryEnabled: boolean): Promise<boolean> {
   const { rows } = await sql`
     update activation set is_confirmation_pending = false, is_biometry_enabled = ${isBiometryEnabled}, row_version = row_version + 1
@@ -87,22 +87,22 @@ export async function confirmActivation(tx: Tx, activationId: string, isBiometry
   return rows.length === 1
 }
 
-/** New factor keys of an activation. */
+/** A change of the factor keys of an activation. */
 interface FactorKeyChange {
   readonly activationId: string
-  /** sealed; what the new secret was made of */
+  /** Sealed; the stored secret from which the new one was made. */
   readonly from: Uint8Array
-  /** sealed */
+  /** Sealed. */
   readonly to: Uint8Array
-  /** Undefined: stays. */
+  /** Undefined keeps the stored value. */
   readonly isBiometryEnabled: boolean | undefined
-  /** What the request uses up. */
+  /** The value that the request uses up. */
   readonly use: UniqueValue | undefined
 }
 
 /**
- * Stores other factor keys of a bound activation. False when its secret is no longer `from`: every write of it seals it anew; nothing is used
- * up then. Throws a unique violation when the value was used before.
+ * Stores changed factor keys of a bound activation. False when the stored secret is no longer `from`, and then nothing is used up; every write of
+ * the secret seals it anew, so the comparison detects it. Throws a unique violation when the value was used before.
  */
 export async function storeFactorKeys(
   db: Db,
@@ -121,7 +121,7 @@ export async function storeFactorKeys(
   return rows.length === 1
 }
 
-/** The sealed secret of a bound activation, as it is now. */
+/** Reads the current sealed secret of a bound activation. */
 export async function findFactorKeys(db: Db, activationId: string): Promise<Buffer | undefined> {
   const { rows } = await sql<{ masterSecret: Buffer | null }>`
     select master_secret as "masterSecret" from activation
@@ -177,14 +177,14 @@ const toGiven = ({ exchange, audits: [audit, second], values }: ExchangeToStore)
   ...toValueColumns(values),
 })
 
-/** The columns of `moved` that the rest of the statement needs. */
+/** The columns that the remaining parts of the statement read from `moved`. */
 const MOVED = sql`a.activation_id, i."to", i.at, i."applicationId", i."userId", i."eventType", i."eventData", i."verifiedBy",
       i."secondType", i."secondData", i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"`
 
 /**
- * The statement that binds phones. `parent`: of phones whose code another activation asked for. `locked` stands before the update and locks that
- * activation; `ended` stands behind it and says what becomes of that activation. Values are used up in the order of their bytes, as everywhere:
- * two requests with the same ones would otherwise wait for each other.
+ * Composes the statement that binds phones. `parent` is for phones whose code another activation asked for: `locked` locks that activation before
+ * the update, and `ended` stores its change after the update. Values are inserted in the order of their bytes, as in every statement: two requests
+ * with the same values would otherwise deadlock.
  */
 const composeExchange = (
   exchanges: RawBuilder<unknown>,
@@ -217,9 +217,9 @@ const composeExchange = (
   returning activation_id`
 
 /**
- * CREATED to PENDING_COMMIT or ACTIVE with the device's key, together with history, one or two audit rows, and up to two values that the
- * request uses up, in a statement that is shared with others. False when the code was used, removed or expired meanwhile, or a wrong OTP
- * counted; nothing is used up then. Throws a unique violation when a value was used meanwhile.
+ * Moves an activation from CREATED to PENDING_COMMIT or ACTIVE with its keys. The statement, which concurrent calls share, also writes history, one
+ * or two audit rows, and up to two values that the request uses up. False when the code was used, removed or expired meanwhile, or a wrong OTP was
+ * counted; then nothing is used up. Throws a unique violation when a value was used meanwhile.
  */
 export const storeKeyExchange = defineSharedWrite({
   statement: defineGivenRows<GivenExchange>(EXCHANGE_GIVEN).define((exchanges) => composeExchange(exchanges)),
@@ -232,14 +232,14 @@ export const storeKeyExchange = defineSharedWrite({
 interface ExchangeOfParent {
   readonly parentActivationId: string
   readonly isReplaced: boolean
-  /** JSON of the audit row of its end. */
+  /** JSON for the audit row of the parent's removal. */
   readonly eventData: string
 }
 
 /**
- * storeKeyExchange for an activation whose parent must be ACTIVE at this moment: false when it is not, or was changed while the statement waited
- * for it, and nothing is stored: what such a change left beside the parent, this statement does not see and could not forget. A parent that is
- * replaced is REMOVED by the same statement, as the bank would remove it, with its own history and audit row. Never shared: two children of one
+ * Like storeKeyExchange, for an activation whose parent must be ACTIVE. False, with nothing stored, when the parent is not ACTIVE, or was changed
+ * while the statement waited for its lock: rows that such a change added are invisible to this statement, so it could not delete them. A parent
+ * that is replaced becomes REMOVED in the same statement, with its own history and audit row. The statement is never shared: two children of one
  * parent, of which one replaces it, would both find it ACTIVE.
  */
 export async function storeKeyExchangeOfChild(
@@ -258,7 +258,7 @@ interface GivenChild extends GivenExchange {
   readonly parentData: string
 }
 
-// Both are locked in the order of their ids, as others who lock several do.
+// Parent and child are locked in the order of their ids, as in every statement that locks several activations.
 const EXCHANGE_OF_CHILD = defineGivenRows<GivenChild>({
   ...EXCHANGE_GIVEN,
   parentId: 'text',

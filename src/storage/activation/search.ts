@@ -1,4 +1,4 @@
-// Activations as administrators search and see them (cloud §10).
+// Searches activations for administrators, and reads their details (cloud §10).
 import { type RawBuilder, sql } from 'kysely'
 import { toList } from '../database/columns.ts'
 import type { Db } from '../database/database.ts'
@@ -8,7 +8,7 @@ import type { ActivationState } from '../database/schema.ts'
 import { DETAIL_COLUMNS, LISTED_COLUMNS, type Read, selectColumns } from './columns.ts'
 import { blockExpiresAt, effectiveStateAt } from './seen-state.ts'
 
-/** Whether a user has or had an activation. */
+/** True when the user has or had an activation. */
 export async function hasActivation(db: Db, applicationId: string, userId: string): Promise<boolean> {
   const row = await db
     .selectFrom('activation')
@@ -20,7 +20,7 @@ export async function hasActivation(db: Db, applicationId: string, userId: strin
   return row !== undefined
 }
 
-/** An activation in a list. CREATED and PENDING_COMMIT that have run out are REMOVED, a block that is over is ACTIVE. */
+/** An activation in a list. Expired CREATED and PENDING_COMMIT activations are shown as REMOVED, and an ended block as ACTIVE. */
 export interface ListedRegistrationRow extends Read<typeof LISTED_COLUMNS> {
   readonly state: ActivationState
 }
@@ -28,24 +28,27 @@ export interface ListedRegistrationRow extends Read<typeof LISTED_COLUMNS> {
 interface RegistrationSearch {
   readonly applicationId: string
   readonly userId: string | null
-  /** The beginning of user ids; capitals of A to Z do not matter. */
+  /** The beginning of user ids, where A to Z equal a to z. */
   readonly userIdPrefix: string | null
   readonly state: ActivationState | null
   readonly protocolVersion: number | null
   readonly flag?: string | null
   readonly usedBefore?: Date | null
-  /** The last one of the page before. */
+  /** The last activation of the previous page. */
   readonly after: { readonly createdAt: Date; readonly activationId: string } | null
   readonly at: Date
   readonly limit: number
 }
 
-/** Activations of an application in every state, newest first. */
+/** Lists activations of an application in any state, newest first. */
 export async function listRegistrations(db: Db, search: RegistrationSearch): Promise<ListedRegistrationRow[]> {
   return selectWhere<ListedRegistrationRow>(db, selectListed(search.at), conditionsOf(search), search.limit)
 }
 
-/** Those whose user id holds `part`, whatever the capitals of A to Z: of a stretch of the list, and where the next stretch begins. */
+/**
+ * Lists activations whose user id contains `part`, where A to Z equal a to z. It searches a bounded part of the list; `next` is where the next
+ * search begins.
+ */
 export async function listRegistrationsWith(
   db: Db,
   search: RegistrationSearch,
@@ -57,7 +60,7 @@ export async function listRegistrationsWith(
   return { rows: ids.length === 0 ? [] : await selectWhere(db, selectListed(search.at), [isFound], search.limit), next }
 }
 
-/** Activations of an application with everything but keys, newest first. */
+/** Lists activations of an application with all columns but keys, newest first. */
 export async function searchRegistrationDetails(db: Db, search: RegistrationSearch): Promise<RegistrationDetailRow[]> {
   const rows = await selectWhere<DetailColumns>(db, selectDetail(search.at), conditionsOf(search), search.limit)
   return rows.map(toDetail)
@@ -97,19 +100,19 @@ const selectListed = (at: Date): RawBuilder<unknown> =>
   sql`${selectColumns(LISTED_COLUMNS, at, 'activation')}, ${effectiveStateAt(at)} as state`
 
 const hasFlag = (flag: string): RawBuilder<boolean> => sql`${flag}::text = any(string_to_array(flags, ','))`
-/** One that was never used counts from its creation. */
+/** An activation that was never used counts from its creation. */
 const wasUsedBefore = (time: Date): RawBuilder<boolean> => sql`coalesce(last_used_at, created_at) < ${time}`
 
-/** Everything about an activation but its keys. */
+/** All columns of an activation but its keys. */
 export interface RegistrationDetailRow extends ListedRegistrationRow, Omit<Read<typeof DETAIL_COLUMNS>, 'flags'> {
   readonly flags: readonly string[]
-  /** The end of a temporary block that lasts. */
+  /** The end of a temporary block that is not over. */
   readonly blockExpiresAt: Date | null
   readonly isUpgradePending: boolean
   readonly hasOtp: boolean
 }
 
-/** One activation of an application. */
+/** Reads one activation of an application. */
 export async function findRegistrationDetail(
   db: Db,
   applicationId: string,
@@ -123,15 +126,15 @@ export async function findRegistrationDetail(
   return row && toDetail(row)
 }
 
-/** Which registrations of some users are listed. */
+/** Selects registrations of several users. */
 interface UsersSearch {
   readonly applicationId: string
   readonly userIds: readonly string[]
-  /** Seen at that time; none: all. */
+  /** The states at the time `at`; an empty list: any state. */
   readonly states: readonly ActivationState[]
-  /** All of them. */
+  /** An activation must have all of these flags. */
   readonly flags: readonly string[]
-  /** One that was never used counts from its creation. */
+  /** An activation that was never used counts from its creation. */
   readonly usedBefore: Date | null
   readonly usedAfter: Date | null
   readonly at: Date
@@ -139,7 +142,7 @@ interface UsersSearch {
   readonly offset: number
 }
 
-/** Everything about the registrations of users, newest first. */
+/** Lists the registrations of users with all columns but keys, newest first. */
 export async function listRegistrationDetails(db: Db, search: UsersSearch): Promise<RegistrationDetailRow[]> {
   const { applicationId, userIds, states, flags, usedBefore, usedAfter, at, limit, offset } = search
   const conditions = [
@@ -170,7 +173,7 @@ const selectDetail = (
 const IS_WAITING = amongWaiting('activation')
 const HAS_ENDED = amongEnded('activation')
 
-/** Conditions on the state that a row is seen in, so that PostgreSQL can use the indexes of ended and of waiting rows. */
+/** Conditions on the stored state for each seen state, so that PostgreSQL can use the indexes of ended and of waiting rows. */
 const STORED_AS: Record<ActivationState, RawBuilder<boolean>> = {
   CREATED: sql`(state = 'CREATED' and ${IS_WAITING})`,
   PENDING_COMMIT: sql`(state = 'PENDING_COMMIT' and ${IS_WAITING})`,

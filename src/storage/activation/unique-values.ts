@@ -1,4 +1,4 @@
-// The table unique_value: nonces that may be used once (v3 §14).
+// Uses up nonces, which may be used once, in the table unique_value (v3 §14).
 import { type RawBuilder, sql } from 'kysely'
 import { type Db, isUniqueViolation, type Pool } from '../database/database.ts'
 import { defineExpiry, defineGivenRows } from '../database/bulk-statement.ts'
@@ -10,7 +10,7 @@ export interface UniqueValue {
   readonly expiresAt: Date
 }
 
-/** Uses up all values, or none of them when one was used before: one statement, so a refused request burns nothing. */
+/** Uses up all values in one statement. False when one was used before; then none is used up. */
 export async function useUniqueValues(db: Pool, values: readonly UniqueValue[]): Promise<boolean> {
   try {
     await insertValues(db, values)
@@ -22,8 +22,8 @@ export async function useUniqueValues(db: Pool, values: readonly UniqueValue[]):
 }
 
 /**
- * The same of one process: requests of the same moment share a statement. Where one of them has lost, it is undone and each is tried
- * alone.
+ * Makes a function like useUniqueValues whose concurrent calls share a statement. When one value of a shared statement was used before, the
+ * statement is undone, and each call is tried alone.
  */
 export function createUniqueValueStore(db: Pool): (values: readonly UniqueValue[]) => Promise<boolean> {
   const use = createSharedTrip(async (lists: readonly (readonly UniqueValue[])[]) => {
@@ -36,20 +36,20 @@ export function createUniqueValueStore(db: Pool): (values: readonly UniqueValue[
 }
 
 async function insertValues(db: Db, values: readonly UniqueValue[]): Promise<void> {
-  // In one order: two requests with the same values would otherwise wait for each other, each for the one it lacks.
+  // Sorted, because two requests with the same values would otherwise deadlock.
   await db.executeQuery(INSERT(values.toSorted((one, other) => Buffer.compare(one.valueHash, other.valueHash))))
 }
 
 /**
- * The part of a statement that uses up a value for each row of `rows` that has one; columns `value` and "valueExpiresAt". In the order of
- * their bytes, as everywhere.
+ * Composes the part of a statement that uses up the value of each row of `rows` that has one, from the columns `value` and "valueExpiresAt". Values
+ * are inserted in the order of their bytes, as in every statement.
  */
 export const insertValuesFrom = (
   rows: RawBuilder<unknown>,
 ): RawBuilder<unknown> => sql`insert into unique_value (value_hash, expires_at)
     select value, "valueExpiresAt" from ${rows} where value is not null order by value`
 
-/** The same for up to two values of a row; columns "secondValue" and "secondValueExpiresAt" as well. */
+/** Like insertValuesFrom, for up to two values of a row, with the columns "secondValue" and "secondValueExpiresAt" as well. */
 export const insertTwoValuesFrom = (
   rows: RawBuilder<unknown>,
 ): RawBuilder<unknown> => sql`insert into unique_value (value_hash, expires_at)
@@ -57,7 +57,7 @@ export const insertTwoValuesFrom = (
     from ${rows} cross join lateral (values (value, "valueExpiresAt"), ("secondValue", "secondValueExpiresAt")) as v (value_hash, expires_at)
     where v.value_hash is not null order by v.value_hash`
 
-/** The columns of insertTwoValuesFrom. */
+/** The columns that insertTwoValuesFrom reads. */
 export const VALUE_COLUMNS = {
   value: 'bytea',
   valueExpiresAt: 'timestamptz',
@@ -65,7 +65,7 @@ export const VALUE_COLUMNS = {
   secondValueExpiresAt: 'timestamptz',
 } as const
 
-/** Up to two values as these columns, which are null without. */
+/** Converts up to two values to these columns; a missing value gives null. */
 export const toValueColumns = ([first, second]: readonly (UniqueValue | undefined)[]) => ({
   value: first?.valueHash ?? null,
   valueExpiresAt: first?.expiresAt ?? null,
@@ -80,7 +80,7 @@ export const selectValues = (values: readonly UniqueValue[]): RawBuilder<unknown
           ${secondValue}::bytea as "secondValue", ${secondValueExpiresAt}::timestamptz as "secondValueExpiresAt"`
 }
 
-/** Deletes values whose window has passed. */
+/** Deletes expired values. */
 export const deleteExpiredUniqueValues = defineExpiry('unique_value', 'value_hash')
 
 const INSERT = defineGivenRows<UniqueValue>({ valueHash: 'bytea', expiresAt: 'timestamptz' }).define(
