@@ -1,4 +1,4 @@
-// The table idempotency_key: a creation that is sent again gives the operation of the first time (cloud §6.1).
+// Stores idempotency keys in the table idempotency_key: a repeated creation returns the operation of the first request (cloud §6.1).
 import { PawlError } from '../../lib/errors.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineExpiry } from '../database/bulk-statement.ts'
@@ -10,7 +10,7 @@ interface IdempotencyKey {
   readonly bodyHash: Uint8Array
 }
 
-/** The operation a key stands for, and the hash of the body it came with. */
+/** The operation of a key, and the hash of the request body that came with the key. */
 export interface KnownKey {
   readonly operationId: string
   readonly bodyHash: Buffer
@@ -18,8 +18,8 @@ export interface KnownKey {
 }
 
 /**
- * Takes a key for an operation. When it is taken already, also by a transaction that is on its way and commits, gives what it stands for;
- * undefined when it is ours now.
+ * Takes a key for an operation, and returns undefined. When the key is taken already, also by a concurrent transaction that commits, returns the
+ * operation of the key.
  */
 export async function takeIdempotencyKey(
   tx: Tx,
@@ -43,14 +43,14 @@ export async function takeIdempotencyKey(
       .returning('operation_id')
       .executeTakeFirst()
     if (taken !== undefined) return undefined
-    // Gone again when its time ran out between the two statements.
+    // Undefined when the key expired and was deleted between the two statements.
     const known = await findIdempotencyKey(tx, username, key)
     if (known !== undefined) return known
   }
   throw new PawlError('UNAVAILABLE', { detail: 'an idempotency key comes and goes', retryAfterSeconds: 1 })
 }
 
-/** What a key stands for, or stood for until its time was over. */
+/** Finds the operation of a key, also when the key has expired but is not deleted yet. */
 export async function findIdempotencyKey(db: Db, username: string, key: string): Promise<KnownKey | undefined> {
   return db
     .selectFrom('idempotency_key')
@@ -60,5 +60,5 @@ export async function findIdempotencyKey(db: Db, username: string, key: string):
     .executeTakeFirst()
 }
 
-/** Deletes keys whose time is over. */
+/** Deletes expired keys. */
 export const deleteExpiredIdempotencyKeys = defineExpiry('idempotency_key', 'username', 'idempotency_key')

@@ -1,4 +1,4 @@
-// The table operation: what a user is asked to approve. How one ends is in transitions.ts.
+// Stores and finds operations, which a user is asked to approve, in the table operation. Statements that end one are in transitions.ts.
 import { type RawBuilder, sql } from 'kysely'
 import { isJsonObject } from '../../lib/json.ts'
 import { type AuditEventOfSource, insertAuditFrom } from '../audit/audit.ts'
@@ -13,7 +13,7 @@ import { isActiveAt } from '../activation/seen-state.ts'
 export interface OperationRow {
   readonly operationId: string
   readonly applicationId: string
-  /** Null until somebody claims it. */
+  /** Null until a user claims the operation. */
   readonly userId: string | null
   readonly templateRevisionId: string
   readonly templateName: string
@@ -29,15 +29,15 @@ export interface OperationRow {
   /** Letters. */
   readonly riskFlags: string
   readonly activationFlag: string | null
-  /** The only activation that is shown it and decides it; null: every one of its user. */
+  /** The only activation that may see and decide the operation; null: every activation of its user. */
   readonly activationId: string | null
-  /** sealed */
+  /** Sealed. */
   readonly proximitySeed: Buffer | null
   readonly createdAt: Date
   readonly expiresAt: Date
 }
 
-/** A PENDING operation, as it is created. */
+/** A PENDING operation to create. */
 export interface NewOperation extends Omit<OperationRow, 'applicationId' | 'status' | 'statusReason' | 'failureCount'> {
   /** Null for the default application. */
   readonly applicationId: string | null
@@ -45,9 +45,9 @@ export interface NewOperation extends Omit<OperationRow, 'applicationId' | 'stat
 }
 
 /**
- * Inserts a PENDING operation and its audit row if its user has an ACTIVE registration in the application, and returns the id of the
- * application; undefined when not. Where it names an activation, it is that one which must be ACTIVE; else the audit row names any of
- * several. One that nobody has claimed is in no user's log, and needs no registration.
+ * Inserts a PENDING operation and its audit row if its user has an ACTIVE registration in the application, and returns the id of the application;
+ * undefined otherwise. When the operation names an activation, that activation must be ACTIVE; else the audit row names any of several. An
+ * operation without a user gets no audit row, and needs an ACTIVE activation only if it names one.
  */
 export async function insertOperation(
   db: Db,
@@ -60,7 +60,7 @@ export async function insertOperation(
   return rows[0]?.applicationId
 }
 
-/** One operation of an application. */
+/** Finds an operation of an application. */
 export async function findOperation(db: Db, applicationId: string, operationId: string): Promise<OperationRow | undefined> {
   const row = await selectOperations(db)
     .where('operation_id', '=', operationId)
@@ -69,7 +69,7 @@ export async function findOperation(db: Db, applicationId: string, operationId: 
   return row && toOperation(row)
 }
 
-/** Those of an application with these ids, in no order. */
+/** Lists operations of an application by their ids, in no particular order. */
 export async function listOperationsOfIds(
   db: Db,
   applicationId: string,
@@ -82,13 +82,13 @@ export async function listOperationsOfIds(
   return rows.map(toOperation)
 }
 
-/** An operation that somebody is about to decide. */
+/** An operation that an activation is about to decide. */
 export interface LockedOperation extends OperationRow {
-  /** Of the activation that decides; none when there is no such activation. */
+  /** Flags of the deciding activation; empty when there is no such activation. */
   readonly approverFlags: readonly string[]
 }
 
-/** The same, locked until the end of the transaction, with the flags of the activation that decides. */
+/** Finds an operation and locks it until the end of the transaction, with the flags of the deciding activation. */
 export async function lockOperation(
   tx: Tx,
   applicationId: string,
@@ -104,23 +104,23 @@ export async function lockOperation(
   return row && toLocked(row)
 }
 
-/** A locked operation, as it is stored. */
+/** A locked operation as the table has it. */
 export type LockedColumns = OperationColumns & { readonly approverFlags: string | null }
 
-/** A locked row as it is used. */
+/** Converts a locked row. */
 export const toLocked = ({ approverFlags, ...row }: LockedColumns): LockedOperation => ({
   ...toOperation(row),
   approverFlags: toList(approverFlags ?? ''),
 })
 
-/** Whose phone asks. */
+/** The phone that asks, and its user. */
 interface OperationViewer {
   readonly applicationId: string
   readonly userId: string
   readonly activationId: string
 }
 
-/** All operations of a user that this phone may see, newest first. */
+/** Lists the operations of a user that this phone may see, newest first. */
 export async function listUserOperations(
   db: Db,
   { applicationId, userId, activationId }: OperationViewer,
@@ -139,20 +139,20 @@ export async function listUserOperations(
 
 export interface OperationSearch {
   readonly userId?: string | undefined
-  /** The beginning of the ids of users who have or had an activation; capitals of A to Z do not matter. */
+  /** The beginning of the ids of users who have or had an activation, where A to Z equal a to z. */
   readonly userIdPrefix?: string | undefined
-  /** As it is stored. What waits is asked for by `pendingAt`. */
+  /** The stored status; use `pendingAt` to search for PENDING operations. */
   readonly status?: Exclude<OperationStatus, 'PENDING'> | undefined
-  /** Only what is PENDING and not over at this time. */
+  /** Only operations that are PENDING and not expired at this time. */
   readonly pendingAt?: Date | undefined
-  /** Only what stands behind this one in the order. */
+  /** Only operations that come after this one in the order. */
   readonly after?: { readonly createdAt: Date; readonly operationId: string } | undefined
   readonly limit: number
-  /** How many are left out before; 0 when absent. */
+  /** The number of operations to skip; default 0. */
   readonly offset?: number
 }
 
-/** Operations of an application, newest first. */
+/** Searches operations of an application, newest first. */
 export async function searchOperations(db: Db, applicationId: string, search: OperationSearch): Promise<OperationRow[]> {
   const { limit, offset = 0 } = search
   const query = selectOperations(db).where(sql<boolean>`${sql.join(conditionsOf(applicationId, search), sql` and `)}`)
@@ -164,7 +164,10 @@ export async function searchOperations(db: Db, applicationId: string, search: Op
   return rows.map(toOperation)
 }
 
-/** Those whose user id holds `part`, whatever the capitals of A to Z: of a stretch of the list, and where the next stretch begins. */
+/**
+ * Searches operations whose user id contains `part`, where A to Z equal a to z. It searches a bounded part of the list; `next` is where the next
+ * search begins.
+ */
 export async function searchOperationsWith(
   db: Db,
   applicationId: string,
@@ -174,7 +177,7 @@ export async function searchOperationsWith(
   const list = { table: 'operation', id: 'operation_id', conditions: conditionsOf(applicationId, search) } as const
   const { ids, next } = await findByNamePart(db, list, part, search.limit)
   if (ids.length === 0) return { rows: [], next }
-  // One text for any number of ids: each text is prepared on each connection, and stays there.
+  // One text for any number of ids, because each text is prepared on each connection and stays there.
   const query = selectOperations(db).where(sql<boolean>`operation_id = any(${ids}::text[])`)
   const rows = await query.orderBy('created_at', 'desc').orderBy('operation_id', 'desc').execute()
   return { rows: rows.map(toOperation), next }
@@ -193,20 +196,20 @@ function conditionsOf(
           sql<boolean>`exists (select from activation a where a.application_id = operation.application_id
             and a.user_id = operation.user_id and ${beginsWith('a', userIdPrefix)})`,
         ]),
-    // In the text: as a value it would not show which index has it.
+    // A literal and not a parameter: PostgreSQL chooses a partial index by the literal.
     ...(status === undefined ? [] : [sql<boolean>`status = ${sql.lit(status)}`]),
     ...(pendingAt === undefined ? [] : [amongPending('operation'), sql<boolean>`expires_at > ${pendingAt}`]),
     ...(after === undefined ? [] : [sql<boolean>`(created_at, operation_id) < (${after.createdAt}, ${after.operationId})`]),
   ]
 }
 
-/** What no phone is told of an operation. */
+/** Data of an operation that no phone gets. */
 interface OperationNotes {
   readonly externalId: string | null
   readonly finalizedAt: Date | null
 }
 
-/** Of each of these operations, by its id. */
+/** Returns the notes of these operations, by operation id. */
 export async function listOperationNotes(db: Db, operationIds: readonly string[]): Promise<ReadonlyMap<string, OperationNotes>> {
   const { rows } = await sql<OperationNotes & { readonly operationId: string }>`
     select operation_id as "operationId", external_id as "externalId", finalized_at as "finalizedAt" from operation
@@ -214,7 +217,7 @@ export async function listOperationNotes(db: Db, operationIds: readonly string[]
   return new Map(rows.map(({ operationId, ...notes }) => [operationId, notes]))
 }
 
-/** Gives an unclaimed PENDING operation to the user of a phone that lives; false when it has one already, or is over. */
+/** Gives an unclaimed PENDING operation to the user of a live activation; false when the operation has a user already, or is over. */
 export async function claimOperation(
   db: Db,
   operationId: string,
@@ -231,7 +234,7 @@ export async function claimOperation(
   return rows.length === 1
 }
 
-/** Stores a nonce of an offline approval; of those of an operation only the newest `keep` stay. */
+/** Stores a nonce of an offline approval. Only the newest `keep` nonces of an operation are kept. */
 export async function insertOperationNonce(db: Db, operationId: string, nonce: string, at: Date, keep: number): Promise<void> {
   await sql`
     with dropped as (
@@ -242,7 +245,7 @@ export async function insertOperationNonce(db: Db, operationId: string, nonce: s
     insert into operation_nonce (operation_id, nonce, created_at) values (${operationId}, ${nonce}, ${at})`.execute(db)
 }
 
-/** Whether a nonce was issued for the operation and lives. */
+/** True when the nonce was issued for the operation and is still kept. */
 export async function hasOperationNonce(db: Db, operationId: string, nonce: string): Promise<boolean> {
   const row = await db
     .selectFrom('operation_nonce')
@@ -253,7 +256,7 @@ export async function hasOperationNonce(db: Db, operationId: string, nonce: stri
   return row !== undefined
 }
 
-/** Deletes up to `limit` nonces of operations that are over. */
+/** Deletes up to `limit` nonces of operations that are not PENDING any more. */
 export async function deleteUselessNonces(db: Db, _at: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     delete from operation_nonce where (operation_id, nonce) in (
@@ -263,23 +266,23 @@ export async function deleteUselessNonces(db: Db, _at: Date, limit: number): Pro
   return rows.length
 }
 
-/** OPERATION_COLUMNS, as they are stored. */
+/** The row that OPERATION_COLUMNS selects. */
 export type OperationColumns = Omit<OperationRow, keyof StoredOperation> & StoredOperation
 
-/** What is text in the table. */
+/** Members that the table holds as text. */
 interface StoredOperation {
   readonly parameters: string
   readonly signatureTypes: string
 }
 
-/** A row as it is used. It must not throw: many requests share a read, and each of them would fail. */
+/** Converts a row. It must not throw: many requests share a read, and each of them would fail. */
 export const toOperation = <Row extends StoredOperation>(row: Row) => ({
   ...row,
   parameters: toParameters(readJson(row.parameters)),
   signatureTypes: toList(row.signatureTypes),
 })
 
-/** None where somebody altered them so that they are no texts by name. */
+/** Returns an empty record when the stored JSON was altered and is not an object of texts. */
 const toParameters = (value: unknown): Readonly<Record<string, string>> =>
   isJsonObject(value) && Object.values(value).every((text) => typeof text === 'string') ? (value as Record<string, string>) : {}
 
@@ -308,11 +311,11 @@ const operationColumns = [
 
 const selectOperations = (db: Db) => db.selectFrom('operation').select(operationColumns)
 
-/** Whether an operation of a table `of` is for every phone of its user, or for this one: `activationId`. */
+/** True when an operation, in the table `of`, is for every phone of its user or for the phone `activationId`. */
 export const isForPhone = (of: string, activationId: RawBuilder<unknown>): RawBuilder<boolean> =>
   sql<boolean>`(${sql.ref(`${of}.activation_id`)} is null or ${sql.ref(`${of}.activation_id`)} = ${activationId})`
 
-/** What is selected of an operation `o`, for statements of constant text. */
+/** Selects the columns of an operation `o`, for statements of constant text. */
 export const OPERATION_COLUMNS = sql.join(
   operationColumns.map((column) => {
     const [name, member = name] = column.split(' as ')
@@ -357,7 +360,7 @@ const insertFrom = (owned: RawBuilder<unknown>) => sql`
 
 const APPLICATION = sql`coalesce(i."applicationId", (select application_id from application where is_default))`
 
-// A user may have several phones: the log has the creation once, of any of them. An order could make PostgreSQL walk through all phones.
+// Of a user's several phones, the audit row names any one. An `order by` could make PostgreSQL read all of them.
 const INSERT = NEW.define(
   (given) => sql`
   with owned as (
@@ -379,7 +382,7 @@ const INSERT = NEW.define(
   returning application_id as "applicationId"`,
 )
 
-// The phone that is named stays until the end of the transaction: its user may be erased at the same time.
+// The named phone is locked until the end of the transaction, because its user may be erased at the same time.
 const INSERT_UNCLAIMED = NEW.define(
   (given) => sql`
   with owned as (

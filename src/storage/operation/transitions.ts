@@ -1,4 +1,4 @@
-// Ends operations: every transition is one update that compares status = 'PENDING' (cloud §6.2).
+// Ends operations: every transition is one update with the condition status = 'PENDING' (cloud §6.2).
 import { type RawBuilder, sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
@@ -6,7 +6,7 @@ import { defineGivenRows } from '../database/bulk-statement.ts'
 import { amongPending } from '../database/index-conditions.ts'
 import type { OperationStatus } from '../database/schema.ts'
 
-/** How an operation ends by somebody's decision. */
+/** The end of an operation by a decision of the user or the bank. */
 interface OperationEnd {
   readonly operationId: string
   readonly to: 'APPROVED' | 'REJECTED' | 'CANCELED'
@@ -17,8 +17,8 @@ interface OperationEnd {
 }
 
 /**
- * PENDING to a final status, with the audit row of the activation that decided; false when it was not PENDING any more or its time was
- * over.
+ * Moves a PENDING operation to a final status, with an audit row of the activation that decided. False when the operation was not PENDING any more
+ * or had expired.
  */
 export async function endOperation(db: Db, end: OperationEnd, audit: AuditEvent): Promise<boolean> {
   const { rows } = await db.executeQuery(END([{ ...audit, ...end }]))
@@ -26,8 +26,8 @@ export async function endOperation(db: Db, end: OperationEnd, audit: AuditEvent)
 }
 
 /**
- * The same by the bank. The audit row is of the activation that the operation is for, or else of the live one of its user, or else of the one
- * that was made last: an operation that nobody has claimed is in no user's log.
+ * Cancels a PENDING operation for the bank. The audit row names the operation's activation, else the live activation of its user, else the user's
+ * newest one. An operation without a user gets no audit row.
  */
 export async function cancelPendingOperation(
   db: Db,
@@ -40,8 +40,8 @@ export async function cancelPendingOperation(
 }
 
 /**
- * Counts a failed approval of a PENDING operation and gives its status after that: FAILED when the maximum is reached, which has the audit
- * row. Undefined when it was not PENDING any more.
+ * Counts a failed approval of a PENDING operation and returns its new status: FAILED, with an audit row, when the maximum is reached. Undefined
+ * when the operation was not PENDING any more.
  */
 export async function countOperationFailure(
   db: Db,
@@ -65,7 +65,7 @@ export async function countOperationFailure(
   return rows[0]?.status
 }
 
-/** Makes the expiry of up to `limit` operations durable, those due longest first; safe in several processes. */
+/** Stores the expiry of up to `limit` due operations, oldest first; safe in several processes. */
 export async function expireOperations(db: Db, at: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     update operation set status = 'EXPIRED', finalized_at = ${at} where operation_id in (
@@ -75,7 +75,7 @@ export async function expireOperations(db: Db, at: Date, limit: number): Promise
   return rows.length
 }
 
-/** Makes the expiry of one operation durable; false when it is not due, or over already. */
+/** Stores the expiry of one operation; false when it is not due, or not PENDING any more. */
 export async function expireOperation(db: Db, operationId: string, at: Date): Promise<boolean> {
   const { rows } = await sql`
     update operation set status = 'EXPIRED', finalized_at = ${at}
@@ -96,7 +96,7 @@ const END_COLUMNS = {
 } as const
 type Ending = OperationEnd & Pick<AuditEvent, 'applicationId' | 'eventType' | 'eventData' | 'occurredAt'>
 
-/** `given`: a table with the columns of END_COLUMNS, `i` in what follows. */
+/** `given` is a table with the columns of END_COLUMNS, named `i` in the statement. */
 const endPending = (given: RawBuilder<unknown>) => sql`
       update operation o set status = i."to", status_reason = i."statusReason", additional_data = i."additionalData", finalized_at = i.at
       from ${given} as i

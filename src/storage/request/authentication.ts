@@ -1,5 +1,5 @@
-// Reads and stores for every authentication: one read, and one conditional write together with its audit row. Each is one statement, for
-// one request and for all that come at the same time: a trip costs more than what it does there (docs/decisions/0003-shared-trips.md).
+// Reads and writes the database for every authentication: one read, and one conditional write with an audit row. Each is one statement that
+// concurrent requests share, because a round trip costs more than the work of the statement (docs/decisions/0003-shared-trips.md).
 import { type RawBuilder, sql } from 'kysely'
 import { AUDIT_GIVEN, AUDIT_OF_GIVEN, type AuditEvent, insertAuditFrom, toAuditGiven } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
@@ -35,37 +35,37 @@ import { findStatusProofs, type StatusProofs } from './upgrade.ts'
 import { insertTwoValuesFrom, toValueColumns, type UniqueValue, VALUE_COLUMNS } from '../activation/unique-values.ts'
 import { isTaken } from '../application/version.ts'
 
-/** Of the counter and its data there is always one. */
+/** The columns that every code writes; `ctrData` is never null. */
 type CodeColumns = Written<typeof CODE_COLUMNS> & { readonly ctrData: Uint8Array }
 
-/** What a checked code changes. */
+/** The changes that a checked code makes. */
 export interface AuthenticationOutcome extends CodeColumns, Written<typeof BLOCK_COLUMNS> {
   readonly activationId: string
   readonly rowVersion: number
   /**
-   * The state that was read. A database that went back in time counts row versions again, and may come to the one that a process remembers
-   * by another way.
+   * The state that was read. After a restore the database counts row versions again, and may reach a version that a process remembers, with another
+   * state.
    */
   readonly from: ActivationState
-  /** sealed; null when it stays */
+  /** Sealed; null keeps the stored secret. */
   readonly masterSecret: Uint8Array | null
   /**
-   * For an acceptance the application key it was accepted for: its version must still be supported, and its application must still take the protocol
-   * version of the code, which is then the highest of the activation. Null for a refusal.
+   * For an accepted code, its application key. When it is stored, that version must still be supported, and its application must still take the
+   * protocol version of the code, which becomes the highest of the activation. Null for a refused code.
    */
   readonly acceptedFor: string | null
-  /** What a door tells of an acceptance; it must still be so when it is stored. */
+  /** The data in a door's answer to an accepted code; it must still be current when the outcome is stored. */
   readonly told?: ToldAtDoor | undefined
-  /** What an acceptance uses up: a value that was used before makes the statement a unique violation, and nothing is stored. */
+  /** The value that an accepted code uses up. If it was used before, the statement throws a unique violation and stores nothing. */
   readonly use?: UniqueValue | undefined
-  /** The same, only beside `use`. */
+  /** A second such value, only with `use`. */
   readonly secondUse?: UniqueValue | undefined
-  /** What a door answers, kept with it: a key that has a verdict makes the statement a unique violation, and nothing is stored. */
+  /** The verdict of a door to keep. If its key has a verdict, the statement throws a unique violation and stores nothing. */
   readonly kept?: DoorVerdict | undefined
   readonly at: Date
 }
 
-/** What a bank is told, as it is stored: flags of the activation, name of the version, roles of the application. */
+/** Data in an answer to the bank, as stored: flags of the activation, name of the app version, roles of the application. */
 interface ToldAtDoor {
   readonly flags: string
   readonly versionName: string
@@ -74,23 +74,23 @@ interface ToldAtDoor {
 
 export interface AuthenticationStore {
   /**
-   * A phone whose code this process accepted, as that left it, without a read; nobody for any other. Others may have changed it since: nothing
-   * may be decided by it but an acceptance, which `store` confirms.
+   * Returns, without a read, a phone whose code this process accepted, as the acceptance left it; no phone otherwise. Other processes may have
+   * changed it since, so the only decision to make with it is an acceptance, which `store` confirms.
    */
   readonly recall: (names: Omit<PartyNames, 'at'>) => RequestParties
-  /** Reads version and activation. The counter is never behind what this process accepted, whatever the database says. */
+  /** Reads version and activation. The counter is never lower than one that this process accepted, whatever the database returns. */
   readonly find: (names: PartyNames) => Promise<ReadParties>
-  /** The same with what an envelope and a token name; a text is empty, and a hash null, where a request names none. */
+  /** Like find, and reads the envelope key and the token that the request names. Without one its id is an empty text, and its hash null. */
   readonly findProofs: (names: ProofNames) => Promise<Proofs>
-  /** As findStatusProofs, shared with what others ask. */
+  /** findStatusProofs, whose concurrent calls share a statement. */
   readonly findStatusProofs: (names: ProofNames) => Promise<StatusProofs>
-  /** What a door reads, shared with what others ask; the counter is that of find. */
+  /** Reads what findDoorParties reads; concurrent calls share a statement, and the counter is that of find. */
   readonly findAtDoor: (names: DoorNames) => Promise<DoorParties>
-  /** The same with what an envelope names. */
+  /** Like findAtDoor, and reads the envelope key that the request names. */
   readonly findEnvelopeAtDoor: (names: DoorEnvelopeNames) => Promise<DoorEnvelope>
-  /** As storeAuthentication, shared with what others store. */
+  /** storeAuthentication, whose concurrent calls share a statement. */
   readonly store: (outcome: AuthenticationOutcome, audit: AuditEvent) => Promise<boolean>
-  /** Is told of an acceptance that is committed: the parties as it left them. */
+  /** Remembers the parties of a committed acceptance, as the acceptance left them. */
   readonly remember: (parties: RequestParties) => void
 }
 
@@ -99,8 +99,8 @@ interface TripEvents {
 }
 
 /**
- * A store of one process. What is asked for while a trip is on its way shares the next one; the events are told how many requests share
- * one.
+ * Makes the store of a process. Requests that arrive while a statement is running share the next one; the events report how many requests share
+ * each statement.
  */
 export function createAuthenticationStore(
   db: Db,
@@ -112,13 +112,13 @@ export function createAuthenticationStore(
     createSharedTrip((names: readonly Names[]) => find(db, names), {
       onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
     })
-  /** Reads parties that are never behind what this process accepted. */
+  /** Reads parties whose counter is never lower than one that this process accepted. */
   const shareParties = <Names extends PartyNames, Found extends { readonly parties: ReadParties }>(
     find: (db: Db, names: readonly Names[]) => Promise<readonly Found[]>,
   ) => {
     const read = share(find)
     return async (names: Names): Promise<Found> => {
-      // Taken before the read: what is accepted while it is on its way is newer than what it brings.
+      // Taken before the read, because an acceptance during the read is newer than the rows that the read returns.
       const known = phones.latest(names.activationId)
       const found = await read(names)
       return { ...found, parties: phones.renew(known, found.parties) }
@@ -126,7 +126,7 @@ export function createAuthenticationStore(
   }
   const findParties = shareParties(findAll)
   const move = createSharedTrip((changes: readonly Change[]) => storeAll(db, changes), {
-    // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
+    // Two outcomes for one row version must not share a statement: each would be reported as stored.
     keyOf: ({ outcome }) => outcome.activationId,
     onTrip: (items) => events.tripTaken?.({ trip: 'store', items }),
   })
@@ -143,8 +143,8 @@ export function createAuthenticationStore(
 }
 
 /**
- * Stores the outcome of a checked code and its audit row in one statement, if the activation is still the one that was read and, for an
- * acceptance, version and protocol version are still taken. False when not: the caller reads and decides again.
+ * Stores the outcome of a checked code and its audit row in one statement. False when the activation has changed since it was read or, for an
+ * accepted code, when its version or protocol version is no longer taken. The caller then reads and decides again.
  */
 export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
   const [isStored = false] = await storeAll(db, [{ outcome, audit }])
@@ -152,8 +152,9 @@ export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome
 }
 
 /**
- * The same in the transaction that decides an operation: the operation is locked in the same statement, after the activation is written.
- * Undefined where storeAuthentication is false; no operation where the application of the activation has none of that id.
+ * Like storeAuthentication, in the transaction that decides an operation: the same statement locks the operation, after it has written the
+ * activation. Undefined where storeAuthentication is false. `operation` is undefined when the application of the activation has no operation with
+ * that id.
  */
 export async function storeAuthenticationAndLock(
   tx: Tx,
@@ -168,7 +169,7 @@ export async function storeAuthenticationAndLock(
   return row && { operation: row.operationId === null ? undefined : toLocked(row) }
 }
 
-/** Of an activation that was written, where there is no such operation. */
+/** The row of a written activation when there is no such operation. */
 interface Unlocked {
   readonly operationId: null
 }
@@ -190,14 +191,14 @@ async function findAllProofs(db: Db, names: readonly ProofNames[]): Promise<read
 
 async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
   const moves = changes.map(toMove)
-  // In one order: two processes that move the same activations would otherwise wait for each other, and all others with them.
+  // Sorted, because two processes that move the same activations would otherwise deadlock, and block all other requests.
   const ordered = moves.toSorted((one, other) => (one.activationId < other.activationId ? -1 : 1))
   const { rows } = await db.executeQuery<{ activation_id: string }>(chooseStore(ordered)(ordered))
   const stored = new Set(rows.map((row) => row.activation_id))
   return changes.map(({ outcome }) => stored.has(outcome.activationId))
 }
 
-/** With the owner that the audit row names: what was read, or remembered, of an activation is not stored in the row of another owner. */
+/** Adds the owner that the audit row names: an outcome for a remembered activation must not be stored in a row of another owner. */
 const toMove = ({ outcome, audit }: Change): AnyMove => ({
   ...outcome,
   ...toAuditGiven(audit),
@@ -208,14 +209,14 @@ const toMove = ({ outcome, audit }: Change): AnyMove => ({
   ...toValueColumns([outcome.use, outcome.secondUse]),
 })
 
-/** The one that does enough for all of them and costs the least. */
+/** Chooses the cheapest statement that can store all of these outcomes. */
 const chooseStore = (moves: readonly AnyMove[]) =>
   moves.every(isUsual) ? STORE_USUAL : moves.every(keepsAtMost) ? STORE_KEEPING : STORE
 
-/** Whether an outcome leaves the state and the keys as they are and uses nothing; the row version is the one they were read under. */
+/** True when an outcome changes neither state nor keys and uses up no value; it may keep a verdict. */
 const keepsAtMost = ({ blockedReason, masterSecret, use }: AuthenticationOutcome): boolean =>
   blockedReason === null && masterSecret === null && use === undefined
-/** Whether it keeps nothing as well. */
+/** True when an outcome keeps no verdict either. */
 const isUsual = (outcome: AuthenticationOutcome): boolean => keepsAtMost(outcome) && outcome.kept === undefined
 
 const FIND = ASKED.define(
@@ -257,21 +258,21 @@ type AnyMove = KeepingMove &
 
 type Changed = Readonly<Record<'set' | 'returned' | 'beside', RawBuilder<unknown>>>
 
-// A column that is named costs, also when its value stays: the trigger that tells webhooks of states is looked at then.
+// Naming a column in `set` costs time even when its value stays, because PostgreSQL then evaluates the trigger that reports states to webhooks.
 const USUAL: Changed = { set: sql``, returned: sql``, beside: sql`` }
 
 const KEPT_OF_MOVED = sql`, kept as (
     ${insertVerdictsFrom(sql`moved`)}
   )`
 
-/** What one that keeps a verdict does besides. */
+/** Additions for an outcome that keeps a verdict. */
 const KEEPING: Changed = {
   set: sql``,
   returned: sql`, i."verdictKey", i."verdictAnswer", i."verdictExpiresAt", i."verdictMac"`,
   beside: KEPT_OF_MOVED,
 }
 
-/** What one that blocks, settles a key or uses a value does besides; it may keep a verdict, too. */
+/** Additions for an outcome that blocks, stores a key or uses up a value; it may also keep a verdict. */
 const ANY: Changed = {
   set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), ${setColumns(BLOCK_COLUMNS)}`,
   returned: sql`${KEEPING.returned}, i.state, i."blockedReason", i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"`,
@@ -284,7 +285,7 @@ const ANY: Changed = {
 
 const IS_AS_TOLD = sql`i."toldFlags" is null or (a.flags, v.name, p.roles) = (i."toldFlags", i."toldVersion", i."toldRoles")`
 
-/** The activations that a code moves, `moved`, with what is written beside. */
+/** Composes the update of the activations, `moved`, and the inserts beside it. */
 const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Changed) => sql`
   with moved as (
     update activation a set ${setColumns(CODE_COLUMNS)}, last_used_at = i.at, row_version = a.row_version + 1${set}

@@ -1,5 +1,5 @@
-// Envelopes that were opened for the bank, and the answers that were sealed for it: the tables sealed_answer and ticket_fence (cloud §13). Times are
-// those of the database, whichever process asks.
+// Stores envelopes opened for the bank and answers sealed for it, in the tables sealed_answer and ticket_fence (cloud §13). Times are those of the
+// database, so that all processes agree.
 import { sql } from 'kysely'
 import { insertTwoValuesFrom, selectValues, type UniqueValue } from '../activation/unique-values.ts'
 import { type AuditEvent, heldActivation, insertAuditOf } from '../audit/audit.ts'
@@ -23,16 +23,16 @@ import {
 } from './lookup.ts'
 import { type DoorVerdict, insertVerdictsFrom, selectVerdict } from './door-verdicts.ts'
 
-/** The names in a request with an envelope: its key, empty without one, and the value that it uses up, 32 bytes, null without one. */
+/** Adds the id of the envelope's key, empty without one, and the value that the envelope uses up, 32 bytes, null without one. */
 export interface DoorEnvelopeNames extends DoorNames {
   readonly temporaryKeyId: string
   readonly envelopeValue: Uint8Array | null
 }
 
-/** What a door reads of an envelope. */
+/** The rows that a door reads for a request with an envelope. */
 export interface DoorEnvelope extends DoorParties, FoundEnvelope {}
 
-/** Reads all of them, in their order. */
+/** Reads the rows for all requests, in the order of `names`. */
 export async function findDoorEnvelopes(db: Db, names: readonly DoorEnvelopeNames[]): Promise<readonly DoorEnvelope[]> {
   const { rows } = await db.executeQuery<DoorColumns & TemporaryKeyColumns & Pick<FoundEnvelope, 'isEnvelopeUsed'>>(FIND(names))
   return rows.map((row) => ({ ...toDoorParties(row), temporaryKey: toTemporaryKey(row), isEnvelopeUsed: row.isEnvelopeUsed }))
@@ -51,17 +51,19 @@ const FIND = defineAskedRows<DoorEnvelopeNames>({
   order by i.position`,
 )
 
-/** What is stored of an opened envelope. */
+/** The rows to store for an opened envelope. */
 export interface Opening {
-  /** What it uses up, where that was not done already and its version has such values: at most two. */
+  /** At most two values to use up; none when they are used up already, or the version of the envelope has none. */
   readonly uses: readonly UniqueValue[]
-  /** What a request is answered that comes again. */
+  /** The answer for a repeated request with the same Idempotency-Key. */
   readonly kept: DoorVerdict | undefined
-  /** Its `activationId` is empty for an envelope of an application. */
+  /** `activationId` is empty for an envelope of the application scope. */
   readonly audit: AuditEvent & { readonly verifiedBy: string }
 }
 
-/** Stores all of it in one statement. Gives the time; undefined, and nothing is stored, where the value was used or the key has an answer. */
+/**
+ * Stores the rows in one statement, and returns its time. Undefined, with nothing stored, when a value was used before or the key has an answer.
+ */
 export async function recordOpening(db: Pool, { uses, kept, audit }: Opening): Promise<Date | undefined> {
   const { activationId } = audit
   try {
@@ -84,13 +86,13 @@ export async function recordOpening(db: Pool, { uses, kept, audit }: Opening): P
 /** An answer that is about to be sealed under a ticket. */
 export interface AnswerToSeal {
   readonly ticketId: Uint8Array
-  /** Keyed, 32 bytes. */
+  /** Keyed hash, 32 bytes. */
   readonly plaintextHash: Uint8Array
   readonly openedAt: Date
   readonly expiresAt: Date
 }
 
-/** The first answer of a ticket, which is this one or another. */
+/** The first answer that was sealed under a ticket; it may be another one than the given. */
 interface FirstAnswer {
   readonly plaintextHash: Buffer
   /** In whole milliseconds. */
@@ -98,8 +100,9 @@ interface FirstAnswer {
 }
 
 /**
- * Takes the ticket for this answer unless it has one. Committed before it returns, so that no other process seals another. Undefined for a ticket
- * that has ended, and for one that is older than a fence: what was sealed under that the database may have forgotten.
+ * Takes the ticket for this answer unless it has one, and returns the first answer. The row is committed before this returns, so that no other
+ * process seals a different answer. Undefined for an expired ticket, and for one from before a fence: the database may have forgotten an answer
+ * sealed under it.
  */
 export async function takeTicket(
   db: Db,
@@ -116,8 +119,8 @@ export async function takeTicket(
 }
 
 /**
- * Deletes up to `limit` answers whose tickets ended two hours ago: an envelope gets a ticket again for as long as its key is answered again, an hour
- * at most (PAWL_DOOR_IDEMPOTENCY_SECONDS), and clocks may differ. `_at`: not the clock of this process.
+ * Deletes up to `limit` answers whose tickets ended two hours ago. A repeated request gets its ticket again for an hour at most
+ * (PAWL_DOOR_IDEMPOTENCY_SECONDS), and clocks may differ. `_at` is unused: the clock of the database decides.
  */
 export async function deleteEndedAnswers(db: Db, _at: Date, limit: number): Promise<number> {
   const { rows } = await sql`

@@ -1,4 +1,4 @@
-// What a door reads of a token, and what it stores of one that is good once (cloud §12.3).
+// Reads a token for a door, and stores the use of a token header that may be used once (cloud §12.3).
 import { type RawBuilder, sql } from 'kysely'
 import { type ReadActivationRow, selectActivation } from '../activation/find.ts'
 import type { UniqueValue } from '../activation/unique-values.ts'
@@ -20,7 +20,7 @@ import {
 } from './door-verdicts.ts'
 import type { FoundToken } from './lookup.ts'
 
-/** The names in a request: the token, the value that its header uses up, and the key that it may be repeated under. 32 bytes, null without. */
+/** The id of the token, the value that its header uses up, and the hash of its Idempotency-Key. Both are 32 bytes, null without one. */
 interface DoorTokenNames {
   readonly tokenId: string
   readonly at: Date
@@ -28,10 +28,10 @@ interface DoorTokenNames {
   readonly verdictKey: Uint8Array | null
 }
 
-/** A token with its activation; the version of the app is not known. */
+/** A token with its activation. The version of the app is unknown. */
 export interface DoorToken extends FoundToken {
   readonly activation: ReadActivationRow | undefined
-  /** Of its application. */
+  /** The roles of the token's application. */
   readonly roles: readonly string[]
   readonly known: KnownVerdict | undefined
 }
@@ -42,7 +42,7 @@ type Columns = TokenColumns &
     readonly roles: string | null
   }
 
-/** One statement for all who ask at the same time. */
+/** Reads the rows in one statement, which concurrent calls share. */
 export const findDoorToken = defineSharedTrip(async (db, names: readonly DoorTokenNames[]): Promise<readonly DoorToken[]> => {
   const { rows } = await db.executeQuery<Columns>(FIND(names))
   return rows.map((row) => ({
@@ -71,7 +71,7 @@ const FIND = defineAskedRows<DoorTokenNames>({
   order by i.position`,
 )
 
-/** Uses up the value of a token header and keeps the verdict on it, or neither, when the value was used or the key has a verdict. */
+/** Uses up the value of a token header and keeps the verdict. False, with neither stored, when the value was used or the key has a verdict. */
 export async function useTokenAtDoor(db: Pool, activationId: string, use: UniqueValue, verdict: DoorVerdict): Promise<boolean> {
   try {
     await composeUse(activationId, use, verdict).execute(db)

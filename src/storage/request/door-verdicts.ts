@@ -1,30 +1,30 @@
-// The table door_verdict: what a door answered to a request with a key, for as long as its caller may send it again (cloud §12.4).
+// Stores the answers of doors in the table door_verdict, for as long as a caller may repeat the request with its key (cloud §12.4).
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { defineExpiry } from '../database/bulk-statement.ts'
 
-/** An answer that is kept. */
+/** An answer to keep. */
 export interface DoorVerdict {
-  /** 32 bytes that stand for the credential and its key. */
+  /** Hash of the credential and its key, 32 bytes. */
   readonly keyHash: Uint8Array
   /** JSON, without the name of the user. */
   readonly answer: string
   readonly expiresAt: Date
-  /** Over what was asked, the activation, the answer and its end; 32 bytes. */
+  /** MAC over request, activation, answer and expiry; 32 bytes. */
   readonly mac: Uint8Array
 }
 
-/** What was kept under a key. */
+/** The answer that was kept under a key. */
 export interface KnownVerdict {
   readonly activationId: string
   readonly answer: string
-  /** Of the activation; null when that is gone. */
+  /** The user of the activation; null when the activation is gone. */
   readonly userId: string | null
   readonly expiresAt: Date
   readonly mac: Buffer
 }
 
-/** KNOWN_VERDICT, outer joined. */
+/** The columns of KNOWN_VERDICT in an outer join. */
 export interface KnownVerdictColumns {
   readonly knownActivation: string | null
   readonly knownMac: Buffer | null
@@ -33,22 +33,22 @@ export interface KnownVerdictColumns {
   readonly knownExpiresAt: Date | null
 }
 
-/** What is selected of a kept verdict. */
+/** Selects the columns of a kept verdict. */
 export const KNOWN_VERDICT = sql`d.activation_id as "knownActivation", d.mac as "knownMac", d.answer as "knownAnswer", d.expires_at as "knownExpiresAt",
     (select owner.user_id from activation owner where owner.activation_id = d.activation_id) as "knownUser"`
 
-/** Where it comes from: the verdict of a key, which may be missing. `key`: a column. */
+/** Joins the verdict of a key, which may be missing. `key` is a column. */
 export const joinKnownVerdict = (key: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`left join door_verdict d on d.key_hash = ${key}`
 
-/** The verdict of a row, if it has one. */
+/** Returns the verdict of a row; undefined without one. */
 export function toKnownVerdict(row: KnownVerdictColumns): KnownVerdict | undefined {
   const { knownActivation: activationId, knownMac: mac, knownAnswer: answer, knownExpiresAt: expiresAt, knownUser: userId } = row
   if (activationId === null || mac === null || answer === null || expiresAt === null) return undefined
   return { activationId, answer, userId, expiresAt, mac }
 }
 
-/** The columns of insertVerdictsFrom, but for activation_id. */
+/** The columns that insertVerdictsFrom reads, without activation_id. */
 export const VERDICT_COLUMNS = {
   verdictKey: 'bytea',
   verdictAnswer: 'text',
@@ -56,7 +56,7 @@ export const VERDICT_COLUMNS = {
   verdictMac: 'bytea',
 } as const
 
-/** A verdict as these columns; all are null without one. */
+/** Converts a verdict to these columns; all are null without one. */
 export const toVerdictColumns = (verdict: DoorVerdict | undefined) => ({
   verdictKey: verdict?.keyHash ?? null,
   verdictAnswer: verdict?.answer ?? null,
@@ -64,7 +64,7 @@ export const toVerdictColumns = (verdict: DoorVerdict | undefined) => ({
   verdictMac: verdict?.mac ?? null,
 })
 
-/** Selects a verdict, or none, as a row for insertVerdictsFrom. */
+/** Selects a verdict, or nulls, as a row for insertVerdictsFrom. */
 export const selectVerdict = (activationId: string, verdict: DoorVerdict | undefined): RawBuilder<unknown> => {
   const { verdictKey, verdictAnswer, verdictExpiresAt, verdictMac } = toVerdictColumns(verdict)
   return sql`select ${activationId}::text as activation_id, ${verdictKey}::bytea as "verdictKey", ${verdictAnswer}::text as "verdictAnswer",
@@ -72,8 +72,8 @@ export const selectVerdict = (activationId: string, verdict: DoorVerdict | undef
 }
 
 /**
- * The part of a statement that keeps the verdict of each row of `rows` that has one. A key that has a verdict makes the statement a unique
- * violation. In the order of their bytes, as everywhere.
+ * Composes the part of a statement that keeps the verdict of each row of `rows` that has one. A unique violation is thrown when a key has a verdict
+ * already. Verdicts are inserted in the order of their key's bytes, as in every statement.
  */
 export const insertVerdictsFrom = (
   rows: RawBuilder<unknown>,
@@ -81,10 +81,10 @@ export const insertVerdictsFrom = (
     select "verdictKey", activation_id, "verdictAnswer", "verdictExpiresAt", "verdictMac" from ${rows}
     where "verdictKey" is not null order by "verdictKey"`
 
-/** Deletes the verdict of a key when its time is over. */
+/** Deletes the verdict of a key if it has expired. */
 export async function deleteExpiredVerdict(db: Db, keyHash: Uint8Array, at: Date): Promise<void> {
   await db.deleteFrom('door_verdict').where('key_hash', '=', Buffer.from(keyHash)).where('expires_at', '<=', at).execute()
 }
 
-/** Deletes verdicts whose time is over. */
+/** Deletes expired verdicts. */
 export const deleteExpiredVerdicts = defineExpiry('door_verdict', 'key_hash')

@@ -1,24 +1,24 @@
-// The table offline_challenge: QR codes of the bank's own, for as long as what a user types may answer them (cloud §16).
+// Stores the challenges of offline QR codes in the table offline_challenge, for as long as a user's digits may answer them (cloud §16).
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { toList } from '../database/columns.ts'
 import { defineExpiry } from '../database/bulk-statement.ts'
 import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
 
-/** A challenge as it is made. */
+/** A challenge to store. */
 export interface NewChallenge {
   readonly challengeId: string
   readonly applicationId: string
-  /** Null where any phone of the application may answer. */
+  /** Null when any phone of the application may answer. */
   readonly activationId: string | null
-  /** sealed */
+  /** Sealed. */
   readonly terms: Uint8Array
   readonly expiresAt: Date
 }
 
 /**
- * What is asked for: `usedHash` is what a right answer uses up, `verdictKey` stands for the key of the request, `asked` for key and request; all
- * are 32 bytes.
+ * The names in a request. `usedHash` stands for the value that a right answer uses up, `verdictKey` for the request's Idempotency-Key, and `asked`
+ * for key and request together. Each is 32 bytes.
  */
 interface ChallengeNames {
   readonly challengeId: string
@@ -29,18 +29,18 @@ interface ChallengeNames {
   readonly at: Date
 }
 
-/** What is stored of it. */
+/** The rows found for a request. */
 interface FoundChallenge {
-  /** Undefined where there is none, its time is over, it was answered, or others have used up its attempts. */
+  /** Undefined when there is none, when it has expired or was answered, or when other requests have used up its attempts. */
   readonly challenge: (Pick<NewChallenge, 'activationId' | 'expiresAt'> & { readonly terms: Buffer }) | undefined
-  /** Of the application. */
+  /** The roles of the application. */
   readonly roles: readonly string[]
   readonly known: KnownVerdict | undefined
 }
 
 /**
- * Stores a challenge. False when its activation is gone. One that is being erased is waited for, so that no challenge of it is stored behind
- * the erasure.
+ * Stores a challenge. False when its activation is gone. When the activation is being erased, the statement waits for the erasure, so that no
+ * challenge is stored after it.
  */
 export async function insertChallenge(db: Db, challenge: NewChallenge): Promise<boolean> {
   const { challengeId, applicationId, activationId, terms, expiresAt } = challenge
@@ -53,7 +53,7 @@ export async function insertChallenge(db: Db, challenge: NewChallenge): Promise<
   return rows.length === 1
 }
 
-/** A challenge of an application that may be answered, and what was answered to the key before. */
+/** Finds a challenge of an application that may be answered, and the earlier answer to the same key. */
 export async function findChallenge(
   db: Db,
   { challengeId, applicationId, usedHash, verdictKey, asked, at }: ChallengeNames,
@@ -81,8 +81,8 @@ interface Columns extends KnownVerdictColumns {
 }
 
 /**
- * Takes one of the attempts of a challenge, before a password is judged: of those that come at once no more are judged. The request that took the
- * latest one (`asked_hash`) has it still when it is sent again. False when none is left.
+ * Takes one attempt of a challenge before the digits are checked, so that concurrent requests check no more answers than there are attempts. The
+ * request that took the latest attempt (`asked_hash`) keeps it when it is repeated. False when no attempt is left.
  */
 export async function takeAttempt(db: Db, challengeId: string, asked: Uint8Array | null): Promise<boolean> {
   const { rows } = await sql`
@@ -95,7 +95,7 @@ export async function takeAttempt(db: Db, challengeId: string, asked: Uint8Array
 const hasAttempt = (table: string, asked: Uint8Array | null): RawBuilder<boolean> =>
   sql<boolean>`(${sql.ref(`${table}.attempts`)} < ${ATTEMPTS_MAX}::int or ${sql.ref(`${table}.asked_hash`)} = ${asked}::bytea)`
 
-/** Deletes challenges whose time is over. */
+/** Deletes expired challenges. */
 export const deleteExpiredChallenges = defineExpiry('offline_challenge', 'challenge_id')
 
 const ATTEMPTS_MAX = 3

@@ -1,4 +1,4 @@
-// Tests what is remembered of a phone, and of how many.
+// Tests the content of a remembered phone, and how many phones are remembered.
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createCaches } from '../../lib/memory.ts'
@@ -126,7 +126,7 @@ test('what was read takes the place of what was known, unless an acceptance took
 test.each([
   ['of protocol 3', [49, 49, 30], 100_000],
   ['of 4.0', [65, 65, 30], 100_000],
-  // As objects of the heap, a thousand of them.
+  // A phone with such a name is kept as an object on the heap, and at most a thousand are.
   ['with long names', [49, 49, 1_000], 1_000],
 ] as const)('of phones %s the newest are remembered', (_, [masterSecret, ctrData, name], count) => {
   const caches = createCaches()

@@ -1,6 +1,6 @@
-// Phones whose code this process accepted, as their last acceptance left them (docs/decisions/0009-remembered-phones.md). A phone's next code
-// is checked against that without a read. And the database does not get behind it: a row put back by hand, by a backup or by a failover
-// makes no used code good again.
+// Remembers phones whose code this process accepted, as their last acceptance left them (docs/decisions/0009-remembered-phones.md). A phone's next
+// code is checked against that without a read. The remembered counter also holds against the database: when a row was put back by hand, by a backup
+// or by a failover, no used code is accepted again.
 import { isDeepStrictEqual } from 'node:util'
 import { concatWithSizes, equalPublic, fromUtf8, splitBySizes, u32, utf8 } from '../../lib/bytes.ts'
 import { type Caches, createByteMemory, createCaches, createMemory } from '../../lib/memory.ts'
@@ -11,29 +11,29 @@ import type { VersionRow } from '../application/version.ts'
 import type { PartyNames, ReadParties, RequestParties } from './lookup.ts'
 
 export interface PhoneEvents {
-  /** Both are counters; `known` is what this process stored. */
+  /** Both fields are counters: `stored` was read from the database, `known` was stored by this process. */
   readonly counterWentBack: (fields: { activationId: string; stored: number; known: number }) => void
 }
 
 interface RecentPhones {
-  /** The phone, if its last acceptance was under this application key; nobody otherwise. */
+  /** Returns the phone if its last acceptance was under this application key, and no phone otherwise. */
   readonly recall: (names: Omit<PartyNames, 'at'>) => RequestParties
-  /** The phone under whatever key, for `renew`. */
+  /** Returns the phone under any application key, for `renew`. */
   readonly latest: (activationId: string) => RecentPhone | undefined
-  /** Remembers an acceptance that is committed. */
+  /** Remembers a committed acceptance. */
   readonly remember: (parties: RequestParties) => void
   /**
-   * What was read, with the counter of `known` where the database has an earlier one: the next right code repairs the row. `known` is what
-   * was remembered before the read; what was read takes its place, unless an acceptance took it meanwhile.
+   * Returns the rows that were read, with the counter of `known` when the database has an earlier one; the next right code repairs the row. `known`
+   * is the phone as remembered before the read. The rows replace it in memory, unless an acceptance replaced it meanwhile.
    */
   readonly renew: (known: RecentPhone | undefined, read: ReadParties) => ReadParties
 }
 
-/** A phone as it is remembered: the number of its version, 4 bytes, and the packed activation. */
+/** A remembered phone: the number of its version, 4 bytes, and the packed activation. */
 type RecentPhone = Buffer & { readonly [REMEMBERED]: true }
 declare const REMEMBERED: unique symbol
 
-/** A memory of up to 100,000 phones, of as many as 40 MiB hold. Secrets in it are sealed. */
+/** Makes a memory of up to 100,000 phones within about 40 MiB. Secrets in it are sealed. */
 export function createRecentPhones(events: PhoneEvents, caches: Caches = createCaches()): RecentPhones {
   const memory = createByteMemory({ max: PHONES_MAX, slotBytes: PHONE_BYTES })
   const watched = caches.watch('recent_phones', PHONES_MAX, memory)
@@ -64,14 +64,14 @@ export function createRecentPhones(events: PhoneEvents, caches: Caches = createC
   }
 }
 
-/** The versions of remembered phones. Each read brings an object of its own; equal ones have one number. */
+/** Numbers the versions of remembered phones. Each read returns a new object, and equal objects get the same number. */
 function createVersions() {
   const versions = createMemory<VersionRow>({ max: VERSIONS_MAX })
   const numbers = createMemory<{ readonly number: number }>({ max: VERSIONS_MAX })
   const get = (number: number): VersionRow | undefined => versions.get(String(number))
   let last = 0
   return {
-    /** The version of a number, unless 1,000 others were in use since. */
+    /** The version with a number; undefined once 1,000 other versions were in use since. */
     get,
     numberOf: (version: VersionRow): number => {
       const number = numbers.get(version.applicationKey)?.number
@@ -97,7 +97,7 @@ function neverBehind(events: PhoneEvents, activation: ReadActivationRow, known: 
     (known.counter === activation.counter && !equalPublic(known.ctrData, activation.ctrData))
   if (!isBehind) return activation
   const { activationId, counter: stored } = activation
-  // A new master key seals the same data anew. What is known opens as well, and is what it was.
+  // After a change of the master key the same data is sealed anew. The remembered value can still be opened, and its content is the same.
   const isSealedAnew = known.counter === stored && keyIdOf(known.ctrData) !== keyIdOf(activation.ctrData)
   if (!isSealedAnew) events.counterWentBack({ activationId, stored, known: known.counter })
   return { ...activation, counter: known.counter, ctrData: known.ctrData }
@@ -106,17 +106,17 @@ function neverBehind(events: PhoneEvents, activation: ReadActivationRow, known: 
 const NOBODY: RequestParties = { version: undefined, activation: undefined }
 
 const PHONES_MAX = 100_000
-// One whose names have 160 bytes together (docs/decisions/0014-memory.md).
+// The size of a phone whose names have 160 bytes together (docs/decisions/0014-memory.md).
 const PHONE_BYTES = 448
 const VERSIONS_MAX = 1_000
 const VERSION_BYTES = 4
 
-/** What is packed of an activation: as bytes it takes less than half of what it takes as an object (docs/decisions/0014-memory.md). */
+/** The members of an activation that are packed: as bytes they take less than half the memory of an object (docs/decisions/0014-memory.md). */
 type PackedRow = Omit<ActivationRow, 'isUpgradePending'>
 
 /**
- * Packs an activation but for its identifier and the server's private key, as it is and not as an upgrade will make it: three parts with their
- * sizes. They are JSON of an array, with times as milliseconds, and two sealed values, still sealed; one that is null is empty.
+ * Packs an activation without its id and the server's private key, in three parts with their sizes: a JSON array, with times in milliseconds, and
+ * two values that stay sealed; null is packed as empty.
  */
 function packActivation(activation: PackedRow): Uint8Array {
   const { masterSecret, ctrData } = activation
@@ -124,7 +124,7 @@ function packActivation(activation: PackedRow): Uint8Array {
   return concatWithSizes(utf8(JSON.stringify(cells)), masterSecret ?? undefined, ctrData ?? undefined)
 }
 
-/** The activation of this identifier that was packed; what is sealed in it shares memory with `packed`. */
+/** Unpacks the activation with this id. Its sealed values share memory with `packed`. */
 function unpackActivation(activationId: string, packed: Buffer): ActivationRow {
   const [json, masterSecret, ctrData] = splitBySizes(packed) as [Buffer, Buffer, Buffer]
   const cells = JSON.parse(fromUtf8(json)) as ReturnType<typeof toCell>[]
@@ -135,7 +135,7 @@ function unpackActivation(activationId: string, packed: Buffer): ActivationRow {
   return row as unknown as ActivationRow
 }
 
-/** What is packed into the array, in its order. */
+/** The members that are packed into the array, in its order. */
 const CELLS = Object.entries({
   ...givenColumns(STATUS_COLUMNS),
   ...givenColumns(REQUEST_COLUMNS),
@@ -145,11 +145,11 @@ const CELLS = Object.entries({
   .filter(([name, type]) => type !== 'bytea' && name !== 'activationId')
   .map(([name, type]) => ({ name: name as Exclude<keyof PackedRow, 'serverPrivateKey'>, isTime: type === 'timestamptz' }))
 
-/** All members at once: an object to which they are added one by one takes half as long again. */
+/** An object with all members: adding them one by one to an empty object takes half as long again. */
 const EMPTY = Object.fromEntries(CELLS.map(({ name }) => [name, null]))
 
 const toCell = (value: unknown): unknown => (value instanceof Date ? value.getTime() : value)
 const fromTime = (cell: unknown): Date | null => (cell === null ? null : new Date(Number(cell)))
 
-// What is sealed is never empty.
+// A sealed value is never empty.
 const orNull = (bytes: Buffer): Buffer | null => (bytes.length === 0 ? null : bytes)

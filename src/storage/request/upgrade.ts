@@ -1,4 +1,4 @@
-// The table activation_upgrade: the side of protocol 4.0 of an activation of protocol 3, until its phone confirms (v4 §10).
+// Stores upgrades in the table activation_upgrade: the keys of protocol 4.0 for an activation of protocol 3, until its phone confirms (v4 §10).
 import { sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 import type { ActivationAlgorithm } from '../database/schema.ts'
@@ -22,25 +22,25 @@ import {
   toProofs,
 } from './lookup.ts'
 
-/** What upgrade/start agreed on. Sealed values are sealed for the columns of activation, into which they move. */
+/** The keys that upgrade/start agreed on. Sealed values are sealed for the columns of activation, to which completeUpgrade copies them. */
 interface Upgrade {
   readonly algorithm: ActivationAlgorithm
   readonly devicePublicKey: Uint8Array
   readonly serverPublicKey: Uint8Array
-  /** sealed */
+  /** Sealed. */
   readonly serverPrivateKey: Uint8Array
-  /** sealed */
+  /** Sealed. */
   readonly masterSecret: Uint8Array
-  /** sealed */
+  /** Sealed. */
   readonly ctrData: Uint8Array
   readonly activationFingerprint: string
   readonly isBiometryEnabled: boolean
 }
 
 /**
- * Stores an upgrade in place of an earlier one; its counter goes on from that of protocol 3. `startedAt` is the counter after the code of
- * this start. False when the activation cannot have one, or when a later start was stored meanwhile. A block after the code does not undo
- * the start.
+ * Stores an upgrade, replacing an earlier one; its counter continues that of protocol 3. `startedAt` is the counter after the code of this request.
+ * False when the activation cannot be upgraded, or when a later start was stored meanwhile. A block after the code was accepted does not undo the
+ * start.
  */
 export async function storeUpgrade(db: Db, activationId: string, startedAt: number, upgrade: Upgrade): Promise<boolean> {
   const { rows } = await sql`
@@ -65,8 +65,8 @@ export async function storeUpgrade(db: Db, activationId: string, startedAt: numb
 }
 
 /**
- * Reads version and activation, the latter as it will be after its upgrade where one is pending. It is one statement in every case, so
- * that its time does not tell which ids exist and a confirmation is seen whole or not at all.
+ * Reads version and activation; with a pending upgrade, the activation as it will be after the upgrade. It is always one statement, so that its
+ * time does not reveal which ids exist, and so that it sees a confirmation completely or not at all.
  */
 export async function findUpgradedParties(db: Db, names: PartyNames): Promise<ReadParties> {
   const { rows } = await db.executeQuery<PartiesRow & PendingColumns>(FIND_UPGRADED([names]))
@@ -75,13 +75,13 @@ export async function findUpgradedParties(db: Db, names: PartyNames): Promise<Re
   return toUpgradedParties(row)
 }
 
-/** What a request for the status of protocol 4.0 names, the activation as findUpgradedParties gives it. */
+/** The rows for a status request of protocol 4.0, with the activation as findUpgradedParties returns it. */
 export interface StatusProofs extends Proofs {
-  /** Of the application of the version; null without one. */
+  /** The custom object of the version's application; null without one. */
   readonly customObject: ReturnType<typeof toCustomObject>
 }
 
-/** Reads it in one statement for all of `names`, which have no tokens. */
+/** Reads the rows of all requests in one statement. `names` must name no tokens. */
 export async function findStatusProofs(db: Db, names: readonly ProofNames[]): Promise<readonly StatusProofs[]> {
   const { rows } = await db.executeQuery<ProofColumns & PendingColumns & { readonly customObjectText: string | null }>(
     FIND_STATUS_PROOFS(names),
@@ -93,7 +93,10 @@ export async function findStatusProofs(db: Db, names: readonly ProofNames[]): Pr
   }))
 }
 
-/** Makes a pending upgrade the activation; counter and its data are what the code of this transaction stored. False when none is pending. */
+/**
+ * Completes a pending upgrade. The activation keeps the counter and ctrData that the code of this transaction stored. False when no upgrade is
+ * pending.
+ */
 export async function completeUpgrade(tx: Tx, activationId: string, at: Date): Promise<boolean> {
   const { rows } = await sql`
     with pending as (
@@ -118,7 +121,7 @@ export async function completeUpgrade(tx: Tx, activationId: string, at: Date): P
   return rows.length === 1
 }
 
-/** Of the pending upgrade; null where there is none. */
+/** Columns of the pending upgrade; null when there is none. */
 interface PendingColumns {
   readonly pendingAlgorithm: ActivationAlgorithm | null
   readonly pendingServerPrivateKey: Buffer
