@@ -1,6 +1,6 @@
-// The table audit_pending, where audit rows wait for their seal, and the view audit_trail of all rows. Rows of a change are written in the
-// statement of the change. Sealing takes them away within seconds (rows.ts). For activations that do not exist, the table
-// stranger_count has counts in place of rows.
+// Writes audit rows to the table audit_pending, where they wait for their seal, and reads all rows through the view audit_trail. The rows of a
+// change are written in the statement of the change. Sealing moves them within seconds (rows.ts). Codes for activations that do not exist are only
+// counted, in the table stranger_count.
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 
@@ -11,24 +11,24 @@ export interface AuditEvent {
   readonly activationId: string
   readonly eventType: string
   readonly eventData: string
-  /** User name of the credential for which a code was checked or a change was made; absent for what a phone sent to pawl itself. */
+  /** User name of the credential that asked for a verification or a change; absent for requests that a phone sent to pawl itself. */
   readonly verifiedBy?: string | undefined
   readonly occurredAt: Date
 }
 
-/** Writes one audit row on its own, for events that change nothing else. `rows`: as insertAuditOf; false when there is none. */
+/** Writes one audit row for an event that changes nothing else. `rows` is that of insertAuditOf; false when it has no row. */
 export async function insertAuditEvent(db: Db, event: AuditEvent, rows?: RawBuilder<unknown>): Promise<boolean> {
   const { numAffectedRows } = await insertAuditOf(event, rows).execute(db)
   return numAffectedRows === 1n
 }
 
-/** The statement that writes it. `rows`: what follows `from`; without it, the audit row is written in any case. */
+/** Composes the statement that writes an audit row. `rows` is the text after `from`; without it, the row is always written. */
 export const insertAuditOf = (event: AuditEvent, rows: RawBuilder<unknown> = sql`(select) as once`): RawBuilder<unknown> =>
   insertAuditFrom(rows, { ...toColumns(event), activationId: sql`${event.activationId}::text` })
 
 /**
- * One row while the activation is there, which stays to the end of the transaction: whoever erases its user sees what was written, or is seen
- * (docs/decisions/0019-erasure.md). `applicationId`: of which it must be.
+ * Composes a table of one row while the activation exists, in the application if given. The activation is locked until the end of the transaction,
+ * so that an erasure of its user sees the written rows (docs/decisions/0019-erasure.md).
  */
 export const heldActivation = (activationId: string, applicationId?: string): RawBuilder<unknown> =>
   sql`(select from activation where activation_id = ${activationId}${
@@ -39,27 +39,27 @@ export const heldActivation = (activationId: string, applicationId?: string): Ra
 export type AuditEventOfSource = Omit<AuditEvent, 'activationId'>
 
 /**
- * The end of a statement that writes the audit row of a change made by its common table expression `source`, once for each changed
- * row, and returns the activation's id.
+ * Composes the end of a statement whose common table expression `source` makes a change. It writes one audit row for each changed row, and returns
+ * the ids of the activations.
  */
 export const insertAuditEventFrom = (source: string, event: AuditEventOfSource): RawBuilder<unknown> => sql`
     ${insertAuditFrom(sql.ref(source), toColumns(event))}
     returning activation_id`
 
-/** Where the columns of audit rows come from: values, or columns of what they are made from. */
+/** The expressions for the columns of audit rows: values, or columns of the rows that changed. */
 interface AuditColumns {
-  /** Without them, the source has the columns `application_id`, `user_id` and `activation_id`. */
+  /** Without these three, the source must have the columns `application_id`, `user_id` and `activation_id`. */
   readonly applicationId?: RawBuilder<unknown>
   readonly userId?: RawBuilder<unknown>
   readonly activationId?: RawBuilder<unknown>
   readonly eventType: RawBuilder<unknown>
   readonly eventData: RawBuilder<unknown>
   readonly occurredAt: RawBuilder<unknown>
-  /** Without it, nobody asked. */
+  /** Left out when no credential asked for the verification or the change. */
   readonly verifiedBy?: RawBuilder<unknown> | undefined
 }
 
-/** The columns of given rows that become audit rows, but for the activation, and the time, which is `at`. */
+/** The columns of given rows that become audit rows. The activation is missing, and the time is in `at`. */
 export const AUDIT_GIVEN = {
   applicationId: 'text',
   userId: 'text',
@@ -68,7 +68,7 @@ export const AUDIT_GIVEN = {
   verifiedBy: 'text',
 } as const
 
-/** An event as these columns. */
+/** Converts an event to these columns. */
 export const toAuditGiven = ({ applicationId, userId, eventType, eventData, verifiedBy }: AuditEvent) => ({
   applicationId,
   userId,
@@ -77,7 +77,7 @@ export const toAuditGiven = ({ applicationId, userId, eventType, eventData, veri
   verifiedBy,
 })
 
-/** What an audit row is made of, of rows that have these columns and `at`. */
+/** The expressions for audit rows made from rows that have these columns and `at`. */
 export const AUDIT_OF_GIVEN = {
   applicationId: sql`"applicationId"`,
   userId: sql`"userId"`,
@@ -87,7 +87,7 @@ export const AUDIT_OF_GIVEN = {
   verifiedBy: sql`"verifiedBy"`,
 }
 
-/** The one statement that writes audit rows. `rows`: what follows `from`. */
+/** Composes the insert of audit rows; every other function here uses it. `rows` is the text after `from`. */
 export const insertAuditFrom = (
   rows: RawBuilder<unknown>,
   {
@@ -121,12 +121,12 @@ const toColumns = ({
   verifiedBy: verifiedBy === undefined ? undefined : sql`${verifiedBy}::text`,
 })
 
-/** A row as the bank sees it. */
+/** An audit row as the bank's API shows it. */
 export interface AuditItem {
   readonly activationId: string
   readonly eventType: string
   readonly eventData: string
-  /** User name of the credential for which a code was checked; null for all other rows. */
+  /** User name of the credential that asked for the verification; null for all other rows. */
   readonly verifiedBy: string | null
   readonly occurredAt: Date
 }
@@ -143,13 +143,13 @@ export interface AuditQuery {
   readonly limit: number
   /** Only rows of this activation. */
   readonly activationId?: string | undefined
-  /** Only rows of what a bank had verified. */
+  /** Only rows of verifications and changes that a credential asked for. */
   readonly isVerified?: boolean | undefined
 }
 
 /**
- * The newest `limit` rows of a user, and those that share the time of the last of them, newest first: the next page begins before that
- * time and misses nothing.
+ * Lists the newest `limit` rows of a user, newest first, and all rows with the same time as the last of them. The next page begins before that time
+ * and misses no row.
  */
 export async function listAuditItems(
   db: Db,
@@ -159,7 +159,7 @@ export async function listAuditItems(
           and e.occurred_at < coalesce(${before}::timestamptz, 'infinity')${
             activationId === undefined ? sql`` : sql` and e.activation_id = ${activationId}`
           }${isVerified === true ? sql` and e.verified_by is not null` : sql``}`
-  // A row is sealed after it occurred, but for clocks that differ: partitions that ended before are not looked at. What waits for its seal is
+  // A row is sealed after its event; one day allows for clocks that differ. So older partitions need not be read. Rows that wait for their seal are
   // found by the user's activations.
   const { rows } = await sql<AuditItem>`
     select activation_id as "activationId", event_type as "eventType", event_data as "eventData",
@@ -182,8 +182,8 @@ export async function listAuditItems(
 }
 
 /**
- * Counts a code for an activation that does not exist, in one row a minute and source network, so that strangers cannot fill the audit log
- * (cloud §7).
+ * Counts a code for an activation that does not exist, in one row per minute and source network, so that strangers cannot fill the audit log (cloud
+ * §7).
  */
 export async function countStranger(db: Db, network: string, at: Date): Promise<void> {
   const minute = new Date(Math.floor(at.getTime() / MINUTE_MS) * MINUTE_MS)

@@ -1,10 +1,10 @@
-// The chains of seals over the rows of the audit logs (cloud §7). audit_chain and audit_sealer have the chains, and the right to extend them;
-// audit_delivery and audit_deliverer have how far each was delivered, and which process delivers.
+// Stores the chains of seals over the rows of the audit logs (cloud §7). audit_chain holds the chains, and audit_sealer the locks for extending
+// them. audit_delivery holds how far each chain was delivered, and audit_deliverer which process delivers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 
-/** A log whose rows are sealed: one chain an application for devices, one chain for all that administrators change. */
+/** A log whose rows are sealed. The log of devices has one chain per application; the log of administrators has one chain. */
 export type AuditLogName = 'devices' | 'administrators'
 
 /** The logs whose rows are sealed. */
@@ -16,7 +16,7 @@ export const ADMINISTRATION = 'administration'
 /** The log whose rows a chain seals. */
 export const logOfChain = (name: string): AuditLogName => (name === ADMINISTRATION ? 'administrators' : 'devices')
 
-/** Takes the right to seal a log until the end of the transaction; undefined when another process has it. */
+/** Locks a log for sealing until the end of the transaction; undefined when another process holds the lock. */
 export async function lockLog(tx: Tx, log: AuditLogName): Promise<{ readonly sealedAt: Date | null } | undefined> {
   return tx
     .selectFrom('audit_sealer')
@@ -27,7 +27,7 @@ export async function lockLog(tx: Tx, log: AuditLogName): Promise<{ readonly sea
     .executeTakeFirst()
 }
 
-/** Notes when rows of a log were sealed last. */
+/** Stores the time of the latest sealing of a log. */
 export async function noteSealing(tx: Tx, log: AuditLogName, at: Date): Promise<void> {
   await tx.updateTable('audit_sealer').set({ sealed_at: at }).where('log', '=', log).execute()
 }
@@ -51,13 +51,13 @@ export interface ChainState {
 
 export interface ChainRow extends ChainState {
   readonly chainId: number
-  /** Position of the last sealed row there is; that of the start when the chain has none. */
+  /** Position of the last sealed row that exists; the start's position when the chain has no row. */
   readonly lastPosition: number
 }
 
 /**
- * The chains of these names, or all of them, by name. Chains and rows may stand on different nodes, so they are read apart, and again while
- * they do not fit: one statement would see both at one moment only where they stand together (docs/decisions/0020-spreading.md).
+ * Reads the chains with these names, or all of them, in order of name. Chains and rows may be on different database nodes, where one statement does
+ * not see both at the same moment. So they are read separately, and again until they fit (docs/decisions/0020-spreading.md).
  */
 export async function findChains(db: Db, names?: readonly string[]): Promise<ChainRow[]> {
   const found: ChainRow[] = []
@@ -68,7 +68,7 @@ export async function findChains(db: Db, names?: readonly string[]): Promise<Cha
   return found
 }
 
-/** A chain with the last position that stood in its log while the chain did not move; undefined when the chain is gone. */
+/** Reads a chain, and the last position in its log while the chain did not move; undefined when the chain is gone. */
 async function settle(db: Db, first: ChainColumns): Promise<ChainRow | undefined> {
   let chain = first
   for (let looks = 1; ; ) {
@@ -80,7 +80,7 @@ async function settle(db: Db, first: ChainColumns): Promise<ChainRow | undefined
     if (hasMoved) continue
     const lastPosition = last ?? Number(chain.start)
     if (lastPosition === Number(chain.head) || looks === LOOKS) return { ...toChainState(chain), lastPosition }
-    // Another node commits its rows a moment after the head.
+    // Another node may commit its rows a moment after the head.
     looks += 1
     await sleep(PAUSE_MS)
   }
@@ -161,7 +161,10 @@ interface DeliveryLease {
   readonly until: Date
 }
 
-/** Takes the right to deliver, or keeps it longer; false while another process has it, unless its end is of a clock that was set back. */
+/**
+ * Takes the lease for deliveries, or extends it. False while another process holds it. A lease that ends more than a minute after `until` was made
+ * by a clock that was set back since, and is taken over.
+ */
 export async function leaseDelivery(db: Db, { leaseId, at, until }: DeliveryLease): Promise<boolean> {
   const { rows } = await sql`
     update audit_deliverer set lease_id = ${leaseId}, leased_until = ${until}
@@ -171,18 +174,18 @@ export async function leaseDelivery(db: Db, { leaseId, at, until }: DeliveryLeas
   return rows.length > 0
 }
 
-/** Gives the right back. */
+/** Ends the lease. */
 export async function endDeliveryLease(db: Db, leaseId: string): Promise<void> {
   await sql`update audit_deliverer set leased_until = '-infinity' where lease_id = ${leaseId}`.execute(db)
 }
 
-/** The last rows that were taken, by chain. */
+/** Returns the last delivered row of each chain, by chain id. */
 export async function findDelivered(db: Db): Promise<ReadonlyMap<number, ChainPlace>> {
   const rows = await db.selectFrom('audit_delivery').select(['chain_id as chainId', 'position', 'seal']).execute()
   return new Map(rows.map(({ chainId, position, seal }) => [chainId, { position: Number(position), seal }]))
 }
 
-/** Notes the last row that was taken, unless another process delivers by now; false then. */
+/** Stores the last delivered row of a chain. False when another process holds the lease by now. */
 export async function noteDelivered(db: Db, leaseId: string, chainId: number, { position, seal }: ChainPlace): Promise<boolean> {
   const { rows } = await sql`
     insert into audit_delivery (chain_id, position, seal)

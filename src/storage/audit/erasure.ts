@@ -1,36 +1,36 @@
-// Rows of the audit logs that tell of a user, and what stands in their place when the user is erased (docs/decisions/0019-erasure.md). Under the
-// lock of the sealer.
+// Finds the rows of the audit logs about a user, and replaces their fields when the user is erased (docs/decisions/0019-erasure.md). Callers hold
+// the lock of the log.
 import { type RawBuilder, sql } from 'kysely'
 import { toHex } from '../../lib/bytes.ts'
 import type { Tx } from '../database/database.ts'
 import type { AuditLogName } from './chain.ts'
 import { type FieldColumns, fieldsOf, type SealedRow, toSealable, USER_KEY_OF } from './rows.ts'
 
-/** The user whose rows are meant. */
+/** The user to erase. */
 export interface Person {
   readonly userId: string
-  /** Activations of the user. */
+  /** Ids of the user's activations. */
   readonly phones: readonly string[]
-  /** Activations of others, for which the user acted. */
+  /** Ids of other users' activations for which the user acted. */
   readonly actedFor: readonly string[]
 }
 
-/** A sealed row that tells of a user. */
+/** A sealed row about a user. */
 export interface ToldRow extends SealedRow {
   readonly chainId: number
-  /** The seal of the row before, where that is there. */
   readonly seal: Uint8Array
+  /** The seal of the previous row; null when that row is missing. */
   readonly previousSeal: Uint8Array | null
 }
 
-/** Up to `limit` sealed rows that tell of a user; those whose fields were replaced are not found again. */
+/** Finds up to `limit` sealed rows about a user. Rows whose fields were replaced are not found again. */
 export async function findTold(tx: Tx, log: AuditLogName, person: Person, limit: number): Promise<readonly ToldRow[]> {
   const { table, chainId } = SEALED[log]
   const { rows } = await sql<FieldColumns & { chainId: number; position: string; seal: Buffer; occurredAt: Date }>`
     select ${chainId} as "chainId", e.sequence, e.position, e.seal, e.occurred_at as "occurredAt", ${fieldsOf(log)},
       ${USER_KEY_OF[log]} as "userKey"
     from ${table} e where e.position is not null and ${isTold(log, person)} limit ${sql.lit(limit)}`.execute(tx)
-  // Apart: the row before may stand on another node (docs/decisions/0020-spreading.md).
+  // Read separately, because the previous row may be on another database node (docs/decisions/0020-spreading.md).
   const previous = await sql<{ chainId: number; position: string; seal: Buffer }>`
     select ${chainId} as "chainId", e.position, e.seal
     from unnest(${rows.map((row) => row.chainId)}::int[], ${rows.map(({ position }) => Number(position) - 1)}::bigint[]) as g (chain_id, position)
@@ -51,9 +51,7 @@ const SEALED: Record<AuditLogName, { readonly table: RawBuilder<unknown>; readon
   administrators: { table: sql`admin_event`, chainId: sql`0` },
 }
 
-/**
- * Whether the row `e` tells of a user. Data and texts of administrators are written by pawl alone, so the forms of a name in them are known.
- */
+/** True when the row `e` is about the user. Only pawl writes the data and texts of administrators, so the forms of a user id in them are known. */
 export function isTold(log: AuditLogName, { userId, phones, actedFor }: Person): RawBuilder<unknown> {
   const inJson = (name: string): RawBuilder<unknown> => sql`${`"${name}":${JSON.stringify(userId)}`}::text`
   if (log === 'devices')
@@ -65,10 +63,10 @@ export function isTold(log: AuditLogName, { userId, phones, actedFor }: Person):
     or ${mentions(sql`coalesce(e.before, '')`)} or ${mentions(sql`coalesce(e.after, '')`)})`
 }
 
-/** What stands in the place of a row. */
+/** The fields that replace those of a row. */
 interface ErasedRow extends Pick<ToldRow, 'chainId' | 'position' | 'fields'> {}
 
-/** Replaces fields of sealed rows; their seals stay. */
+/** Replaces the fields of sealed rows; their seals stay. */
 export async function replaceFields(tx: Tx, log: AuditLogName, rows: readonly ErasedRow[]): Promise<void> {
   const field = (index: 1 | 2 | 3 | 4) => rows.map(({ fields }) => fields[index])
   const given = sql`unnest(${rows.map(({ chainId }) => chainId)}::int[], ${rows.map(({ position }) => position)}::bigint[],
@@ -80,7 +78,7 @@ export async function replaceFields(tx: Tx, log: AuditLogName, rows: readonly Er
   ).execute(tx)
 }
 
-/** Replaces what rows that wait for their seal tell of a user; returns how many. */
+/** Replaces the data about a user in rows that wait for their seal; returns the number of rows. */
 export async function replacePending(tx: Tx, { userId, phones, actedFor }: Person, pseudonym: string): Promise<number> {
   const person = { userId, phones, actedFor }
   const devices = await sql`
@@ -92,7 +90,7 @@ export async function replacePending(tx: Tx, { userId, phones, actedFor }: Perso
   return devices.rows.length + administrators.rows.length
 }
 
-/** The random keys that stand for users in seals, by user (the table audit_user_key); who has none gets the one that is given. */
+/** Returns the random key of each user for seals, from the table audit_user_key. A user without a key gets the key in `fresh`. */
 export async function provideUserKeys(tx: Tx, fresh: ReadonlyMap<string, Uint8Array>): Promise<ReadonlyMap<string, Uint8Array>> {
   if (fresh.size === 0) return fresh
   const keys = [...fresh.values()].map(toHex)
@@ -111,7 +109,7 @@ export async function provideUserKeys(tx: Tx, fresh: ReadonlyMap<string, Uint8Ar
   return new Map(rows.map(({ userId, userKey }) => [userId, userKey]))
 }
 
-/** Deletes the key of a user: what seals say of the user cannot be found out any more. */
+/** Deletes the key of a user. The seals then reveal nothing about the user any more. */
 export async function deleteUserKey(tx: Tx, userId: string): Promise<void> {
   await tx.deleteFrom('audit_user_key').where('user_id', '=', userId).execute()
 }

@@ -1,5 +1,5 @@
-// The partitions of the table audit_log, by the time of sealing. Only the sealer writes there and makes them, under its lock, so a row
-// always finds one.
+// Makes and drops the partitions of the table audit_log, which divide it by the time of sealing. Only the sealer inserts rows and makes partitions,
+// under its lock, so a row always has a partition.
 import { sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 
@@ -9,9 +9,9 @@ export interface AuditPartition {
   readonly endsAt: Date
 }
 
-/** Oldest first. Throws when somebody has attached one without an end, which would never be over or always. */
+/** Lists the partitions, oldest first. Throws when another program has attached a partition without an end: it could not be judged as old. */
 export async function findPartitions(db: Db): Promise<AuditPartition[]> {
-  // The bound is written and read in one session, whatever its time zone and style of dates.
+  // PostgreSQL writes the bound as text and parses it in the same session, so time zone and DateStyle do not matter.
   const { rows } = await sql<{ name: string; endsAt: Date | null }>`
     select name, ends_at as "endsAt" from (
       select c.relname as name, substring(pg_get_expr(c.relpartbound, c.oid) from 'TO \\(''([^'']+)''\\)')::timestamptz as ends_at
@@ -25,8 +25,8 @@ export async function findPartitions(db: Db): Promise<AuditPartition[]> {
 }
 
 /**
- * Adds a partition from the end of the newest one to a later time; the first one, without `from`, is for whatever is older. It is made
- * apart and attached: that waits neither for readers of the log nor lets them wait.
+ * Adds a partition from the end of the newest one to a later time; the first partition, without `from`, takes all older rows. The table is made
+ * separately and then attached, so that it neither waits for readers of the log nor makes them wait.
  */
 export async function addPartition(tx: Tx, from: Date | undefined, to: Date): Promise<void> {
   const name = `audit_log_until_${to.toISOString().replaceAll(/\D/g, '').slice(0, 17)}`
@@ -35,13 +35,15 @@ export async function addPartition(tx: Tx, from: Date | undefined, to: Date): Pr
     for values from (${from === undefined ? sql`minvalue` : sql.lit(from.toISOString())}) to (${sql.lit(to.toISOString())})`.execute(
     tx,
   )
-  // Where another role migrates, a partition of the role that serves would keep it from changing the log.
+  // When another role runs migrations, a partition owned by this role would keep the other from changing the log.
   const { rows } = await sql<{ owner: string }>`
     select relowner::regrole::text as owner from pg_class where oid = 'audit_log'::regclass`.execute(tx)
   for (const { owner } of rows) await sql`alter table ${sql.table(name)} owner to ${sql.raw(owner)}`.execute(tx)
 }
 
-/** Drops a partition with its rows. Gives up soon (SQLSTATE 55P03) while somebody reads the log: others would wait behind. */
+/**
+ * Drops a partition with its rows. Gives up after 500 ms (SQLSTATE 55P03) while another session reads the log, because later statements would wait.
+ */
 export async function dropPartition(tx: Tx, name: string): Promise<void> {
   await sql`set local lock_timeout = '500ms'`.execute(tx)
   await sql`drop table ${sql.table(name)}`.execute(tx)

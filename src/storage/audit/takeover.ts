@@ -1,11 +1,11 @@
-// Rows that stand in the table audit_event, where versions before migration 0019 wrote them. That migration copied those that have a
-// row in audit_seal.
+// Takes over rows from the table audit_event, into which versions before migration 0019 wrote. That migration has copied the rows that have a row
+// in audit_seal.
 import { sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 
 /**
- * Takes up to `limit` rows out of the table, the newest first: processes of the version before may still write. Those that were copied are
- * gone with their old seals, the others wait for a seal. Returns how many rows there were.
+ * Takes up to `limit` rows out of the table, newest first, because processes of the previous version may still write. Copied rows are deleted with
+ * their old seals; the others become waiting rows. Returns the number of rows taken.
  */
 export async function takeOverEvents(db: Db, limit: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
