@@ -1,9 +1,9 @@
-// Deleting what is over and old: operations, removed activations, inbox messages. Each statement takes a batch, so that none holds many locks.
+// Deletes old records: ended operations, removed activations, inbox messages. Each statement takes a batch, so that none holds many locks.
 import { sql } from 'kysely'
 import type { Db } from './database/database.ts'
 import { amongRemovals } from './database/index-conditions.ts'
 
-/** Deletes up to `limit` operations that are over and were made before `before`, with their nonces. */
+/** Deletes up to `limit` operations that are not PENDING and were created before `before`, with their nonces. */
 export async function deleteOldOperations(db: Db, before: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     with due as materialized (
@@ -20,14 +20,11 @@ export async function deleteOldOperations(db: Db, before: Date, limit: number): 
   return rows.length
 }
 
-/**
- * Deletes up to `limit` activations that were REMOVED before `before`, with all that belongs to them but their audit rows: history, tokens,
- * temporary keys, items of configuration, a pending upgrade, where pushes went.
- */
+/** Deletes up to `limit` activations that were REMOVED before `before`, with the rows of the CHILDREN tables. Their audit rows stay. */
 export async function deleteOldActivations(db: Db, before: Date, limit: number): Promise<number> {
-  // The time of removal stands in the history alone, which has a row of it for each: the statement that removes writes it, and so does an import.
-  // Of several the first counts: an import adds one of its own. A subquery that gives one value is looked up for each row that is due: nothing else
-  // is read, whatever the statistics say.
+  // Only the history has the time of the removal. Each REMOVED activation has such a row: the statement that removes writes it, and so does an
+  // import. With several rows the first counts, because an import adds one of its own. A scalar subquery is looked up for each due row, so
+  // PostgreSQL reads nothing else, whatever its statistics say.
   const { rows } = await sql`
     with due as materialized (
       select h.activation_id from activation_history h
@@ -48,7 +45,7 @@ export async function deleteOldActivations(db: Db, before: Date, limit: number):
   return rows.length
 }
 
-/** Deletes up to `limit` inbox messages made before `before`, read or not. */
+/** Deletes up to `limit` inbox messages created before `before`, read or not. */
 export async function deleteOldMessages(db: Db, before: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     delete from inbox_message where message_id in (

@@ -1,4 +1,4 @@
-// The tables application, application_version and master_key_pair.
+// Stores and finds applications, their versions and their master key pairs (tables application, application_version, master_key_pair).
 import { CompiledQuery, type Insertable, sql } from 'kysely'
 import { isJsonObject } from '../../lib/json.ts'
 import { readJson, toList } from '../database/columns.ts'
@@ -6,13 +6,13 @@ import { toConstantText } from '../database/bulk-statement.ts'
 import type { Db, Tx } from '../database/database.ts'
 import type { ApplicationVersionTable, MasterKeyAlgorithm, MasterKeyPairTable } from '../database/schema.ts'
 
-/** To which applications a phone may hand over, and what becomes of it then (mobile-token §9). */
+/** The applications to which a phone may hand over its user, and the effect on its own activation (mobile-token §9). */
 export interface Transfer {
   /** Ids of applications. */
   readonly targets: readonly string[]
-  /** MOVE: the phone's own activation ends when the new one is ACTIVE. */
+  /** MOVE: the phone's own activation is removed when the new one becomes ACTIVE. */
   readonly type: 'SPAWN' | 'MOVE'
-  /** Of the new activation. */
+  /** Flags of the new activation. */
   readonly initialFlags?: readonly string[]
 }
 
@@ -21,40 +21,40 @@ export interface ApplicationRow {
   readonly isDefault: boolean
   /** Factor combinations that open the vault. */
   readonly vaultFactors: readonly string[]
-  /** Goes into the answers of activation/status. */
+  /** A part of the answers of activation/status. */
   readonly customObject: Readonly<Record<string, unknown>> | null
-  /** For people; null where none was given. */
+  /** For people to read; null when none was given. */
   readonly displayName: string | null
-  /** Of protocol 4.0; empty: all. */
+  /** Algorithms of protocol 4.0 that the application admits; empty: all. */
   readonly algorithms: readonly string[]
   readonly isProtocol3Admitted: boolean
   readonly roles: readonly string[]
-  /** Text of the lowest protocol version it takes; null: any. */
+  /** Text of the lowest protocol version that the application takes; null: any. */
   readonly minimumVersion: string | null
-  /** A user may have several phones. */
+  /** True: a user may have several phones. */
   readonly isMultiDevice: boolean
   readonly transfers: readonly Transfer[]
 }
 
-/** One application. */
+/** Finds an application. */
 export async function findApplication(db: Db, applicationId: string): Promise<ApplicationRow | undefined> {
   const row = await db.selectFrom('application').select(COLUMNS).where('application_id', '=', applicationId).executeTakeFirst()
   return row && toApplication(row)
 }
 
-/** The application on which an administrator acts: the one marked default. */
+/** Finds the default application, on which an administrator acts. */
 export async function findDefaultApplicationId(db: Db): Promise<string | undefined> {
   const row = await db.selectFrom('application').select('application_id').where('is_default', '=', true).executeTakeFirst()
   return row?.application_id
 }
 
-/** All applications, oldest first. */
+/** Lists all applications, oldest first. */
 export async function listApplications(db: Db): Promise<ApplicationRow[]> {
   const rows = await db.selectFrom('application').select(COLUMNS).orderBy('created_at').orderBy('application_id').execute()
   return rows.map(toApplication)
 }
 
-/** Inserts an application; it becomes the default one when it is the first. False when the id is taken. */
+/** Inserts an application; the first one becomes the default. False when the id is taken. */
 export async function insertApplication(tx: Tx, applicationId: string, displayName: string | null, at: Date): Promise<boolean> {
   const any = await tx.selectFrom('application').select('application_id').limit(1).executeTakeFirst()
   const insert = async (isDefault: boolean): Promise<boolean> => {
@@ -66,28 +66,28 @@ export async function insertApplication(tx: Tx, applicationId: string, displayNa
       .executeTakeFirst()
     return inserted !== undefined
   }
-  // Two first applications at once: one of them meets the unique index of the default, and is then not the first.
+  // When two first applications are inserted at once, the unique index of the default refuses one of them, which is then inserted without the mark.
   return (any === undefined && (await insert(true))) || insert(false)
 }
 
 /** Moves the default mark to this application. */
 export async function markDefaultApplication(tx: Tx, applicationId: string): Promise<void> {
-  // All rows, in one order: two that move the mark at once wait for each other instead of meeting in the unique index.
+  // Locks all rows in one order: of two requests that move the mark at once, one waits, instead of violating the unique index.
   await tx.selectFrom('application').select('application_id').orderBy('application_id').forNoKeyUpdate().execute()
   await tx.updateTable('application').set({ is_default: false }).where('is_default', '=', true).execute()
   await tx.updateTable('application').set({ is_default: true }).where('application_id', '=', applicationId).execute()
 }
 
-/** What administrators set; what is undefined stays. */
+/** Settings that an administrator changes; an undefined member keeps its value. */
 interface ApplicationSettings {
   readonly vaultFactors?: readonly string[] | undefined
   /** JSON object; null removes it. */
   readonly customObject?: string | null | undefined
-  /** Of protocol 4.0; empty: all. */
+  /** Algorithms of protocol 4.0; empty: all. */
   readonly algorithms?: readonly string[] | undefined
   readonly isProtocol3Admitted?: boolean | undefined
   readonly roles?: readonly string[] | undefined
-  /** Text of a protocol version; null: any. */
+  /** Text of the lowest protocol version that is allowed; null: any. */
   readonly minimumVersion?: string | null | undefined
   readonly transfers?: readonly Transfer[] | undefined
 }
@@ -109,19 +109,19 @@ export async function setApplicationSettings(db: Db, applicationId: string, sett
 }
 
 /**
- * A text that differs whenever a row of `application` was written: every version of a row has the id of the transaction that wrote it. Read
- * in the statement of a request, it tells whether what is remembered of applications still holds (docs/decisions/0011-remembered-applications.md).
+ * A text that changes whenever a row of `application` is written, because every row version has the id of its transaction. A request reads it in
+ * its statement, to find out whether remembered applications are current (docs/decisions/0011-remembered-applications.md).
  */
 export const APPLICATIONS_STATE = sql`(select coalesce(sum(hashtextextended(application_id, xmin::text::bigint)), 0)::text from application)`
 
 export interface CustomObjects {
-  /** APPLICATIONS_STATE at the same moment. */
+  /** The text of APPLICATIONS_STATE at the same moment. */
   readonly state: string
-  /** In a fixed order; as JSON text. */
+  /** In order of id; custom objects are JSON text. */
   readonly applications: readonly { readonly applicationId: string; readonly customObjectText: string | null }[]
 }
 
-/** The custom objects of all applications. */
+/** Lists the custom objects of all applications. */
 export async function listCustomObjects(db: Db): Promise<CustomObjects> {
   const { rows } = await db.executeQuery<{ state: string; applicationId: string; customObjectText: string | null }>(
     LIST_CUSTOM_OBJECTS,
@@ -135,7 +135,7 @@ export async function listCustomObjects(db: Db): Promise<CustomObjects> {
   }
 }
 
-/** The custom object of a text; null without one, and where somebody altered it so that it is none. */
+/** Parses a custom object. Null without a text, and when the stored text was altered and is no JSON object. */
 export function toCustomObject(text: string | null): Readonly<Record<string, unknown>> | null {
   const value = text === null ? null : readJson(text)
   return isJsonObject(value) ? value : null
@@ -147,7 +147,7 @@ const LIST_CUSTOM_OBJECTS = CompiledQuery.raw(
   from application order by application_id`),
 )
 
-/** The factor combinations that open the vault for the application of this key; none for an unknown key. */
+/** Finds the factor combinations that open the vault for the application of this key; empty for an unknown key. */
 export async function findVaultFactors(db: Db, applicationKey: string): Promise<readonly string[]> {
   const row = await db
     .selectFrom('application_version')
@@ -158,7 +158,7 @@ export async function findVaultFactors(db: Db, applicationKey: string): Promise<
   return toList(row?.vaultFactors ?? '')
 }
 
-/** The application of a version that is switched on; undefined for any other key. */
+/** Finds the application of a version that is switched on; undefined for any other key. */
 export async function findApplicationOfVersion(
   db: Db,
   applicationKey: string,
@@ -180,12 +180,12 @@ export async function findApplicationOfVersion(
 export interface ApplicationVersionRow {
   readonly name: string
   readonly applicationKey: string
-  /** sealed */
+  /** Sealed. */
   readonly applicationSecret: Buffer
   readonly isSupported: boolean
 }
 
-/** The versions of an application, oldest first. */
+/** Lists the versions of an application, oldest first. */
 export async function listApplicationVersions(db: Db, applicationId: string): Promise<ApplicationVersionRow[]> {
   return db
     .selectFrom('application_version')
@@ -201,7 +201,7 @@ export async function listApplicationVersions(db: Db, applicationId: string): Pr
     .execute()
 }
 
-/** The application of each of these keys; a key that is not stored is missing. */
+/** Maps each of these keys to its application; an unknown key is missing. */
 export async function findVersionOwners(db: Db, applicationKeys: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const { rows } = await sql<{ key: string; applicationId: string }>`
     select application_key as key, application_id as "applicationId" from application_version
@@ -235,11 +235,11 @@ export interface MasterKeyPairRow {
   readonly masterKeyPairId: string
   readonly algorithm: MasterKeyAlgorithm
   readonly publicKey: Buffer
-  /** sealed */
+  /** Sealed. */
   readonly privateKey: Buffer
 }
 
-/** The master key pairs of an application, at most one of an algorithm. */
+/** Finds the master key pairs of an application, at most one per algorithm. */
 export async function findMasterKeyPairs(
   db: Db,
   applicationId: string,
@@ -249,7 +249,7 @@ export async function findMasterKeyPairs(
   return rows
 }
 
-/** Inserts a master key pair whose private key is sealed; leaves the one alone that the application has of that algorithm. */
+/** Inserts a master key pair with a sealed private key, unless the application has one of that algorithm. */
 export async function insertMasterKeyPair(db: Db, pair: Insertable<MasterKeyPairTable>): Promise<void> {
   await db
     .insertInto('master_key_pair')
@@ -272,7 +272,7 @@ const COLUMNS = [
   'transfers',
 ] as const
 
-// Of constant text, because each request for a temporary key asks: composed anew, it takes 15 µs more, and 60 before it is compiled.
+// A constant text, because each request for a temporary key runs it: composing it takes 15 µs more, and 60 µs until V8 has optimized that.
 const FIND_MASTER_KEY_PAIRS = `
   select master_key_pair_id as "masterKeyPairId", algorithm, public_key as "publicKey", private_key as "privateKey" from master_key_pair
   where application_id = $1 and algorithm = any($2::text[]) order by algorithm`
@@ -285,7 +285,7 @@ interface StoredLists {
   readonly transfers: string
 }
 
-/** Transfers that somebody altered so that they are none count as none: the applications beside it are read all the same. */
+/** Converts a row. Stored transfers that were altered and are invalid count as none, so that the application can still be read. */
 const toApplication = <Row extends StoredLists>(row: Row) => {
   const transfers = readJson(row.transfers)
   return {

@@ -1,9 +1,9 @@
-// The table config_item: what apps are told by their application, or for one activation (v4 §9.11).
+// Stores configuration items, which apps read for their application or for one activation, in the table config_item (v4 §9.11).
 import { readJson } from '../database/columns.ts'
 import type { Db } from '../database/database.ts'
 import type { ConfigScope } from '../database/schema.ts'
 
-/** Whose items: those of an application, or with `activationId` those of this one activation. */
+/** The owner of items: the application, or with `activationId` this one activation. */
 export interface ConfigOwner {
   readonly applicationId: string
   readonly activationId: string | null
@@ -16,7 +16,7 @@ export interface ConfigItemRow {
   readonly value: unknown
 }
 
-/** The items of an owner, by key and scope, but for those that somebody altered so that they are no JSON. */
+/** Lists the items of an owner in order of key and scope. Items whose stored value was altered and is no JSON are left out. */
 export async function listConfigItems(db: Db, { applicationId, activationId }: ConfigOwner): Promise<ConfigItemRow[]> {
   const rows = await db
     .selectFrom('config_item')
@@ -29,7 +29,7 @@ export async function listConfigItems(db: Db, { applicationId, activationId }: C
   return rows.map((row) => ({ ...row, value: readJson(row.value) })).filter(({ value }) => value !== undefined)
 }
 
-/** Stores an item in place of the one of that scope and key, if there is one. */
+/** Stores an item, replacing one with the same scope and key. */
 export async function storeConfigItem(
   db: Db,
   { applicationId, activationId }: ConfigOwner,

@@ -1,4 +1,4 @@
-// The table oidc_provider: by whose login phones of an application are bound without a code (cloud §10.1).
+// Stores the OpenID providers of an application in the table oidc_provider; a login there binds a phone without a code (cloud §10.1).
 import type { Db } from '../database/database.ts'
 
 export interface OidcProviderRow {
@@ -6,11 +6,11 @@ export interface OidcProviderRow {
   readonly providerId: string
   /** JSON. */
   readonly settings: string
-  /** sealed; null where the client has none */
+  /** Sealed; null when the client has none. */
   readonly credentials: Uint8Array | null
 }
 
-/** One provider of an application. */
+/** Finds a provider of an application. */
 export const findOidcProvider = (db: Db, applicationId: string, providerId: string): Promise<OidcProviderRow | undefined> =>
   db
     .selectFrom('oidc_provider')
@@ -19,11 +19,11 @@ export const findOidcProvider = (db: Db, applicationId: string, providerId: stri
     .where('provider_id', '=', providerId)
     .executeTakeFirst()
 
-/** All providers of an application, by id. */
+/** Lists the providers of an application in order of id. */
 export const listOidcProviders = (db: Db, applicationId: string): Promise<readonly OidcProviderRow[]> =>
   db.selectFrom('oidc_provider').select(columns).where('application_id', '=', applicationId).orderBy('provider_id').execute()
 
-/** Stores a provider in place of the one of that id, if there is one. */
+/** Stores a provider, replacing one with the same id. */
 export async function storeOidcProvider(
   db: Db,
   { applicationId, providerId, settings, credentials }: OidcProviderRow,

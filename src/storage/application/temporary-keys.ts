@@ -1,4 +1,4 @@
-// The table temporary_key: server keys for a few minutes of encryption (v3 §7).
+// Stores the server keys for a few minutes of encryption in the table temporary_key (v3 §7).
 import { type RawBuilder, sql } from 'kysely'
 import { defineExpiry, defineGivenRows } from '../database/bulk-statement.ts'
 import { defineSharedWrite } from '../database/batched-statement.ts'
@@ -8,12 +8,12 @@ export interface TemporaryKeyRow {
   readonly applicationKey: string
   /** Null in application scope. */
   readonly activationId: string | null
-  /** sealed */
+  /** Sealed. */
   readonly privateKey: Uint8Array
   readonly expiresAt: Date
 }
 
-/** TEMPORARY_KEY_COLUMNS, outer joined. */
+/** The columns of TEMPORARY_KEY_COLUMNS in an outer join. */
 export interface TemporaryKeyColumns {
   readonly keyId: string | null
   readonly keyApplicationKey: string | null
@@ -22,7 +22,7 @@ export interface TemporaryKeyColumns {
   readonly keyExpiresAt: Date | null
 }
 
-/** The key of a row, if it has one. */
+/** Returns the key of a row; undefined without one. */
 export function toTemporaryKey(row: TemporaryKeyColumns): TemporaryKeyRow | undefined {
   const { keyId, keyApplicationKey, keyActivationId, keyPrivate, keyExpiresAt } = row
   if (keyId === null || keyApplicationKey === null || keyPrivate === null || keyExpiresAt === null) return undefined
@@ -35,11 +35,11 @@ export function toTemporaryKey(row: TemporaryKeyColumns): TemporaryKeyRow | unde
   }
 }
 
-/** What is selected of a key. */
+/** Selects the columns of a key. */
 export const TEMPORARY_KEY_COLUMNS = sql`t.temporary_key_id as "keyId", t.application_key as "keyApplicationKey",
     t.activation_id as "keyActivationId", t.private_key as "keyPrivate", t.expires_at as "keyExpiresAt"`
 
-/** Where these columns come from: the key of an id, which may be missing. `id`: a column. */
+/** Joins the key with an id, which may be missing. `id` is a column. */
 export const joinTemporaryKey = (id: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`left join temporary_key t on t.temporary_key_id = ${id}`
 
@@ -58,8 +58,8 @@ const INSERT = defineGivenRows<TemporaryKeyRow>({
 )
 
 /**
- * Stores a new key, in a statement that is shared with others. False when its activation is gone; one that is being erased is waited for, so that no
- * key of it is stored behind the erasure.
+ * Stores a new key, in a statement that concurrent calls share. False when its activation is gone. When the activation is being erased, the
+ * statement waits for the erasure, so that no key is stored after it.
  */
 export const insertTemporaryKey = defineSharedWrite({
   statement: INSERT,

@@ -1,13 +1,13 @@
-// The application version that a device request names, and whether it is still taken, for statements of constant text.
+// Reads the application version that a device request names, and checks whether it is still taken, for statements of constant text.
 import { type RawBuilder, sql } from 'kysely'
 import { toList } from '../database/columns.ts'
 
-/** The application version a request names, with the application it belongs to. */
+/** The application version that a request names, with its application. */
 export interface VersionRow {
   readonly applicationKey: string
   readonly name: string
   readonly applicationId: string
-  /** sealed */
+  /** Sealed. */
   readonly applicationSecret: Buffer
   readonly isSupported: boolean
   /** Text of the lowest protocol version that the application takes; null: any. */
@@ -15,11 +15,11 @@ export interface VersionRow {
   /** The algorithms of 4.0 that the application admits; empty: all. */
   readonly algorithms: readonly string[]
   readonly isProtocol3Admitted: boolean
-  /** Of the application. */
+  /** Roles of the application. */
   readonly roles: readonly string[]
 }
 
-/** VERSION_COLUMNS, outer joined. */
+/** The columns of VERSION_COLUMNS in an outer join. */
 export interface VersionColumns {
   readonly versionKey: string | null
   readonly versionName: string | null
@@ -32,7 +32,7 @@ export interface VersionColumns {
   readonly roles: string | null
 }
 
-/** The version of a row, if it has one. */
+/** Returns the version of a row; undefined without one. */
 export function toVersion(row: VersionColumns): VersionRow | undefined {
   const { versionKey: applicationKey, versionName: name, versionApplicationId: applicationId, versionSecret } = row
   if (applicationKey === null || name === null || applicationId === null || versionSecret === null) return undefined
@@ -49,19 +49,19 @@ export function toVersion(row: VersionColumns): VersionRow | undefined {
   }
 }
 
-/** What is selected of an application version. */
+/** Selects the columns of an application version. */
 export const VERSION_COLUMNS = sql`v.application_key as "versionKey", v.name as "versionName", v.application_id as "versionApplicationId",
   v.application_secret as "versionSecret", v.is_supported as "versionIsSupported", p.minimum_version as "versionMinimum",
   p.algorithms as "versionAlgorithms", p.is_protocol_3_admitted as "versionAdmits3", p.roles`
 
-/** Where these columns come from: the version of an application key, which may be missing. `key`: a column. */
+/** Joins the version with an application key, which may be missing. `key` is a column. */
 export const joinVersion = (key: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`left join application_version v on v.application_key = ${key}
   left join application p on p.application_id = v.application_id`
 
 /**
- * Whether the version of an application key is switched on and its application takes a protocol version; both are columns. `besides`: what else
- * must be so of the version `v` and its application `p`.
+ * True when the version of an application key is switched on and its application takes a protocol version; both are columns. `besides` is a further
+ * condition on the version `v` and its application `p`.
  */
 export const isTaken = (
   key: RawBuilder<unknown>,

@@ -1,4 +1,4 @@
-// The table admin_event: what administrators changed. Append only, written in the transaction of the change.
+// Stores the changes by administrators in the table admin_event. Rows are only appended, in the transaction of the change.
 import { sql } from 'kysely'
 import { readJson } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
@@ -8,13 +8,13 @@ interface AdminEvent {
   /** Method and path, `DELETE /admin/users/{name}`. */
   readonly action: string
   readonly target: string
-  /** JSON without secrets; null when there was nothing. */
+  /** JSON without secrets; null when there was no value. */
   readonly before: string | null
   readonly after: string | null
   readonly occurredAt: Date
 }
 
-/** Lets one change by an administrator follow the other until the end of the transaction, in all processes. */
+/** Makes the changes of administrators wait for each other, in all processes, until the end of the transaction. */
 export async function lockAdministration(tx: Tx): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('pawl.admin_event', 0))`.execute(tx)
 }
@@ -29,7 +29,7 @@ export async function insertAdminEvent(tx: Tx, event: AdminEvent): Promise<void>
 }
 
 interface AdminEventRow extends Omit<AdminEvent, 'before' | 'after'> {
-  /** Undefined where there was nothing. */
+  /** Undefined when there was no value. */
   readonly before: unknown
   readonly after: unknown
   /** Grows with each event. */
@@ -48,7 +48,7 @@ interface AdminEventQuery {
   readonly limit: number
 }
 
-/** Up to `limit` rows, newest first. */
+/** Lists up to `limit` rows, newest first. */
 export async function listAdminEvents(db: Db, query: AdminEventQuery): Promise<AdminEventRow[]> {
   const { username, action, from, to, beforeSequence, limit } = query
   const rows = await db
@@ -65,7 +65,7 @@ export async function listAdminEvents(db: Db, query: AdminEventQuery): Promise<A
   return rows.map((row) => ({ ...row, sequence: Number(row.sequence), before: toValue(row.before), after: toValue(row.after) }))
 }
 
-/** What somebody altered so that it is no JSON is shown as it stands there. */
+/** Parses JSON. A stored text that was altered and is no JSON is shown unchanged. */
 function toValue(json: string | null): unknown {
   if (json === null) return undefined
   const value = readJson(json)

@@ -1,21 +1,22 @@
-// The table console_session: who is signed in at the console. The token of a session is never here, only its hash.
+// Stores the sessions of users who are signed in at the console, in the table console_session. It has a hash of the session's token, never the
+// token.
 import type { Db, Tx } from '../database/database.ts'
 import { defineExpiry } from '../database/bulk-statement.ts'
 
 export interface SessionRow {
   readonly sessionId: string
-  /** Of the token, 32 bytes. */
+  /** Hash of the token, 32 bytes. */
   readonly tokenHash: Buffer
   readonly username: string
-  /** Of the credential at the beginning. */
+  /** MAC of the credential when the session began. */
   readonly credentialMac: Buffer
   /** Address of the browser. */
   readonly source: string
   readonly createdAt: Date
   readonly lastSeenAt: Date
-  /** The absolute end. */
+  /** The absolute end, however often the session is used. */
   readonly expiresAt: Date
-  /** Over all of this but the last use. */
+  /** MAC over all members but `lastSeenAt`. */
   readonly mac: Buffer
 }
 
@@ -37,11 +38,11 @@ export async function insertSession(tx: Tx, session: SessionRow): Promise<void> 
     .execute()
 }
 
-/** The session of a token, whether or not it has run out. */
+/** Finds the session of a token, also when it has expired. */
 export const findSession = (db: Db, tokenHash: Uint8Array): Promise<SessionRow | undefined> =>
   db.selectFrom('console_session').select(columns).where('token_hash', '=', Buffer.from(tokenHash)).executeTakeFirst()
 
-/** Sessions that were last used within `seen` and end after `at`, newest first. */
+/** Lists sessions whose last use is within `seen` and that end after `at`, newest first. */
 export const listSessions = (db: Db, seen: { readonly after: Date; readonly until: Date }, at: Date): Promise<SessionRow[]> =>
   db
     .selectFrom('console_session')
@@ -54,7 +55,7 @@ export const listSessions = (db: Db, seen: { readonly after: Date; readonly unti
     .limit(LISTED_MAX)
     .execute()
 
-/** Moves the time of the last use; never back. */
+/** Stores the time of the last use, unless a later one is stored. */
 export async function touchSession(db: Db, sessionId: string, at: Date): Promise<void> {
   await db
     .updateTable('console_session')
@@ -64,7 +65,7 @@ export async function touchSession(db: Db, sessionId: string, at: Date): Promise
     .execute()
 }
 
-/** Deletes a session; gives whose it was, undefined when there was none. */
+/** Deletes a session and returns its user name; undefined when there was none. */
 export async function deleteSession(db: Db, sessionId: string): Promise<string | undefined> {
   const deleted = await db
     .deleteFrom('console_session')
@@ -74,7 +75,7 @@ export async function deleteSession(db: Db, sessionId: string): Promise<string |
   return deleted?.username
 }
 
-/** Deletes sessions that ended; those that only lie idle, or would by another clock, follow at their absolute end. */
+/** Deletes sessions at their absolute end, also those that were idle for too long before: another process' clock may still count them as in use. */
 export const deleteEndedSessions = defineExpiry('console_session', 'session_id')
 
 const columns = [

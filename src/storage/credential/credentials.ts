@@ -1,4 +1,4 @@
-// The tables credential and credential_password: who may call the cloud API.
+// Stores the credentials of callers of the cloud API in the tables credential and credential_password.
 import { sql } from 'kysely'
 import { toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
@@ -10,9 +10,9 @@ interface CredentialRow {
   readonly applicationId: string | null
   readonly isDisabled: boolean
   readonly expiresAt: Date | null
-  /** Addresses and ranges it may be used from; empty: any. */
+  /** Addresses and ranges from which the credential may be used; empty: any. */
   readonly allowedAddresses: readonly string[]
-  /** SHA-256 fingerprints of client certificates that stand for it, 64 hexadecimal digits each. */
+  /** SHA-256 fingerprints of client certificates that authenticate the credential, 64 hexadecimal digits each. */
   readonly certificates: readonly string[]
   /** In alphabetical order. */
   readonly rights: readonly Right[]
@@ -26,14 +26,14 @@ export interface PasswordRow {
 }
 
 export interface CredentialWithPasswords extends CredentialRow {
-  /** 16 bytes, of all its passwords. */
+  /** 16 bytes, used for all passwords of the credential. */
   readonly salt: Buffer
-  /** Over all of this; null when it never had one. */
+  /** MAC over all members; null in a row that never had one. */
   readonly mac: Buffer | null
   readonly passwords: readonly PasswordRow[]
 }
 
-/** A credential with its passwords, newest first. */
+/** Finds a credential with its passwords, newest first. */
 export async function findCredential(db: Db, username: string): Promise<CredentialWithPasswords | undefined> {
   const rows = await db
     .selectFrom('credential')
@@ -65,7 +65,7 @@ export async function findCredential(db: Db, username: string): Promise<Credenti
   return { ...row, salt, mac, passwords }
 }
 
-/** All credentials by name. */
+/** Lists all credentials in order of name. */
 export async function listCredentials(db: Db): Promise<CredentialRow[]> {
   const rows = await db.selectFrom('credential').select(credentialColumns).orderBy('credential.username').execute()
   return rows.map((row) => ({
@@ -76,7 +76,7 @@ export async function listCredentials(db: Db): Promise<CredentialRow[]> {
   }))
 }
 
-/** Names of the credentials that a client certificate stands for. */
+/** Lists the names of the credentials that a client certificate authenticates. */
 export async function listCertificateHolders(db: Db, fingerprint: string): Promise<string[]> {
   const rows = await db
     .selectFrom('credential')
@@ -119,9 +119,9 @@ export async function insertCredential(tx: Tx, credential: NewCredential): Promi
   return inserted !== undefined
 }
 
-/** What a new password stores; `passwordHash` is keyed. */
+/** A password to store; `passwordHash` is keyed. */
 export interface NewPassword {
-  /** Of the credential that it was hashed for. */
+  /** The salt of the credential for which the password was hashed. */
   readonly salt: Uint8Array
   readonly passwordId: string
   readonly scheme: 'generated' | 'chosen'
@@ -130,8 +130,8 @@ export interface NewPassword {
 }
 
 /**
- * Sets a password. Earlier ones end at `previousExpiresAt`, or at once when that is null; only the latest of them is kept. False when the
- * credential is gone, or is another one of that name. The row is locked first, so that two resets at once leave one password.
+ * Stores a new password. Earlier ones expire at `previousExpiresAt`, and only the latest of them is kept; when that is null, all are deleted. False
+ * when the credential is gone, or was deleted and made anew. The row is locked first, so that two resets at once leave one password.
  */
 export async function replacePassword(
   tx: Tx,
@@ -169,12 +169,12 @@ export async function replacePassword(
   return true
 }
 
-/** Holds a credential as it is until the end of the transaction. */
+/** Locks a credential until the end of the transaction. */
 export async function lockCredential(tx: Tx, username: string): Promise<void> {
   await tx.selectFrom('credential').select('username').where('username', '=', username).forUpdate().execute()
 }
 
-/** Replaces lists of a credential; false when there is none of that name. */
+/** Replaces the given lists of a credential; false when there is no credential of that name. */
 export async function updateLists(
   tx: Tx,
   username: string,
@@ -193,7 +193,7 @@ export async function updateLists(
   return numUpdatedRows > 0n
 }
 
-/** Writes the MAC over a credential and its passwords, in the transaction that changed them. */
+/** Stores the MAC over a credential and its passwords, in the transaction that changed them. */
 export async function storeCredentialMac(tx: Tx, username: string, mac: Uint8Array): Promise<void> {
   await tx.updateTable('credential').set({ mac }).where('username', '=', username).execute()
 }
@@ -215,5 +215,5 @@ const credentialColumns = [
   'credential.rights',
 ] as const
 
-/** What else stands there was written by somebody else, and the MAC tells. */
+/** Splits the stored rights. Other texts were written by another program, which the check of the MAC detects. */
 const toRights = (text: string): readonly Right[] => toList(text) as readonly Right[]

@@ -1,4 +1,4 @@
-// The table failure_count: what has failed lately, for all processes together. Only failures write to it.
+// Counts recent failures in the table failure_count, for all processes together. Only failures write to it.
 import { sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
@@ -6,9 +6,9 @@ import { defineGivenRows } from '../database/bulk-statement.ts'
 export interface FailureCountRow {
   readonly failureKey: Uint8Array
   readonly failures: number
-  /** Of the window that they are counted in. */
+  /** End of the window in which the failures are counted. */
   readonly endsAt: Date
-  /** Waits in a row, and the end of the last one; 0 and any past time without one. */
+  /** The number of waits in a row, and the end of the last one; without a wait 0 and any past time. */
   readonly waits: number
   readonly waitEndsAt: Date
 }
@@ -21,8 +21,8 @@ const given = defineGivenRows<FailureCountRow>({
   waitEndsAt: 'timestamptz',
 })
 
-// A window lasts a minute. One that is over begins anew, and so does what ends later than anything can: the clock was set back. Who begins a
-// wait has used the failures up that led to it. In the order of keys, so that two processes do not wait for each other.
+// A window lasts a minute. A window that is over is replaced, and so is a window or a wait that ends later than possible, because a clock was set
+// back. A row that begins a wait resets the failures that led to it. Rows are written in order of keys, so that two processes do not deadlock.
 const IS_SAME_WINDOW = sql`f.ends_at > excluded.ends_at - interval '1 minute' and f.ends_at < excluded.ends_at + interval '2 minutes'`
 const IS_WAIT_KNOWN = sql`f.wait_ends_at > excluded.ends_at - interval '61 minutes'
   and f.wait_ends_at < excluded.ends_at + interval '20 minutes'`
@@ -40,13 +40,13 @@ const ADD = given.define(
     returning failure_key as "failureKey", failures, ends_at as "endsAt", waits, wait_ends_at as "waitEndsAt"`,
 )
 
-/** Adds failures, each key once; returns what all processes have counted for these keys. */
+/** Adds failures, each key once. Returns the counts of all processes for these keys. */
 export async function addFailures(db: Db, rows: readonly FailureCountRow[]): Promise<readonly FailureCountRow[]> {
   const found = await db.executeQuery(ADD(rows))
   return found.rows as FailureCountRow[]
 }
 
-/** What is counted for these keys; those that have not failed are missing. */
+/** Finds the counts for these keys; a key without failures is missing. */
 export async function findFailures(db: Db, keys: readonly Uint8Array[]): Promise<readonly FailureCountRow[]> {
   const { rows } = await sql<FailureCountRow>`
     select failure_key as "failureKey", failures, ends_at as "endsAt", waits, wait_ends_at as "waitEndsAt"
@@ -54,7 +54,7 @@ export async function findFailures(db: Db, keys: readonly Uint8Array[]): Promise
   return rows
 }
 
-/** Deletes up to `limit` counts that no longer matter: an hour after a wait the next one is as short as the first. */
+/** Deletes up to `limit` counts that have no effect any more: an hour after a wait the next one is as short as the first. */
 export async function deleteOldFailureCounts(db: Db, now: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     delete from failure_count where failure_key in (

@@ -1,15 +1,16 @@
-// The tables pinning_key_pair, pinned_domain and pinned_certificate (utility §4).
+// Stores pinned certificates, their domains, and the key pairs that sign them (tables pinned_certificate, pinned_domain, pinning_key_pair; utility
+// §4).
 import { type Insertable, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import type { CertificateSource, PinningKeyPairTable } from '../database/schema.ts'
 
 export interface PinningKeyPairRow {
   readonly publicKey: Buffer
-  /** sealed */
+  /** Sealed. */
   readonly privateKey: Buffer
 }
 
-/** The pinning key pair of an application: null when the application has none yet, undefined when there is no such application. */
+/** Finds the pinning key pair of an application: null when it has none yet, undefined when there is no such application. */
 export async function findPinningKeyPair(db: Db, applicationId: string): Promise<PinningKeyPairRow | null | undefined> {
   const row = await db
     .selectFrom('application')
@@ -22,7 +23,7 @@ export async function findPinningKeyPair(db: Db, applicationId: string): Promise
   return publicKey === null || privateKey === null ? null : { publicKey, privateKey }
 }
 
-/** Stores a key pair unless the application has one (another request may store it at the same time); the private key is sealed. */
+/** Stores a key pair with a sealed private key, unless the application has one: another request may store one at the same time. */
 export async function insertPinningKeyPair(db: Db, pair: Insertable<PinningKeyPairTable>): Promise<void> {
   await db
     .insertInto('pinning_key_pair')
@@ -37,12 +38,12 @@ export interface PinnedCertificateRow {
   readonly fingerprint: Uint8Array
   readonly expiresAt: Date
   readonly source: CertificateSource
-  /** DER; null where only the fingerprint is known. */
+  /** DER; null when only the fingerprint is known. */
   readonly certificate: Uint8Array | null
   readonly createdAt: Date
 }
 
-/** All pinned certificates of an application, expired ones too, by domain and expiry. */
+/** Lists all pinned certificates of an application, also expired ones, in order of domain and expiry. */
 export async function listPinnedCertificates(db: Db, applicationId: string): Promise<PinnedCertificateRow[]> {
   return db
     .selectFrom('pinned_certificate')
@@ -54,7 +55,7 @@ export async function listPinnedCertificates(db: Db, applicationId: string): Pro
     .execute()
 }
 
-/** One pinned certificate. */
+/** Finds a pinned certificate. */
 export async function findPinnedCertificate(
   db: Db,
   applicationId: string,
@@ -72,14 +73,11 @@ export async function findPinnedCertificate(
 
 export interface NewCertificate extends PinnedCertificateRow {
   readonly applicationId: string
-  /** Where the domain is watched; null leaves it as it is. */
+  /** The port at which the domain is watched; null keeps the stored one. */
   readonly port: number | null
 }
 
-/**
- * Stores a certificate and its domain. A fingerprint that is there already stays as it is, unless it came without its certificate and now
- * comes with it.
- */
+/** Stores a certificate and its domain. A stored fingerprint is not changed, unless it had no certificate and the new row has one. */
 export async function insertPinnedCertificate(db: Db, row: NewCertificate): Promise<void> {
   await sql`
     with parent as (
@@ -123,7 +121,7 @@ export async function deletePinnedDomain(db: Db, applicationId: string, domain: 
   return numDeletedRows > 0n
 }
 
-/** Deletes the certificates of all applications that ended before `at`; returns how many. */
+/** Deletes expired certificates of all applications; returns their number. */
 export async function deleteExpiredCertificates(db: Db, at: Date): Promise<number> {
   const { numDeletedRows } = await db.deleteFrom('pinned_certificate').where('expires_at', '<', at).executeTakeFirstOrThrow()
   return Number(numDeletedRows)
@@ -132,16 +130,16 @@ export async function deleteExpiredCertificates(db: Db, at: Date): Promise<numbe
 export interface PinnedDomainRow {
   readonly domain: string
   readonly port: number
-  /** Null until the watcher was there. */
+  /** Null until the first check by the watcher. */
   readonly checkedAt: Date | null
   readonly liveFingerprint: Buffer | null
   readonly liveExpiresAt: Date | null
   readonly isChainTrusted: boolean | null
-  /** Why no certificate was seen. */
+  /** The reason why no certificate was seen. */
   readonly problem: string | null
 }
 
-/** The domains of an application by name, with what the watcher saw. */
+/** Lists the domains of an application by name, with the result of their last check. */
 export async function listPinnedDomains(db: Db, applicationId: string): Promise<PinnedDomainRow[]> {
   return db
     .selectFrom('pinned_domain')
@@ -167,13 +165,13 @@ export interface DueDomain {
 
 interface DomainClaim {
   readonly at: Date
-  /** A process that dies over a check leaves it to another then. */
+  /** The end of the claim: if this process dies during the check, another one may take the domain then. */
   readonly until: Date
-  /** A check that is due later than this was to come by a clock that was set back, and is due at once. */
+  /** A check that is due later than this was scheduled before the clock was set back, and counts as due. */
   readonly latest: Date
 }
 
-/** Takes up to `limit` domains whose check is due, for this process alone. */
+/** Claims up to `limit` domains whose check is due, for this process alone. */
 export async function claimDueDomains(db: Db, { at, until, latest }: DomainClaim, limit: number): Promise<DueDomain[]> {
   const { rows } = await sql<DueDomain>`
     update pinned_domain set next_check_at = ${until}
@@ -185,7 +183,7 @@ export async function claimDueDomains(db: Db, { at, until, latest }: DomainClaim
   return rows
 }
 
-/** `checkedAt`: null where nothing could be looked at. */
+/** The result of a check. `checkedAt` is null when no check was possible. */
 export interface DomainCheck extends Omit<PinnedDomainRow, 'port' | 'liveFingerprint'> {
   readonly applicationId: string
   readonly liveFingerprint: Uint8Array | null
@@ -193,8 +191,8 @@ export interface DomainCheck extends Omit<PinnedDomainRow, 'port' | 'liveFingerp
 }
 
 /**
- * Stores what the watcher saw. Returns whether the live certificate is pinned and, as of `checkedAt`, not expired; undefined when the domain
- * was removed meanwhile.
+ * Stores the result of a check. Returns true when the live certificate is pinned and not expired at `checkedAt`; undefined when the domain was
+ * removed meanwhile.
  */
 export async function storeDomainCheck(db: Db, check: DomainCheck): Promise<boolean | undefined> {
   const { rows } = await sql<{ isPinned: boolean }>`

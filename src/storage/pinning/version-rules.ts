@@ -1,4 +1,4 @@
-// The tables version_rule and version_text: which versions of a mobile app are too old, and what its users are told (utility §4).
+// Stores which versions of a mobile app are too old, and the texts for its users, in the tables version_rule and version_text (utility §4).
 import type { Insertable } from 'kysely'
 import type { Db } from '../database/database.ts'
 import type { MobilePlatform, VersionRuleTable } from '../database/schema.ts'
@@ -6,14 +6,14 @@ import type { MobilePlatform, VersionRuleTable } from '../database/schema.ts'
 export interface VersionRuleRow {
   readonly id: number
   readonly platform: MobilePlatform
-  /** Null for the rule of all others. */
+  /** Null for the rule of all other versions of the operating system. */
   readonly majorOsVersion: number | null
   readonly suggestedVersion: string | null
   readonly requiredVersion: string | null
   readonly messageKey: string | null
 }
 
-/** The rules of an application, oldest first. */
+/** Lists the rules of an application, oldest first. */
 export async function listVersionRules(db: Db, applicationId: string): Promise<VersionRuleRow[]> {
   return db
     .selectFrom('version_rule')
@@ -23,7 +23,7 @@ export async function listVersionRules(db: Db, applicationId: string): Promise<V
     .execute()
 }
 
-/** One rule of an application. */
+/** Finds a rule of an application. */
 export async function findVersionRule(db: Db, applicationId: string, id: number): Promise<VersionRuleRow | undefined> {
   return db
     .selectFrom('version_rule')
@@ -33,7 +33,7 @@ export async function findVersionRule(db: Db, applicationId: string, id: number)
     .executeTakeFirst()
 }
 
-/** Stores a rule. Throws a unique violation when the platform and its major version have one. */
+/** Stores a rule. Throws a unique violation when there is a rule for the platform and its major version. */
 export async function insertVersionRule(db: Db, rule: Insertable<VersionRuleTable>): Promise<VersionRuleRow> {
   return db.insertInto('version_rule').values(rule).returning(ruleColumns).executeTakeFirstOrThrow()
 }
@@ -55,12 +55,12 @@ export interface VersionTextRow {
   readonly text: string
 }
 
-/** All texts, by key and language. */
+/** Lists all texts in order of key and language. */
 export async function listVersionTexts(db: Db): Promise<VersionTextRow[]> {
   return db.selectFrom('version_text').select(textColumns).orderBy('message_key').orderBy('language').execute()
 }
 
-/** The texts that the rules of an application name. */
+/** Lists the texts that the rules of an application name. */
 export async function listVersionTextsOf(db: Db, applicationId: string): Promise<VersionTextRow[]> {
   return db
     .selectFrom('version_text')
@@ -76,7 +76,7 @@ export async function listVersionTextsOf(db: Db, applicationId: string): Promise
     .execute()
 }
 
-/** One text. */
+/** Finds a text. */
 export async function findVersionText(db: Db, messageKey: string, language: string): Promise<VersionTextRow | undefined> {
   return db
     .selectFrom('version_text')
@@ -86,7 +86,7 @@ export async function findVersionText(db: Db, messageKey: string, language: stri
     .executeTakeFirst()
 }
 
-/** Stores a text in place of the one with its key and language. */
+/** Stores a text, replacing one with the same key and language. */
 export async function storeVersionText(db: Db, { messageKey, language, text }: VersionTextRow): Promise<void> {
   await db
     .insertInto('version_text')

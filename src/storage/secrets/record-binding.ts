@@ -1,4 +1,4 @@
-// The table record_binding: its row is there as long as sealed records may be that are bound to no owner (domain/secrets/binding.ts).
+// Reads and writes the table record_binding, which has a row as long as sealed records without an owner may exist (domain/secrets/binding.ts).
 import { sql } from 'kysely'
 import { BOUND_FORM } from '../../lib/sealed-value.ts'
 import type { Db } from '../database/database.ts'
@@ -8,11 +8,11 @@ import { OWNED_TABLES } from './sealed-columns.ts'
 interface BindingRow {
   readonly stage: BindingStage
   readonly mac: Buffer | null
-  /** Whether it has begun so long ago that all processes know it, by the clock of the database. */
+  /** True when the binding began so long ago, by the clock of the database, that all processes have read it. */
   readonly isSettled: boolean
 }
 
-/** Undefined when it has ended, or was never needed. */
+/** Reads the row; undefined when the binding has ended, or was never needed. */
 export async function findBinding(db: Db, settleSeconds: number): Promise<BindingRow | undefined> {
   const { rows } = await sql<BindingRow>`
     select stage, mac, coalesce(begun_at <= clock_timestamp() - make_interval(secs => ${settleSeconds}), false) as "isSettled"
@@ -20,25 +20,25 @@ export async function findBinding(db: Db, settleSeconds: number): Promise<Bindin
   return rows[0]
 }
 
-/** Stores the MAC of the row that a migration has made. */
+/** Stores the MAC of a row that a migration inserted. */
 export async function signBinding(db: Db, mac: Uint8Array): Promise<void> {
   await sql`update record_binding set mac = ${mac} where stage = 'OPEN' and mac is null`.execute(db)
 }
 
-/** OPEN to BEGUN, now. */
+/** Moves the stage from OPEN to BEGUN, at the time of the database. */
 export async function beginBinding(db: Db, mac: Uint8Array): Promise<void> {
   await sql`update record_binding set stage = 'BEGUN', begun_at = clock_timestamp(), mac = ${mac} where stage = 'OPEN'`.execute(
     db,
   )
 }
 
-/** False when another process has ended it. */
+/** Deletes the row when the stage is BEGUN; false when another process has done so. */
 export async function endBinding(db: Db): Promise<boolean> {
   const { rows } = await sql`delete from record_binding where stage = 'BEGUN' returning 1 as ended`.execute(db)
   return rows.length === 1
 }
 
-/** Whether a record is bound to its owner. Reads every row where none is: on a patient connection. */
+/** True when any record is bound to its owner. May read every row, so it needs a patient connection. */
 export async function hasBoundRecords(db: Db): Promise<boolean> {
   const found = OWNED_TABLES.flatMap(({ table, boundColumns }) =>
     boundColumns.map(
@@ -49,7 +49,7 @@ export async function hasBoundRecords(db: Db): Promise<boolean> {
   return rows[0]?.isFound === true
 }
 
-/** How many rows have a record that is bound to no owner. Reads every row: on a patient connection. */
+/** Counts the rows with a record that is bound to no owner. Reads every row, so it needs a patient connection. */
 export async function countUnbound(db: Db): Promise<number> {
   const counts = OWNED_TABLES.map(({ table, boundColumns }) => {
     const isUnbound = boundColumns.map((column) => sql`get_byte(${sql.ref(column)}, 0) <> ${BOUND_FORM}`)
