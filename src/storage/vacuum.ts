@@ -1,11 +1,11 @@
-// Vacuums what autovacuum does too late or not at all. The embedded database has none: what is deleted or updated stays in its files until
-// a table is vacuumed.
+// Vacuums and analyzes tables that autovacuum reaches too late or not at all. The embedded database has no autovacuum: deleted and updated rows
+// keep their space until the table is vacuumed.
 import { sql } from 'kysely'
 import type { Db } from './database/database.ts'
 
 /**
- * Vacuums the table with the most dead rows, once they are more than a fifth of its live ones and 1,000 beside. One table at a time, because all
- * else waits.
+ * Vacuums the table with the most dead rows, if these are more than 1,000 and a fifth of its live rows. Only one table, because all other
+ * statements wait.
  */
 export async function vacuumFullest(db: Db): Promise<void> {
   const { rows } = await sql<{ name: string }>`
@@ -16,11 +16,11 @@ export async function vacuumFullest(db: Db): Promise<void> {
 }
 
 /**
- * Has the planner look again at tables that have doubled since it last did. A plan that was made for an empty table reads all of an application's
- * activations to find one by its code, and is kept until then: on PostgreSQL a minute, in the embedded database for ever.
+ * Analyzes up to three tables that have doubled since their last analysis. A plan that was made for an empty table reads all of an application's
+ * activations to find one by its code. Such a plan is kept until the analysis: for a minute on PostgreSQL, for ever in the embedded database.
  *
- * A table is looked at once when more than half of what it holds was deleted. One whose rows come and go, as those that wait for their seal,
- * doubles after each vacuum, and each analysis has all connections plan all statements on that table anew.
+ * A table whose deleted rows are more than half of its live rows is analyzed only once. Such a table, for example audit_pending, would double after
+ * each vacuum, and each analysis makes all connections plan all statements on it anew.
  */
 export async function analyzeGrown(db: Db): Promise<void> {
   const { rows } = await sql<{ name: string }>`
@@ -29,6 +29,6 @@ export async function analyzeGrown(db: Db): Promise<void> {
       and (2 * s.n_tup_del <= s.n_live_tup or (s.last_analyze is null and s.last_autoanalyze is null))
       and pg_has_role(c.relowner, 'USAGE')
     order by s.n_live_tup desc limit 3`.execute(db)
-  // Behind somebody who makes an index for an hour it would wait for its limit of time, and all that follows with it.
+  // Without skip_locked, this statement and all later ones would wait behind a session that builds an index for an hour.
   for (const { name } of rows) await sql`analyze (skip_locked) ${sql.table(name)}`.execute(db)
 }

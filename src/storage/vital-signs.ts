@@ -1,16 +1,16 @@
-// Reads the database for metrics: one statement, each part over an index and bounded, whatever has piled up.
+// Reads the database for metrics in one statement. Each part uses an index and is bounded, however many rows have accumulated.
 import { sql } from 'kysely'
 import type { Db } from './database/database.ts'
 import { amongPending, amongUndelivered } from './database/index-conditions.ts'
 import { IS_DURABLE } from './database/requirements.ts'
 
-/** Times are seconds since 1970. */
+/** Figures for metrics. Times are seconds since 1970. */
 export interface VitalSigns {
-  /** Whether what is committed survives a crash of the database. */
+  /** True when commits survive a crash of the database. */
   readonly isDurable: boolean
-  /** Operations without a decision; at most PENDING_MAX are counted, those first that expire first. */
+  /** Operations without a decision. At most PENDING_MAX are counted, in order of expiry. */
   readonly operations: { readonly pending: number; readonly oldest: number | null }
-  /** The first 200 webhooks by name of their ids; of each at most 10,000 messages are counted. */
+  /** The first 200 webhooks in order of id; at most 10,000 messages of each are counted. */
   readonly webhooks: readonly {
     readonly webhookId: string
     readonly isEnabled: boolean
@@ -18,20 +18,20 @@ export interface VitalSigns {
     readonly waiting: number
     readonly oldest: number | null
   }[]
-  /** The oldest row of each audit log that waits for its seal; of devices among 10,000 of them. */
+  /** The oldest waiting row of each audit log; for devices the oldest among 10,000 waiting rows. */
   readonly audit: readonly { readonly log: string; readonly oldest: number | null }[]
   /** The first 200 pinned domains. */
   readonly certificates: readonly {
     readonly applicationId: string
     readonly domain: string
-    /** The pinned certificate that lasts longest. */
+    /** Expiry of the pinned certificate that lasts longest. */
     readonly pinned: number | null
-    /** What the watcher saw. */
+    /** Expiry of the certificate that the watcher saw. */
     readonly live: number | null
   }[]
 }
 
-/** Reads all of it in one statement. */
+/** Reads the figures in one statement. */
 export async function readVitalSigns(db: Db): Promise<VitalSigns> {
   const { rows } = await sql<VitalSigns>`
     select ${IS_DURABLE} as "isDurable",

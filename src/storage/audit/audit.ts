@@ -126,7 +126,7 @@ export interface AuditItem {
   readonly activationId: string
   readonly eventType: string
   readonly eventData: string
-  /** User name of the credential that asked for the verification; null for all other rows. */
+  /** User name of the credential that asked for the verification or the change; null for all other rows. */
   readonly verifiedBy: string | null
   readonly occurredAt: Date
 }

@@ -14,10 +14,7 @@ export interface SealableRow {
   readonly fields: RowFields
   /** 32 bytes that stand for the user in the seal; null for rows without a user, and for rows that were sealed before user keys existed. */
   readonly userKey: Uint8Array | null
-  /**
-   * User name of the credential that asked for the verification; null for all other rows. Null leaves the seal as it was before this member
-   * existed.
-   */
+  /** User name of the credential that asked for the verification or change, else null. A seal covers the name only when there is one. */
   readonly verifiedBy: string | null
 }
 

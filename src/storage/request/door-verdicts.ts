@@ -5,7 +5,7 @@ import { defineExpiry } from '../database/bulk-statement.ts'
 
 /** An answer to keep. */
 export interface DoorVerdict {
-  /** Hash of the credential and its key, 32 bytes. */
+  /** Keyed hash of the application, the credential and the Idempotency-Key; 32 bytes. */
   readonly keyHash: Uint8Array
   /** JSON, without the name of the user. */
   readonly answer: string

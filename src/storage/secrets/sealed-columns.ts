@@ -1,4 +1,4 @@
-// Every sealed column, read and replaced in pages of rows: for a new master key or another form, whatever else runs on the database.
+// Reads and replaces the values of every sealed column in pages of rows, for a new master key or another form, while requests go on.
 import { type RawBuilder, sql } from 'kysely'
 import { toHex } from '../../lib/bytes.ts'
 import type { Db } from '../database/database.ts'
@@ -7,29 +7,29 @@ import { KEY_ID_BYTES } from '../../lib/sealed-value.ts'
 /** A table with sealed columns. */
 export interface SealedTable {
   readonly table: string
-  /** The primary key, and what else names the place of the values. */
+  /** The primary key, and further columns for which the values are sealed. */
   readonly key: readonly [string, ...string[]]
   readonly columns: readonly [string, ...string[]]
-  /** The table whose columns the values are sealed for, where it is another one. */
+  /** The table for whose columns the values are sealed, when it is another one. */
   readonly sealedFor?: string
-  /** Those of the columns that are bound to the owner of an activation, which `activation_id` names. */
+  /** The columns whose values are bound to the owner of the activation that `activation_id` names. */
   readonly boundColumns?: readonly [string, ...string[]]
-  /** What they are bound to besides, as SQL over the row `t`: names and values of a JSON object. */
+  /** Further data to which the values are bound, as SQL over the row `t`: names and values of a JSON object. */
   readonly boundTo?: RawBuilder<unknown>
 }
 
-/** What is known of a row whose values are bound. */
+/** The owner of a row whose values are bound. */
 export interface RowOwner {
   readonly activationId: string
   readonly applicationId: string
   readonly userId: string
-  /** Of a token. */
+  /** For a token: its factors. */
   readonly factors?: string
-  /** In hex, of an activation before its key exchange. */
+  /** For an activation before its key exchange: the hash of its code, in hex. */
   readonly codeHash?: string | null
 }
 
-/** All of them. A start opens those of the first, so that its result is known before the others are touched. */
+/** All tables with sealed columns. A start opens the values of the first, so a wrong key is known before the others are touched. */
 export const SEALED_TABLES: readonly SealedTable[] = [
   { table: 'wrapped_key', key: ['purpose'], columns: ['wrapped_key'] },
   { table: 'application_version', key: ['application_key'], columns: ['application_secret'] },
@@ -44,7 +44,7 @@ export const SEALED_TABLES: readonly SealedTable[] = [
     boundColumns: ['activation_qr_code', 'server_private_key', 'master_secret'],
     boundTo: sql`'codeHash', case when t.master_secret is null then encode(t.activation_code_hash, 'hex') end`,
   },
-  // After `activation`, into which they move as they are: one that moves meanwhile is found in the next pass.
+  // After `activation`, because completing an upgrade moves its values there unchanged: a value that moves meanwhile is found in the next pass.
   {
     table: 'activation_upgrade',
     key: ['activation_id'],
@@ -66,25 +66,25 @@ export const SEALED_TABLES: readonly SealedTable[] = [
   { table: 'user_claims', key: ['application_id', 'user_id'], columns: ['claims'] },
 ]
 
-/** Tables with values that are bound. */
+/** The tables with bound values. */
 export const OWNED_TABLES = SEALED_TABLES.filter(
   (table): table is SealedTable & Required<Pick<SealedTable, 'boundColumns'>> => table.boundColumns !== undefined,
 )
 
-/** One row: its key as its table has it, and its sealed values in the order of the columns. */
+/** One row: the values of its key, and its sealed values in the order of the columns. */
 export interface SealedRow {
   readonly key: readonly string[]
-  /** Null where no value is bound. */
+  /** Null when no value is bound. */
   readonly owner: RowOwner | null
   readonly values: readonly (Buffer | null)[]
 }
 
-/** A row and what its values become; those that stay are the same. */
+/** A row and its new values; a value that stays is the same in both. */
 export interface Replacement extends Omit<SealedRow, 'owner'> {
   readonly next: readonly (Uint8Array | null)[]
 }
 
-/** Up to `limit` rows in the order of their primary key, those behind `after`. */
+/** Reads up to `limit` rows after `after`, in the order of their primary key. */
 export async function readSealedRows(
   db: Db,
   { table, key, columns, boundColumns, boundTo }: SealedTable,
@@ -107,8 +107,8 @@ export async function readSealedRows(
 }
 
 /**
- * Replaces values that still are what was read, a row as a whole, and returns how many rows. A row that somebody else holds is left out
- * instead of waited for, so that nobody waits for each other. The lock lets rows that refer to it be inserted.
+ * Replaces the values of rows that have not changed since they were read, each row as a whole, and returns the number of rows. A row that another
+ * transaction has locked is skipped, so that no two wait for each other. Under the lock, rows that refer to the row can still be inserted.
  */
 export async function replaceSealedRows(
   db: Db,
@@ -145,7 +145,7 @@ export async function replaceSealedRows(
   return rows.length
 }
 
-/** How many values of each sealed column are under which master key, by its id in hex. Reads every row: on a patient connection. */
+/** Counts the values of each sealed column by the id of their master key, in hex. Reads every row, so it needs a patient connection. */
 export async function countByKey(
   db: Db,
 ): Promise<readonly { readonly keyId: string; readonly place: string; readonly values: number }[]> {

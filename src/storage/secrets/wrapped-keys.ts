@@ -1,20 +1,20 @@
-// The table wrapped_key: random keys of the installation, sealed under the master key.
+// Stores random keys of the installation, sealed under the master key, in the table wrapped_key.
 import { sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 
-/** Whether there is the table; an empty database has none. */
+/** True when the table exists; an empty database has none. */
 export async function hasWrappedKeys(db: Db): Promise<boolean> {
   const { rows } = await sql<{ isThere: boolean }>`select to_regclass('wrapped_key') is not null as "isThere"`.execute(db)
   return rows[0]?.isThere === true
 }
 
-/** The sealed key of a purpose. */
+/** Finds the sealed key of a purpose. */
 export async function findWrappedKey(db: Db, purpose: string): Promise<Buffer | undefined> {
   const row = await db.selectFrom('wrapped_key').select('wrapped_key').where('purpose', '=', purpose).executeTakeFirst()
   return row?.wrapped_key
 }
 
-/** Stores a sealed key; false when the purpose has one already (another process may start at the same time, whose transaction is awaited). */
+/** Stores a sealed key. False when the purpose has one; when another process inserts one at the same time, its transaction is awaited. */
 export async function insertWrappedKey(db: Db, purpose: string, wrappedKey: Uint8Array, at: Date): Promise<boolean> {
   const inserted = await db
     .insertInto('wrapped_key')

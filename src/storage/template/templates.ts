@@ -1,9 +1,9 @@
-// The tables template and template_revision: a revision is never changed, a template points to its newest one (cloud §4).
+// Stores templates in the tables template and template_revision: a revision never changes, and a template points to its newest one (cloud §4).
 import { sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 import type { TemplateTable } from '../database/schema.ts'
 
-/** What a revision holds. */
+/** The content of a revision. */
 export interface TemplateContent {
   readonly templateName: string
   readonly operationType: string
@@ -15,7 +15,7 @@ export interface TemplateContent {
   readonly riskFlags: string
   readonly isProximityCheckEnabled: boolean
   readonly activationFlag: string | null
-  /** JSON, by language. */
+  /** JSON object, keyed by language. */
   readonly texts: string
 }
 
@@ -24,27 +24,27 @@ export type TemplateSource = TemplateTable['source']
 /** A template with its newest revision. */
 export interface TemplateRow extends TemplateContent {
   readonly templateRevisionId: string
-  /** Who wrote it last. */
+  /** The kind of writer that wrote the template last. */
   readonly source: TemplateSource
 }
 
-/** A template by its name. */
+/** Finds a template by its name. */
 export async function findTemplate(db: Db, templateName: string): Promise<TemplateRow | undefined> {
   return selectTemplates(db).where('template.template_name', '=', templateName).executeTakeFirst()
 }
 
-/** All templates by name. */
+/** Lists all templates in order of name. */
 export async function listTemplates(db: Db): Promise<TemplateRow[]> {
   return selectTemplates(db).orderBy('template.template_name').execute()
 }
 
-/** True when there was ever a template, whatever became of it. */
+/** True when there was ever a template, even if it was deleted. */
 export async function hasTemplateRevisions(db: Db): Promise<boolean> {
   const row = await db.selectFrom('template_revision').select('template_revision_id').limit(1).executeTakeFirst()
   return row !== undefined
 }
 
-/** The texts of revisions (JSON, by language), by revision. */
+/** Returns the texts of revisions (JSON by language), by revision id. */
 export async function findTemplateTexts(db: Db, templateRevisionIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const { rows } = await sql<{ id: string; texts: string }>`
     select template_revision_id as id, texts from template_revision
@@ -53,8 +53,8 @@ export async function findTemplateTexts(db: Db, templateRevisionIds: readonly st
 }
 
 /**
- * Makes the caller the only writer of templates until its transaction ends; readers do not wait. Several processes apply the same
- * file when they start at once.
+ * Makes the caller the only writer of templates until its transaction ends; readers do not wait. Processes that start at once apply the same file
+ * one after the other.
  */
 export async function lockTemplates(tx: Tx): Promise<void> {
   await sql`lock table template in share row exclusive mode`.execute(tx)
@@ -62,16 +62,16 @@ export async function lockTemplates(tx: Tx): Promise<void> {
 
 export interface TemplateWrite {
   readonly source: TemplateSource
-  /** Of the new revision, should one be made. */
+  /** The id for a new revision, if one is made. */
   readonly templateRevisionId: string
   readonly at: Date
-  /** Write only when no template has that name, or only when one has. */
+  /** Writes only when no template has that name, or only when one has. */
   readonly onlyIf?: 'absent' | 'present'
 }
 
 /**
- * Inserts a revision and moves the template to it. A content identical to the newest revision makes no new one, but takes the source.
- * `refused` when `onlyIf` does not hold; nothing is written then.
+ * Inserts a revision and makes it the template's newest. A content equal to the newest revision makes no new one, but the source is stored. Returns
+ * `refused`, with nothing written, when `onlyIf` does not hold.
  */
 export async function putTemplate(
   tx: Tx,
@@ -95,7 +95,7 @@ export async function putTemplate(
   return isSame ? 'unchanged' : 'changed'
 }
 
-/** Deletes a template; its revisions stay for the operations made from them. False when there was none. */
+/** Deletes a template; its revisions stay for the operations that were made from them. False when there was none. */
 export async function deleteTemplate(db: Db, templateName: string): Promise<boolean> {
   const { numDeletedRows } = await db.deleteFrom('template').where('template_name', '=', templateName).executeTakeFirstOrThrow()
   return numDeletedRows > 0n

@@ -1,4 +1,4 @@
-// The table push_registration: where a bank's push sender reaches the phone of an activation, at most one place each (mobile-token §7).
+// Stores the push token of each activation's phone, at most one, in the table push_registration (mobile-token §7).
 import { sql } from 'kysely'
 import { isActiveAt } from '../activation/seen-state.ts'
 import { type Db, inTransaction, type Pool } from '../database/database.ts'
@@ -11,25 +11,26 @@ interface PushRegistration {
   readonly activationId: string
   readonly platform: PushPlatform
   readonly environment: PushEnvironment | null
-  /** sealed */
+  /** Sealed. */
   readonly pushToken: Uint8Array
 }
 
 interface NewPushRegistration extends PushRegistration {
-  /** Keyed, 32 bytes: finds the activation that had the token before. */
+  /** Keyed hash, 32 bytes; finds another activation that has the token. */
   readonly pushTokenHash: Uint8Array
 }
 
 /**
- * Stores where pushes go, in place of what was there, and takes the token from any other activation; false, and nothing is changed, when
- * the activation is not ACTIVE any more. The row version moves on: who removes the activation at the same time looks again, and finds what to forget.
+ * Stores a push registration in place of an earlier one, and deletes the one of any other activation with the same token. False, with nothing
+ * changed, when the activation is not ACTIVE. The row version is incremented, so that a concurrent removal reads again, and then deletes this
+ * registration.
  */
 export async function putPushRegistration(db: Pool, registration: NewPushRegistration, at: Date): Promise<boolean> {
   const { activationId, platform, environment, pushToken, pushTokenHash } = registration
   return inTransaction(db, async (tx) => {
-    // One after the other: two that exchange their tokens would wait for each other. Phones register rarely.
+    // One registration at a time: two activations that exchange their tokens would otherwise deadlock. Phones register rarely.
     await sql`select pg_advisory_xact_lock(hashtextextended('pawl.push_registration', 0))`.execute(tx)
-    // The activation is locked before what belongs to it, as where it is removed.
+    // The activation is locked before its push registration, in the same order as by a removal.
     const { rows } = await sql`
       update activation set row_version = row_version + 1 where activation_id = ${activationId} and ${isActiveAt(at)}
       returning activation_id`.execute(tx)
@@ -47,7 +48,7 @@ export async function putPushRegistration(db: Pool, registration: NewPushRegistr
   })
 }
 
-/** Where pushes for a user's live activations go. */
+/** Lists the push registrations of a user's live activations. */
 export async function listPushRegistrations(db: Db, applicationId: string, userId: string): Promise<readonly PushRegistration[]> {
   return db
     .selectFrom('push_registration')
@@ -67,24 +68,24 @@ export interface PushTarget {
   readonly applicationId: string
   readonly userId: string
   readonly environment: PushEnvironment | null
-  /** sealed */
+  /** Sealed. */
   readonly pushToken: Buffer
   readonly registeredAt: Date
-  /** Of the operation that the push tells of; null where there is none. */
+  /** Status of the operation that the push is about; null without one. */
   readonly status: OperationStatus | null
-  /** Of the message that it tells of; null where there is none. */
+  /** True when the message that the push is about was read; null without one. */
   readonly isRead: boolean | null
 }
 
 interface PushQuestion {
   readonly activationId: string
   readonly platform: PushPlatform
-  /** Operation or message. */
+  /** Id of an operation or a message. */
   readonly objectId: string
   readonly at: Date
 }
 
-/** Undefined when the activation is not ACTIVE any more, or takes no pushes on this platform. */
+/** Finds the push token of an activation. Undefined when the activation is not ACTIVE, or has no token of this platform. */
 export async function findPushTarget(
   db: Db,
   { activationId, platform, objectId, at }: PushQuestion,
@@ -98,7 +99,7 @@ export async function findPushTarget(
   return rows[0]
 }
 
-/** Deletes a registration if it still is the one that was read; false when it is not. */
+/** Deletes a push registration if its token is still the given one; false otherwise. */
 export async function forgetPushToken(db: Db, activationId: string, pushToken: Uint8Array): Promise<boolean> {
   const { rows } = await sql`
     delete from push_registration where activation_id = ${activationId} and push_token = ${pushToken} returning activation_id`.execute(

@@ -1,5 +1,5 @@
-// Reads for phones with a token: the token, and in the same statement what it is to show. Phones poll this every few seconds; requests of
-// the same moment share a statement.
+// Reads, for phones with a token, the token and the data to show in the same statement. Phones poll this every few seconds; concurrent requests
+// share a statement.
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { defineAskedRows } from '../database/bulk-statement.ts'
@@ -16,20 +16,20 @@ export interface TokenNames {
 
 export interface TokenRead<Found> {
   readonly token: TokenRow | undefined
-  /** Of the user of the token; nothing without a token. */
+  /** Data of the token's user; empty without a token. */
   readonly found: Found
 }
 
 export interface TokenReads {
-  /** What waits for the user's approval, newest first. */
+  /** Lists the operations that wait for the user's approval, newest first. */
   readonly pendingOperations: (names: TokenNames) => Promise<TokenRead<readonly OperationRow[]>>
-  /** One operation of the application, also when it belongs to another user. */
+  /** Finds an operation of the application, also one of another user. */
   readonly operation: (names: TokenNames & { readonly operationId: string }) => Promise<TokenRead<OperationRow | undefined>>
-  /** How many messages of the inbox are unread. */
+  /** Counts the unread messages of the inbox. */
   readonly unreadMessages: (names: TokenNames) => Promise<TokenRead<number>>
 }
 
-/** The reads of one process. */
+/** Makes the reads of a process; concurrent calls share statements. */
 export function createTokenReads(db: Db): TokenReads {
   return {
     pendingOperations: createSharedTrip(async (names) =>
@@ -50,7 +50,7 @@ type WithOperation = { readonly [K in keyof OperationColumns]: OperationColumns[
 const execute = async <Columns>(db: Db, query: Parameters<Db['executeQuery']>[0]): Promise<readonly Row<Columns>[]> =>
   (await db.executeQuery<Row<Columns>>(query)).rows
 
-/** One answer for each request, made from the rows that have the position of the request. */
+/** Makes one answer for each request, from the rows with the position of the request. */
 function toReads<Columns, Found>(
   rows: readonly Row<Columns>[],
   asked: number,

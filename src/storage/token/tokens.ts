@@ -1,4 +1,4 @@
-// The table token: static tokens for frequent low-risk calls (v3 §11).
+// Stores static tokens for frequent low-risk calls in the table token (v3 §11).
 import { type RawBuilder, sql } from 'kysely'
 import { effectiveStateAt, stateAt } from '../activation/seen-state.ts'
 import { type AuditEvent, type AuditEventOfSource, insertAuditEventFrom, insertAuditFrom } from '../audit/audit.ts'
@@ -14,12 +14,12 @@ export interface TokenRow {
   readonly userId: string
   /** The factor combination that created the token. */
   readonly factors: string
-  /** sealed */
+  /** Sealed. */
   readonly tokenSecret: Buffer
   readonly state: ActivationState
 }
 
-/** What joinToken finds, outer joined. */
+/** The columns of joinToken in an outer join. */
 export interface TokenColumns {
   readonly tokenId: string | null
   readonly tokenActivationId: string | null
@@ -30,7 +30,7 @@ export interface TokenColumns {
   readonly tokenState: ActivationState | null
 }
 
-/** The token of a row, if it has one. */
+/** Returns the token of a row; undefined without one. */
 export function toToken(row: TokenColumns): TokenRow | undefined {
   const { tokenId, tokenActivationId, tokenApplicationId, tokenUserId, tokenFactors, tokenSecret, tokenState } = row
   if (tokenId === null || tokenActivationId === null || tokenApplicationId === null || tokenUserId === null) return undefined
@@ -46,7 +46,7 @@ export function toToken(row: TokenColumns): TokenRow | undefined {
   }
 }
 
-/** The token of an id with its activation at a time, as the table `k` of TokenColumns; either may be missing. `id`: a column. */
+/** Joins the token with an id, and its activation as seen at a time, as the table `k` of TokenColumns; either may be missing. `id` is a column. */
 export const joinToken = (id: RawBuilder<unknown>, at: RawBuilder<unknown>): RawBuilder<unknown> => sql`left join lateral (
     select token.token_id as "tokenId", token.activation_id as "tokenActivationId", bearer.application_id as "tokenApplicationId",
       bearer.user_id as "tokenUserId", token.factors as "tokenFactors", token.token_secret as "tokenSecret",
@@ -59,11 +59,11 @@ interface NewToken {
   readonly tokenId: string
   readonly activationId: string
   readonly factors: string
-  /** sealed */
+  /** Sealed. */
   readonly tokenSecret: Uint8Array
 }
 
-/** Stores a token together with its audit row, and uses up a value. Throws a unique violation when that was used before. */
+/** Stores a token with its audit row, and uses up a value. Throws a unique violation when the value was used before. */
 export async function insertToken(db: Db, token: NewToken, audit: AuditEvent, use: UniqueValue | undefined): Promise<void> {
   await sql`
     with created as (
@@ -76,7 +76,7 @@ export async function insertToken(db: Db, token: NewToken, audit: AuditEvent, us
     ${insertAuditEventFrom('created', audit)}`.execute(db)
 }
 
-/** Deletes a token of this activation together with its audit row; false when there was none. */
+/** Deletes a token of this activation and writes an audit row; false when there was none. */
 export async function deleteToken(db: Db, activationId: string, tokenId: string, audit: AuditEvent): Promise<boolean> {
   const { rows } = await sql`
     with deleted as (
@@ -86,12 +86,12 @@ export async function deleteToken(db: Db, activationId: string, tokenId: string,
   return rows.length === 1
 }
 
-/** The tokens of a registration as the bank sees them, without their secrets. */
+/** The tokens of a registration as the bank's API shows them, without their secrets. */
 interface RegistrationTokens {
   readonly activationId: string
   readonly userId: string
   readonly state: ActivationState
-  /** The oldest first, 1,000 at the most. */
+  /** Oldest first, 1,000 at most. */
   readonly tokens: readonly { readonly tokenId: string; readonly factors: string; readonly createdAt: Date }[]
 }
 
@@ -100,7 +100,7 @@ interface RegistrationName {
   readonly activationId: string
 }
 
-/** The tokens of an activation of this application, in whatever state; undefined when there is no such activation. */
+/** Lists the tokens of an activation of this application, in any state; undefined when there is no such activation. */
 export async function listTokens(
   db: Db,
   { applicationId, activationId }: RegistrationName,
@@ -126,12 +126,12 @@ export async function listTokens(
   return { activationId, userId: row.userId, state: row.state, tokens }
 }
 
-// A phone makes as many as it likes, each with a code.
+// A phone may make any number of tokens, each with a code.
 const LISTED_MAX = 1_000
 
 /**
- * Deletes a token for the bank together with its audit row, whose user is that of the activation. Says whether this application has the
- * activation, and whether that had the token. The activation stays to the end of the statement, so that whoever erases its user sees the row
+ * Deletes a token for the bank, and writes an audit row with the user of the activation. Returns whether this application has the activation, and
+ * whether the activation had the token. The activation stays locked to the end of the statement, so that an erasure of its user sees the audit row
  * (docs/decisions/0019-erasure.md).
  */
 export async function deleteTokenOfRegistration(

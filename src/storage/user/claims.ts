@@ -1,7 +1,7 @@
-// The table user_claims: what the bank stores about its users for their phones (v3 §13, cloud §10).
+// Stores the bank's claims about its users, for their phones, in the table user_claims (v3 §13, cloud §10).
 import type { Db } from '../database/database.ts'
 
-/** The sealed claims of a user. */
+/** Finds the sealed claims of a user. */
 export async function findUserClaims(db: Db, applicationId: string, userId: string): Promise<Buffer | undefined> {
   const row = await db
     .selectFrom('user_claims')
@@ -15,12 +15,12 @@ export async function findUserClaims(db: Db, applicationId: string, userId: stri
 interface NewUserClaims {
   readonly applicationId: string
   readonly userId: string
-  /** sealed */
+  /** Sealed. */
   readonly claims: Uint8Array
   readonly at: Date
 }
 
-/** Stores the claims of a user in place of those there were. */
+/** Stores the claims of a user, replacing earlier ones. */
 export async function storeUserClaims(db: Db, { applicationId, userId, claims, at }: NewUserClaims): Promise<void> {
   await db
     .insertInto('user_claims')

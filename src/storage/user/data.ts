@@ -1,10 +1,10 @@
-// Everything that is stored on one user, as it stands in the tables, without what is secret.
+// Reads all rows about one user, without secret columns.
 import { type RawBuilder, sql } from 'kysely'
 import { isTold } from '../audit/erasure.ts'
 import type { Db } from '../database/database.ts'
 import { findPhones, tellsOf, unclaimedOf } from './erasure.ts'
 
-/** Columns by the names of the tables; times are Dates, counts of 8 bytes are text. */
+/** Columns under their names in the tables; times are Dates, and int8 numbers are text. */
 export type UserRow = Readonly<Record<string, unknown>>
 
 export interface UserRows {
@@ -16,17 +16,17 @@ export interface UserRows {
   readonly configItems: readonly UserRow[]
   readonly operations: readonly UserRow[]
   readonly inbox: readonly UserRow[]
-  /** Where the user acted for somebody. */
+  /** Changes that the user made to activations of others. */
   readonly actedFor: readonly UserRow[]
   readonly webhookDeliveries: readonly UserRow[]
   readonly audit: readonly UserRow[]
   readonly administration: readonly UserRow[]
 }
 
-/** Rows of a user in all applications. Keys, codes, secrets of tokens, seeds, and tokens of push services are left out. */
+/** Reads the rows of a user in all applications. Keys, codes, secrets of tokens, seeds, and tokens of push services are left out. */
 export async function readUserRows(db: Db, userId: string): Promise<UserRows> {
   const read = async (query: RawBuilder<UserRow>): Promise<readonly UserRow[]> => (await query.execute(db)).rows
-  // By application, because the indexes begin with it.
+  // Joined with `application`, because the indexes begin with the application.
   const phones = sql`(select a.* from application p join activation a on a.application_id = p.application_id where a.user_id = ${userId})`
   const decided = sql`(select o.* from application p join operation o on o.application_id = p.application_id where o.user_id = ${userId}
     union all select * from ${unclaimedOf(phones)} as o)`
@@ -64,7 +64,7 @@ export async function readUserRows(db: Db, userId: string): Promise<UserRows> {
   }
 }
 
-/** The sealed claims of a user, by application. */
+/** Finds the sealed claims of a user in all applications. */
 export async function findAllUserClaims(
   db: Db,
   userId: string,

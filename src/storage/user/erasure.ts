@@ -1,10 +1,10 @@
-// Takes a user out of every table but the sealed audit logs (audit/erasure.ts). Meanwhile the table user_erasure has the name as a closed one: what
-// names it in a table of users' rows is not committed; triggers see to that (migrations/0031_user-erasures.ts, docs/decisions/0019-erasure.md).
+// Erases a user from every table but the sealed audit logs (audit/erasure.ts). Meanwhile the table user_erasure lists the user id as closed:
+// triggers refuse the commit of rows that name it (migrations/0031_user-erasures.ts, docs/decisions/0019-erasure.md).
 import { type RawBuilder, sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 import { CHILDREN } from '../retention.ts'
 
-/** How many rows of each kind went. */
+/** The number of deleted rows of each kind. */
 export interface ErasedRows {
   readonly registrations: number
   readonly operations: number
@@ -14,12 +14,12 @@ export interface ErasedRows {
 }
 
 /**
- * Deletes what is stored on a user in all applications: activations with all that belongs to them, operations, inbox messages, claims, and
- * what webhooks are to be told or were told. Elsewhere, where the user acted for somebody, a pseudonym stands in the place of the name.
- * Phones and operations must be locked, so that what others have written of them is seen, and the name must be closed.
+ * Deletes the rows about a user in all applications: activations with all rows that refer to them, operations, inbox messages, claims, and messages
+ * for webhooks. In the history of other users' activations, a pseudonym replaces the user id. The caller must have locked the user's activations
+ * and operations, so that rows of other transactions are seen, and must have closed the user id.
  */
 export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string): Promise<ErasedRows> {
-  // By application, because the indexes begin with it.
+  // Joined with `application`, because the indexes begin with the application.
   const { rows } = await sql<ErasedRows>`
     with phones as materialized (
       select a.activation_id from application p join activation a on a.application_id = p.application_id where a.user_id = ${userId}
@@ -52,15 +52,15 @@ export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string):
   return erased
 }
 
-/** Operations that nobody has claimed, and that are for one of these phones alone: a table with the columns of `operation`. */
+/** Selects unclaimed operations that are for one of these phones alone, with the columns of `operation`. */
 export const unclaimedOf = (phones: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
         select o.* from application p join operation o on o.application_id = p.application_id
         where o.user_id is null and o.activation_id in (select activation_id from ${phones} a)
       )`
 
 /**
- * Whether the payload of a message `d` for a webhook names the user, or one of these phones. As text, because one that somebody altered so that it
- * is no JSON would be an error for all: the triggers write members without spaces, and within a text there are no bare quotation marks.
+ * True when the payload of a message `d` for a webhook names the user, or one of these phones. The payload is searched as text, because a payload
+ * that was altered and is no JSON would fail the statement. The triggers write JSON without spaces, and escape quotation marks within texts.
  */
 export const tellsOf = (userId: RawBuilder<unknown>, phones: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
         strpos(d.payload, '"userId":' || to_json(${userId}::text)::text) > 0
@@ -72,7 +72,7 @@ const deleteOf = (table: string, column: string, named: string): RawBuilder<unkn
       delete from ${sql.table(table)} c using ${sql.table(named)} n where c.${sql.ref(column)} = n.${sql.ref(column)} returning 1
     )`
 
-/** Ids of activations that the user did something to for somebody. Reads the whole history. */
+/** Returns the ids of activations in whose history the user acted for another user. Reads the whole history. */
 export async function findActedFor(tx: Tx, userId: string): Promise<readonly string[]> {
   const { rows } = await sql<{ activationId: string }>`
     select distinct activation_id as "activationId" from activation_history where external_user_id = ${userId}`.execute(tx)
@@ -80,8 +80,8 @@ export async function findActedFor(tx: Tx, userId: string): Promise<readonly str
 }
 
 /**
- * Locks the user's activations and operations until the end of the transaction, and returns the ids of the activations. What is written of them,
- * and each audit row that tells of it, is written under a lock of these rows: it is there before, or it finds nothing afterwards.
+ * Locks the user's activations and operations until the end of the transaction, and returns the ids of the activations. Rows about them, and audit
+ * rows about the user, are written under a lock of the same rows: each is either visible already, or its writer finds no activation afterwards.
  */
 export async function lockUser(tx: Tx, userId: string): Promise<readonly string[]> {
   const { rows } = await sql<{ activationId: string }>`
@@ -94,7 +94,7 @@ export async function lockUser(tx: Tx, userId: string): Promise<readonly string[
   return rows.map(({ activationId }) => activationId)
 }
 
-/** Ids of the user's activations. */
+/** Returns the ids of the user's activations. */
 export async function findPhones(db: Db, userId: string): Promise<readonly string[]> {
   const { rows } = await sql<{ activationId: string }>`
     select a.activation_id as "activationId" from application p join activation a on a.application_id = p.application_id
@@ -104,11 +104,11 @@ export async function findPhones(db: Db, userId: string): Promise<readonly strin
 
 export interface Closing {
   readonly erasureId: string
-  /** Random: it makes the hash of the name. */
+  /** Random bytes for the hash of the user id. */
   readonly salt: Uint8Array
 }
 
-/** Closes a name, or closes it longer. */
+/** Closes a user id for an hour, or extends the closing. */
 export async function closeName(db: Db, { erasureId, salt }: Closing, userId: string): Promise<void> {
   await sql`
     insert into user_erasure (erasure_id, salt, user_hash, closed_until)
@@ -118,34 +118,34 @@ export async function closeName(db: Db, { erasureId, salt }: Closing, userId: st
 }
 
 /**
- * Waits for those who have not seen that a name is closed; afterwards what they wrote can be seen. They are at their commit: who wrote and has not
- * begun to commit is not waited for, and will be refused.
+ * Waits for transactions that are within their commit and did not see that the user id is closed; afterwards their rows are visible. A transaction
+ * that has written and not begun its commit is not waited for: its commit will be refused.
  */
 export async function awaitCommits(tx: Tx): Promise<void> {
   await limitWaits(tx)
   await sql`select pg_advisory_xact_lock(hashtextextended('pawl.user_erasure', 0))`.execute(tx)
 }
 
-/** Lets no statement of the transaction wait long for a lock, because others wait behind it. */
+/** Limits how long each statement of the transaction waits for a lock to 500 ms, because other statements wait behind it. */
 export async function limitWaits(tx: Tx): Promise<void> {
   await sql`set local lock_timeout = '500ms'`.execute(tx)
 }
 
-/** Keeps others from opening a name until the end of the transaction; false when it is not closed any more. */
+/** Prevents the opening of a user id until the end of the transaction; false when it is not closed any more. */
 export async function holdName(tx: Tx, { erasureId }: Closing): Promise<boolean> {
   const { rows } = await sql`
     select from user_erasure where erasure_id = ${erasureId} and closed_until > clock_timestamp() for update`.execute(tx)
   return rows.length === 1
 }
 
-/** Opens a name to transactions that begin in `afterMs` or later, whoever closed it. */
+/** Opens a user id, whichever erasure closed it, to transactions that begin in `afterMs` milliseconds or later. */
 export async function openName(db: Db, userId: string, afterMs: number): Promise<void> {
   await sql`
     update user_erasure set closed_until = clock_timestamp() + ${afterMs} * interval '1 millisecond'
     where user_hash = sha256(salt || convert_to(${userId}::text, 'UTF8'))`.execute(db)
 }
 
-/** Opens up to `limit` names, which a clock that was set back would keep closed for longer than any is closed, within an hour. */
+/** Shortens up to `limit` closings to an hour. A closing lasts longer only when the clock was set back. */
 export async function shortenClosings(db: Db, _at: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     update user_erasure set closed_until = ${CLOSED_UNTIL} where erasure_id in (
@@ -154,7 +154,7 @@ export async function shortenClosings(db: Db, _at: Date, limit: number): Promise
   return rows.length
 }
 
-/** Deletes up to `limit` names that were opened an hour ago. A transaction may have begun before, and not be over. */
+/** Deletes up to `limit` closings that ended an hour ago. Until then a transaction that began before their end may be open. */
 export async function deleteOpenedNames(db: Db, _at: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     delete from user_erasure where erasure_id in (
@@ -163,5 +163,5 @@ export async function deleteOpenedNames(db: Db, _at: Date, limit: number): Promi
   return rows.length
 }
 
-// When the process of an erasure was killed, the name is open again then.
+// A user id is open again after this time when the process of its erasure was killed.
 const CLOSED_UNTIL = sql`clock_timestamp() + interval '1 hour'`

@@ -1,4 +1,4 @@
-// The table inbox_message: messages of the bank that a user reads in the app (mobile-token §8).
+// Stores messages of the bank that a user reads in the app, in the table inbox_message (mobile-token §8).
 import type { Insertable } from 'kysely'
 import { type Db, isMissingReference } from '../database/database.ts'
 import type { InboxMessageTable } from '../database/schema.ts'
@@ -30,13 +30,13 @@ export async function insertInboxMessage(db: Db, message: Insertable<InboxMessag
 }
 
 interface InboxPage {
-  /** From 0. */
+  /** Number of the page, from 0. */
   readonly page: number
   readonly size: number
   readonly onlyUnread: boolean
 }
 
-/** One page of messages, newest first. */
+/** Lists one page of messages, newest first. */
 export async function listInboxMessages(
   db: Db,
   owner: InboxOwner,
@@ -51,7 +51,7 @@ export async function listInboxMessages(
     .execute()
 }
 
-/** One message with its body. */
+/** Finds a message of a user, with its body. */
 export async function findInboxMessage(
   db: Db,
   owner: InboxOwner,
@@ -63,7 +63,7 @@ export async function findInboxMessage(
     .executeTakeFirst()
 }
 
-/** One message with its body and whose it is, whoever of the application that is. */
+/** Finds a message of any user of the application, with its body and its user. */
 export async function findMessageOfApplication(
   db: Db,
   applicationId: string,

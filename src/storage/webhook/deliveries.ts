@@ -1,13 +1,13 @@
-// The table webhook_delivery, the outbox: rows come from triggers (migrations/0004), are taken with a lease, and end delivered or dead
-// (cloud §9).
+// Reads and changes the outbox, the table webhook_delivery. Triggers insert its rows (migrations/0004), processes take them with a lease, and they
+// end delivered or dead (cloud §9).
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { amongUndelivered } from '../database/index-conditions.ts'
 import type { DeliveryStatus } from '../database/schema.ts'
 
 /**
- * Enabled webhooks that have something to try at `at`; not all of it may be next in line. Of providers of pushes those of `providers`: another
- * process may have credentials for more.
+ * Lists enabled webhooks with a due delivery or probe; a due delivery may still wait for an earlier one. Only the push providers in `providers` are
+ * listed, because another process may have credentials for other ones.
  */
 export async function listDueWebhooks(db: Db, at: Date, providers: readonly string[]): Promise<readonly string[]> {
   const { rows } = await sql<{ webhookId: string }>`
@@ -22,13 +22,13 @@ export async function listDueWebhooks(db: Db, at: Date, providers: readonly stri
   return rows.map(({ webhookId }) => webhookId)
 }
 
-/** A delivery that this process holds until its lease ends. */
+/** A delivery that this process holds until the lease ends. */
 export interface ClaimedDelivery {
   readonly sequence: string
   readonly deliveryId: string
   readonly webhookId: string
   readonly objectId: string
-  /** Of a push: the device that is told. */
+  /** For a push: the activation of the phone that gets it. */
   readonly activationId: string | null
   /** JSON. */
   readonly payload: string
@@ -42,7 +42,7 @@ export interface Lease {
   readonly until: Date
 }
 
-/** Takes up to `limit` due deliveries of an enabled webhook, of each object the first that waits; none that another process holds. */
+/** Claims up to `limit` due deliveries of an enabled webhook that no other process holds; of each object, only the first that waits. */
 export async function claimDeliveries(
   db: Db,
   webhookId: string,
@@ -61,8 +61,8 @@ export async function claimDeliveries(
 }
 
 /**
- * Takes the oldest waiting delivery of a webhook that fails, whatever its schedule, when the time for that has come. It then comes again
- * at `nextProbeAt`.
+ * Claims the oldest waiting delivery of a failing webhook, whatever its schedule, when the probe of the webhook is due. The next probe is due at
+ * `nextProbeAt`.
  */
 export async function claimProbe(
   db: Db,
@@ -85,7 +85,7 @@ export async function claimProbe(
   return rows
 }
 
-/** Ends a delivery that was received; nothing happens when the lease has passed to another process. */
+/** Marks a delivery as delivered; does nothing when another process has the lease by now. */
 export async function storeDelivered(db: Db, sequence: string, leaseId: string, at: Date): Promise<void> {
   await sql`
     update webhook_delivery set status = 'DELIVERED', attempts = attempts + 1, lease_id = null, leased_until = null, last_error = null,
@@ -93,7 +93,7 @@ export async function storeDelivered(db: Db, sequence: string, leaseId: string, 
     where sequence = ${sequence} and lease_id = ${leaseId} and status = 'WAITING'`.execute(db)
 }
 
-/** Takes a delivery out that is not wanted any more; nothing happens when the lease has passed to another process. */
+/** Deletes a delivery that is not wanted any more; does nothing when another process has the lease by now. */
 export async function dropDelivery(db: Db, sequence: string, leaseId: string): Promise<void> {
   await sql`
     delete from webhook_delivery where sequence = ${sequence} and lease_id = ${leaseId} and status = 'WAITING'`.execute(db)
@@ -107,7 +107,7 @@ interface DeliveryFailure {
   readonly reason: string
 }
 
-/** Schedules the next attempts, or ends deliveries as dead; those whose lease has passed to another process stay as they are. */
+/** Schedules the next attempts, or marks deliveries as dead. A delivery whose lease another process has by now is left unchanged. */
 export async function storeFailures(db: Db, leaseId: string, failures: readonly DeliveryFailure[], at: Date): Promise<void> {
   const sequences = failures.map(({ sequence }) => sequence)
   const attempts = failures.map((failure) => failure.attempts)
@@ -123,7 +123,7 @@ export async function storeFailures(db: Db, leaseId: string, failures: readonly 
     where d.sequence = f.sequence and d.lease_id = ${leaseId} and d.status = 'WAITING'`.execute(db)
 }
 
-/** Makes up to `limit` deliveries due that wait for a moment after `latest`, and returns how many. */
+/** Makes up to `limit` deliveries due whose next attempt is after `latest`; returns their number. */
 export async function bringBackDeliveries(db: Db, at: Date, latest: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     update webhook_delivery set next_attempt_at = ${at}, scheduled_at = ${at} where sequence in (
@@ -147,25 +147,25 @@ export interface DeliveryRow {
   readonly lastError: string | null
   readonly createdAt: Date
   readonly finishedAt: Date | null
-  /** It waits for the end of an earlier one of its object. */
+  /** True when the delivery waits for an earlier one of the same object. */
   readonly isBehind: boolean
 }
 
 interface DeliveryFilter {
   readonly status: DeliveryStatus | null
-  /** Only those about this operation or activation. */
+  /** Only deliveries about this operation or activation. */
   readonly objectId: string | null
-  /** Only those older than this sequence. */
+  /** Only deliveries older than this sequence. */
   readonly before: string | null
   readonly limit: number
 }
 
-/** Deliveries of a webhook, newest first. */
+/** Lists deliveries of a webhook, newest first. */
 export async function listDeliveries(db: Db, webhookId: string, filter: DeliveryFilter): Promise<readonly DeliveryRow[]> {
   const { status, objectId, before, limit } = filter
   const conditions = [
     sql`d.webhook_id = ${webhookId}`,
-    // As part of the text, so that the plan may use the small index of that status.
+    // The status is a literal, so that the plan may use the small index of that status.
     ...(status === null ? [] : [sql`d.status = ${sql.lit(status)}`]),
     ...(objectId === null ? [] : [sql`d.object_id = ${objectId}`]),
     sql`(${before}::bigint is null or d.sequence < ${before})`,
@@ -176,7 +176,7 @@ export async function listDeliveries(db: Db, webhookId: string, filter: Delivery
   return rows
 }
 
-/** One delivery of a webhook. */
+/** Finds a delivery of a webhook. */
 export async function findDelivery(db: Db, webhookId: string, deliveryId: string): Promise<DeliveryRow | undefined> {
   const { rows } = await sql<DeliveryRow>`
     select ${DELIVERY_COLUMNS} from webhook_delivery d where d.delivery_id = ${deliveryId} and d.webhook_id = ${webhookId}`.execute(
@@ -185,7 +185,7 @@ export async function findDelivery(db: Db, webhookId: string, deliveryId: string
   return rows[0]
 }
 
-/** Makes a delivery wait again, from its first attempt on and with the same id, or one that waits due at once. False when there is none. */
+/** Makes a delivery due: a waiting one at once, an ended one from its first attempt on, with the same id. False when there is none. */
 export async function replayDelivery(db: Db, webhookId: string, deliveryId: string): Promise<boolean> {
   const { rows } = await sql`
     update webhook_delivery set status = 'WAITING', attempts = case when status = 'WAITING' then attempts else 0 end,
@@ -194,7 +194,7 @@ export async function replayDelivery(db: Db, webhookId: string, deliveryId: stri
   return rows.length === 1
 }
 
-/** Makes up to `limit` dead deliveries wait again, oldest first, and returns how many. */
+/** Makes up to `limit` dead deliveries wait again, oldest first; returns their number. */
 export async function replayDeadDeliveries(db: Db, webhookId: string, limit: number): Promise<number> {
   const { rows } = await sql`
     update webhook_delivery set status = 'WAITING', attempts = 0, scheduled_at = 'epoch', next_attempt_at = 'epoch', finished_at = null
@@ -205,7 +205,7 @@ export async function replayDeadDeliveries(db: Db, webhookId: string, limit: num
   return rows.length
 }
 
-/** Deletes up to `limit` deliveries of a webhook that was deleted. */
+/** Deletes up to `limit` deliveries of a deleted webhook. */
 export async function deleteDeliveriesOf(db: Db, webhookId: string, limit: number): Promise<number> {
   const { rows } = await sql`
     delete from webhook_delivery where sequence in (
@@ -214,7 +214,7 @@ export async function deleteDeliveriesOf(db: Db, webhookId: string, limit: numbe
   return rows.length
 }
 
-/** Deletes up to `limit` deliveries made before `before`, whatever has become of them; `waiting` of them were still to be tried. */
+/** Deletes up to `limit` deliveries created at `before` or earlier, in any status. `waiting` is the number of those that were still waiting. */
 export async function deleteOldDeliveries(db: Db, before: Date, limit: number): Promise<{ deleted: number; waiting: number }> {
   const { rows } = await sql<{ status: DeliveryStatus }>`
     delete from webhook_delivery where sequence in (
@@ -223,13 +223,15 @@ export async function deleteOldDeliveries(db: Db, before: Date, limit: number): 
   return { deleted: rows.length, waiting: rows.filter(({ status }) => status === 'WAITING').length }
 }
 
-/** No process holds it. A lease that ends later than any that is taken now is of a clock that was set back. */
+/**
+ * True when no process holds the delivery. A lease that ends later than any new one was made by a clock that was set back since, and is ignored.
+ */
 const isFree = (table: string, at: Date): RawBuilder<boolean> => {
   const leasedUntil = sql.ref(`${table}.leased_until`)
   return sql<boolean>`(${leasedUntil} is null or ${leasedUntil} <= ${at} or ${leasedUntil} > ${at}::timestamptz + interval '2 minutes')`
 }
 
-/** Deliveries of one object go in their order, for each device that is told of it: each waits for the end of all before it. */
+/** True when no earlier delivery waits: deliveries about one object are sent in order, separately for each phone that gets them. */
 const isNextInLine = (table: string): RawBuilder<boolean> => sql<boolean>`not exists (
         select from webhook_delivery earlier where earlier.webhook_id = ${sql.ref(`${table}.webhook_id`)}
           and earlier.object_id = ${sql.ref(`${table}.object_id`)} and ${amongUndelivered('earlier')}

@@ -1,5 +1,5 @@
-// Providers of pushes, which are rows of the table webhook: a provider is delivered to as a webhook is (mobile-token §7.1). Its id is its
-// platform. Where a provider is enabled, triggers write pushes (migrations/0037).
+// Stores the providers of pushes, which are rows of the table webhook, because pawl delivers to them as to webhooks (mobile-token §7.1). The id of
+// a provider is its platform. While a provider is enabled, triggers insert pushes for it (migrations/0037).
 import { sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { amongUndelivered } from '../database/index-conditions.ts'
@@ -12,7 +12,7 @@ interface NewPushProvider {
   readonly url: string
 }
 
-/** Enables these providers and no others. Where it is so already nothing is written. */
+/** Enables these providers and no others. Writes nothing when that is the case already. */
 export async function enablePushProviders(db: Db, providers: readonly NewPushProvider[], at: Date): Promise<void> {
   const names = providers.map(({ provider }) => provider)
   const urls = providers.map(({ url }) => url)
@@ -27,16 +27,16 @@ export async function enablePushProviders(db: Db, providers: readonly NewPushPro
     where not w.is_enabled or w.url <> excluded.url`.execute(db)
 }
 
-/** Delivered: since the first start with it. */
+/** Figures of a provider; `delivered` counts from its first start. */
 interface PushProviderFigures extends WebhookFigures {
   readonly provider: PushProvider
   readonly isEnabled: boolean
   readonly failuresInRow: number
-  /** What an attempt said of the newest push that waits again, or else of the newest that was given up. */
+  /** The error of the newest push that waits for another attempt, else of the newest dead one. */
   readonly lastError: string | null
 }
 
-/** Providers that are or were used, by name, with their figures. */
+/** Lists the providers that are or were enabled, in order of id, with their figures. */
 export async function listPushProviders(db: Db): Promise<readonly PushProviderFigures[]> {
   const { rows } = await sql<PushProviderFigures>`
     select w.webhook_id as provider, w.is_enabled as "isEnabled", w.delivered_count::float8 as delivered,

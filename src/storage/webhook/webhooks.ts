@@ -1,4 +1,4 @@
-// The table webhook: receivers of an application's changes, and how each of them is doing (cloud §9).
+// Stores webhooks, which receive an application's changes, with their recent failures, in the table webhook (cloud §9).
 import { sql } from 'kysely'
 import { toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
@@ -12,14 +12,14 @@ export interface WebhookRow {
   readonly kind: WebhookKind
   readonly url: string
   readonly attributes: readonly string[]
-  /** sealed */
+  /** Sealed. */
   readonly secret: Uint8Array
-  /** sealed */
+  /** Sealed. */
   readonly previousSecret: Uint8Array | null
   readonly previousSecretExpiresAt: Date | null
-  /** sealed; username:password */
+  /** Sealed `username:password`. */
   readonly basicCredentials: Uint8Array | null
-  /** Over the credentials and the server that they are for; null without them. */
+  /** MAC over the credentials and the server for which they are; null without credentials. */
   readonly basicMac: Uint8Array | null
   readonly isEnabled: boolean
   readonly disabledReason: string | null
@@ -27,7 +27,7 @@ export interface WebhookRow {
   readonly createdAt: Date
 }
 
-/** A webhook by its id. */
+/** Finds a webhook by its id. */
 export async function findWebhook(db: Db, webhookId: string): Promise<WebhookRow | undefined> {
   const row = await db
     .selectFrom('webhook')
@@ -41,13 +41,13 @@ export async function findWebhook(db: Db, webhookId: string): Promise<WebhookRow
 export interface WebhookFigures {
   readonly waiting: number
   readonly dead: number
-  /** Since the webhook was created. */
+  /** Counted since the webhook was created. */
   readonly delivered: number
-  /** Of the oldest waiting delivery. */
+  /** Creation of the oldest waiting delivery. */
   readonly waitingSince: Date | null
 }
 
-/** Webhooks with their figures, by name; with an id that one alone. */
+/** Lists webhooks with their figures in order of name; with an id, only that one. */
 export async function listWebhooks(db: Db, webhookId: string | null): Promise<readonly (WebhookRow & WebhookFigures)[]> {
   const rows = await db
     .selectFrom('webhook')
@@ -74,7 +74,7 @@ export async function listWebhooks(db: Db, webhookId: string | null): Promise<re
 
 type NewWebhook = Omit<WebhookRow, 'previousSecret' | 'previousSecretExpiresAt' | 'disabledReason' | 'failuresInRow'>
 
-/** Stores a new webhook; changes committed from now on are written to its outbox. */
+/** Stores a new webhook. Changes that are committed from now on are written to its outbox. */
 export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> {
   await db
     .insertInto('webhook')
@@ -94,16 +94,16 @@ export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> 
     .execute()
 }
 
-/** Credentials as they are stored; both are null for none. */
+/** Stored credentials with their MAC; both are null without credentials. */
 export type StoredBasic = Pick<WebhookRow, 'basicCredentials' | 'basicMac'>
 
 interface WebhookChange extends Pick<WebhookRow, 'name' | 'url' | 'attributes' | 'isEnabled'> {
-  /** Undefined keeps what is stored. */
+  /** Undefined keeps the stored credentials. */
   readonly basic: StoredBasic | undefined
   readonly at: Date
 }
 
-/** Changes a webhook, forgets how it has failed, and makes all that waits for it due. False when it does not exist. */
+/** Changes a webhook, resets its failures, and makes its waiting deliveries due. False when it does not exist. */
 export async function updateWebhook(db: Db, webhookId: string, change: WebhookChange): Promise<boolean> {
   const { basic } = change
   const keepsBasic = basic === undefined
@@ -125,7 +125,7 @@ export async function updateWebhook(db: Db, webhookId: string, change: WebhookCh
   return rows[0]?.changed === 1
 }
 
-/** Webhooks with credentials, which nobody changes until the transaction ends. */
+/** Lists the webhooks with credentials, and locks them until the transaction ends. */
 export const lockBasic = async (tx: Tx): Promise<readonly LockedBasic[]> =>
   tx
     .selectFrom('webhook')
@@ -138,22 +138,22 @@ export const lockBasic = async (tx: Tx): Promise<readonly LockedBasic[]> =>
 
 type LockedBasic = Pick<WebhookRow, 'webhookId' | 'url' | 'basicCredentials'>
 
-/** Stores the MAC over the credentials of a webhook that is locked. */
+/** Stores the MAC over the credentials of a locked webhook. */
 export async function storeBasicMac(tx: Tx, webhookId: string, basicMac: Uint8Array): Promise<void> {
   await tx.updateTable('webhook').set({ basic_mac: basicMac }).where('webhook_id', '=', webhookId).execute()
 }
 
 interface SecretChange {
-  /** sealed; what was read */
+  /** Sealed; the secret that was read. */
   readonly from: Uint8Array
-  /** sealed */
+  /** Sealed. */
   readonly to: Uint8Array
-  /** sealed; the one that was read, for its new place */
+  /** The secret that was read, sealed for the column previous_secret. */
   readonly previous: Uint8Array | null
   readonly previousExpiresAt: Date | null
 }
 
-/** Replaces the secret, if it is still the one that was read. */
+/** Replaces the secret; false when it is no longer the one that was read. */
 export async function replaceWebhookSecret(db: Db, webhookId: string, change: SecretChange): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('webhook')
@@ -164,7 +164,7 @@ export async function replaceWebhookSecret(db: Db, webhookId: string, change: Se
   return numUpdatedRows > 0n
 }
 
-/** Deletes a webhook; false when there was none. Its deliveries are left to deleteDeliveriesOf. */
+/** Deletes a webhook; false when there was none. deleteDeliveriesOf deletes its deliveries. */
 export async function deleteWebhook(db: Db, webhookId: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('webhook')
@@ -180,13 +180,13 @@ interface WebhookFailure {
   readonly failed: number
   readonly at: Date
   readonly probeAt: Date
-  /** Null without a wish of the receiver. */
+  /** Null unless the receiver asked for a pause. */
   readonly pausedUntil: Date | null
-  /** Set to disable the webhook. */
+  /** The reason for disabling the webhook; null keeps it enabled. */
   readonly disabledReason: string | null
 }
 
-/** Counts failed attempts. False when the webhook has another address by now, or is gone: then nothing is counted. */
+/** Counts failed attempts. False, with nothing counted, when the webhook has another address by now, or is gone. */
 export async function storeWebhookFailure(db: Db, webhookId: string, failure: WebhookFailure): Promise<boolean> {
   const { url = null, failed, at, probeAt, pausedUntil, disabledReason } = failure
   const { rows } = await sql`
@@ -200,14 +200,14 @@ export async function storeWebhookFailure(db: Db, webhookId: string, failure: We
 interface WebhookSuccess {
   readonly delivered: number
   readonly at: Date
-  /** One that has failed since then or longer is caught up. */
+  /** Waiting deliveries become due when the webhook has been failing since this time or earlier. */
   readonly failingSince: Date
 }
 
-/** Counts deliveries. After a longer failure everything that waits becomes due at once. */
+/** Counts deliveries and resets the failures. After a longer failure every waiting delivery becomes due at once. */
 export async function storeWebhookSuccess(db: Db, webhookId: string, success: WebhookSuccess): Promise<void> {
-  // The webhook is locked before its deliveries, and a transaction that holds a delivery waits for no webhook. What is being stored at this
-  // moment is left out: it has just been tried.
+  // The webhook is locked before its deliveries, and a transaction that holds a delivery waits for no webhook. A delivery that is locked is being
+  // stored after an attempt, so it is skipped.
   await sql`
     with before as (
       select webhook_id, failing_since from webhook where webhook_id = ${webhookId} for update
@@ -223,21 +223,21 @@ export async function storeWebhookSuccess(db: Db, webhookId: string, success: We
     )`.execute(db)
 }
 
-/** The latest moments that are put off to; what is later was to come by a clock that was set back. */
+/** The latest times that a correct clock sets now; a later stored time was set before the clock was set back. */
 interface WebhookBounds {
   readonly at: Date
   readonly probeLatest: Date
   readonly pauseLatest: Date
   readonly failingLatest: Date
-  /** In place of a beginning of failures that is yet to come: long enough ago for what waits to be caught up. */
+  /** Replaces a start of failures that lies in the future; it is old enough that the next success makes waiting deliveries due. */
   readonly failingSince: Date
 }
 
-/** Makes webhooks due that a clock which was set back keeps from their receivers. */
+/** Makes webhooks due that would wait for too long because the clock was set back. */
 export async function bringBackWebhooks(db: Db, bounds: WebhookBounds): Promise<void> {
   const { at, probeLatest, pauseLatest, failingLatest, failingSince } = bounds
   const isPauseLate = sql`paused_until > ${pauseLatest}`
-  // A pause that the receiver may have asked for puts its probe off as well.
+  // A pause that the receiver may have asked for also delays the probe.
   const isProbeLate = sql`(probe_at > ${probeLatest} and (paused_until is null or probe_at > paused_until or ${isPauseLate}))`
   await sql`
     update webhook set probe_at = case when ${isProbeLate} then ${at} else probe_at end,
@@ -248,7 +248,7 @@ export async function bringBackWebhooks(db: Db, bounds: WebhookBounds): Promise<
     )`.execute(db)
 }
 
-/** It is what administrators make, and no provider of pushes (push-providers.ts). */
+/** Excludes the rows of push providers (push-providers.ts). */
 const IS_NO_PROVIDER = sql<boolean>`kind <> 'PUSH'`
 
 const webhookColumns = [
