@@ -30,7 +30,7 @@ export const changeState = (db: Db, change: StateChange, audit: AuditEvent): Pro
 
 /** Names the person and the credential behind a change that a back end asks for. */
 export interface ChangedBy {
-  /** User name of the credential. */
+  /** User name of the credential that made the call. */
   readonly username: string
   /** The person, by a name that the bank chose. */
   readonly externalUserId: string | null

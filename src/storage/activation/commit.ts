@@ -76,7 +76,7 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
   return rows.length === 1
 }
 
-/** Sets the OTP that the commit of an activation demands. False unless the activation awaits a commit and is in one of the states `from`. */
+/** Sets the OTP that the commit of an activation demands. False unless its commit phase is ON_COMMIT and its state is one of `from`. */
 export async function setCommitOtp(
   db: Db,
   { activationId, from }: { readonly activationId: string; readonly from: readonly ('CREATED' | 'PENDING_COMMIT')[] },

@@ -39,7 +39,7 @@ export async function findUnfenced(db: Db, since: Date, after: string, limit: nu
   return rows
 }
 
-/** Makes all tickets that were issued before now invalid: the database may have forgotten which envelopes were sealed under them (cloud §13.2). */
+/** Makes all tickets that were issued before now invalid: the database may have forgotten which answers were sealed under them (cloud §13.2). */
 export async function fenceTickets(db: Db): Promise<void> {
   await sql`insert into ticket_fence (fenced_at) values (clock_timestamp()) on conflict do nothing`.execute(db)
 }

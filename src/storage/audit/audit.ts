@@ -28,7 +28,7 @@ export const insertAuditOf = (event: AuditEvent, rows: RawBuilder<unknown> = sql
 
 /**
  * Composes a table of one row while the activation exists, in the application if given. The activation is locked until the end of the transaction,
- * so that an erasure of its user sees the written rows (docs/decisions/0019-erasure.md).
+ * so that an erasure of its user either sees the written rows or has deleted the activation before (docs/decisions/0019-erasure.md).
  */
 export const heldActivation = (activationId: string, applicationId?: string): RawBuilder<unknown> =>
   sql`(select from activation where activation_id = ${activationId}${

@@ -9,7 +9,7 @@ export interface AuditPartition {
   readonly endsAt: Date
 }
 
-/** Lists the partitions, oldest first. Throws when another program has attached a partition without an end: it could not be judged as old. */
+/** Lists the partitions, oldest first. Throws when another program has attached a partition without an end: its age could not be judged. */
 export async function findPartitions(db: Db): Promise<AuditPartition[]> {
   // PostgreSQL writes the bound as text and parses it in the same session, so time zone and DateStyle do not matter.
   const { rows } = await sql<{ name: string; endsAt: Date | null }>`

@@ -1,7 +1,8 @@
 // Seals rows of the audit logs, and reads them for their verification. Rows of devices wait in audit_pending, and move to audit_log with their
-// seal. Rows of administrators stay in admin_event and get their seal there. Only the place of a row says that it waits. So the sealer finds every
-// committed row, whatever the order of the commits, and the statement that seals a row also takes it from the waiting ones. A chain counts its own
-// positions, without gaps, in the order in which the rows were found.
+// seal. Rows of administrators stay in admin_event and get their seal there.
+//
+// Only the place of a row says that it waits. So the sealer finds every committed row, whatever the order of the commits, and the statement that
+// seals a row also takes it from the waiting ones. A chain counts its own positions, without gaps, in the order in which the rows were found.
 import { sql, type RawBuilder } from 'kysely'
 import { toHex } from '../../lib/bytes.ts'
 import { ADMINISTRATION, type AuditLogName, type ChainPlace } from './chain.ts'

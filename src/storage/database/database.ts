@@ -1,6 +1,7 @@
-// Opens the database, PostgreSQL behind a pool or PGlite in the data directory. Both run the same SQL. Locks are taken in the order application,
-// activation, operation. Inside inTransaction only the given Tx may be used: the embedded database has one connection, and a query beside the
-// transaction would wait for the transaction to end, which waits for the query.
+// Opens the database, PostgreSQL behind a pool or PGlite in the data directory. Both run the same SQL.
+//
+// Locks are taken in the order application, activation, operation. Inside inTransaction only the given Tx may be used: the embedded database has
+// one connection, and a query beside the transaction would wait for the transaction to end, which waits for the query.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   Kysely,
@@ -180,7 +181,7 @@ export const isAnswered = (error: unknown): boolean => isRolledBack(error) || co
 
 /**
  * Resolves when the database answers and takes writes. Throws for a standby, a read-only server, a full disk, and a primary that waits for an
- * absent synchronous standby. The check writes a message to PostgreSQL's log of changes that nobody reads. After a statement has failed for lack of
+ * absent synchronous standby. The check writes a message that nobody reads to PostgreSQL's write-ahead log. After a statement has failed for lack of
  * disk space, the check also writes 100 KiB. When the server takes no writes, all its connections are ended, so that new ones find the primary.
  */
 export async function pingDatabase(database: Pick<Database, 'db' | 'kind' | 'room' | 'leaveServer'>): Promise<void> {

@@ -230,7 +230,7 @@ function yieldBefore(pglite: PGlite): PGliteForKysely {
         return work(transaction)
       }
       try {
-        // PGlite types the value as possibly undefined after a rollback; Kysely throws in that case.
+        // The type of PGlite includes undefined, for a rollback; Kysely throws in that case.
         return (await pglite.transaction(begin)) as Awaited<ReturnType<typeof work>>
       } catch (error) {
         if (hasBegun) throw error

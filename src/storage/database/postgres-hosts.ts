@@ -54,7 +54,7 @@ export function createHosts({ urls, mustWrite, startup, prepare }: HostsOptions)
           await connect()
           await makeFit(this)
         } catch (error) {
-          // The next host becomes the current one, unless another connection has already moved on, or this host only has no room for another connection.
+          // The next host becomes the current one, unless another connection has already moved on, or this host is only full.
           if (current === host && codeOf(error) !== NO_ROOM) current = (host + 1) % urls.length
           throw error
         }

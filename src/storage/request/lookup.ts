@@ -37,7 +37,7 @@ export interface PartyNames {
 /** One row per request, with the columns of its version and its activation; they are null when there is none. */
 export type PartiesRow = { [K in keyof ReadActivationRow]: ReadActivationRow[K] | null } & VersionColumns
 
-/** Splits a row into its parties. */
+/** Converts a row. */
 export const toParties = (row: PartiesRow): ReadParties => ({
   version: toVersion(row),
   activation: row.activationId === null ? undefined : (row as ReadActivationRow),
