@@ -1,4 +1,4 @@
-// When a worker that says nothing is taken for one that hangs.
+// Tests when a silent worker counts as one that hangs.
 import type { Worker } from 'node:cluster'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { BEAT_MS, createHeartbeat } from './heartbeat.ts'

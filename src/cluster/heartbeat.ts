@@ -1,18 +1,19 @@
-// Watches whether the workers live: each says so every second, and one whose event loop stands still does not.
+// Finds workers that hang. Each worker sends a message every second; a worker whose event loop stands still sends none.
 import type { Worker } from 'node:cluster'
 
 export interface Heartbeat {
   readonly add: (worker: Worker) => void
-  /** The worker has said anything. */
+  /** Called for every message of the worker. */
   readonly hear: (worker: Worker) => void
-  /** The worker serves from now on. */
+  /** Called when the worker begins to serve. */
   readonly serve: (worker: Worker) => void
   readonly remove: (worker: Worker) => void
 }
 
 /**
- * Looks each second, and calls `onSilent` once for a worker that was not heard of between so many looks. Looks are counted and not seconds: while
- * this process stands still itself, as in a machine that is suspended, nobody is at fault, and what arrived meanwhile is read after one look.
+ * Looks every second, and calls `onSilent` once for a worker that sent no message during too many looks. It counts looks, not seconds: this process
+ * may stand still itself, for example on a suspended machine. No worker is at fault then, and this process reads waiting messages after one look.
+ * `seconds` is the number of looks.
  */
 export function createHeartbeat(onSilent: (worker: Worker, seconds: number) => void): Heartbeat {
   const looks = new Map<Worker, { missed: number; max: number }>()
@@ -38,9 +39,9 @@ export function createHeartbeat(onSilent: (worker: Worker, seconds: number) => v
   }
 }
 
-/** How often a worker says that it lives. */
+/** The time between two messages of a worker. */
 export const BEAT_MS = 1_000
-/** A busy worker answers late by a second or two. */
+/** A busy worker is a second or two late. */
 const LOOKS = 7
-/** Until it serves, a worker reads its code and does not turn its event loop, which takes long on a machine that is busy with other things. */
+/** Before it serves, a worker reads its code and cannot send messages. That takes long on a busy machine. */
 const START_LOOKS = 60

@@ -1,5 +1,5 @@
-// Several processes behind one port: this one accepts connections and hands each to a worker in turn, starts a worker again that ended,
-// and ends when all have ended (docs/decisions/0017-processes.md). It opens no database and knows no secret but its environment.
+// Runs several processes behind one port. This process accepts connections, hands each to a worker in turn and starts an ended worker again. It
+// ends when all workers have ended (docs/decisions/0017-processes.md). It opens no database, and its only secrets are those of its environment.
 import cluster, { type Worker } from 'node:cluster'
 import type { LineSink } from '../log/line-sink.ts'
 import type { Log } from '../log/log.ts'
@@ -8,14 +8,14 @@ import type { PrimaryMessage, WorkerMessage } from './worker.ts'
 
 interface PrimaryOptions {
   readonly processes: number
-  /** Variable in the environment of a worker that has its number, from 1. */
+  /** Environment variable that tells a worker its number, from 1. */
   readonly nameOfNumber: string
-  /** Variable in the environment of a worker that is started while others serve. */
+  /** Environment variable that tells a worker that others serve already. */
   readonly nameOfBeside: string
-  /** How long a worker that is told to stop may take at most. */
+  /** After this time a worker that was told to stop is killed. */
   readonly stopMs: number
   readonly log: Log
-  /** Takes the lines of all workers whole: a pipe that several processes write to would mix them. */
+  /** Takes whole lines of all workers. A pipe that several processes write to would mix them. */
   readonly output: Pick<LineSink, 'write'>
 }
 
@@ -26,13 +26,16 @@ interface End {
 
 interface Workers {
   readonly stop: (signal: NodeJS.Signals) => void
-  /** True when the last worker has ended as it was told; false when the first one could not start, which it has said itself. */
+  /**
+   * Becomes true when the last worker has ended as it was told, false when the first one could not start. A worker that cannot start prints the
+   * reason.
+   */
   readonly ended: Promise<boolean>
 }
 
 /**
- * Starts one worker, and the others when it listens: it alone migrates the database and makes the first administrator. A worker that ends
- * without being told, or that the system could not start, is started again after a second, and later each time it ends soon again. One that
+ * Starts worker 1, and the others once it listens: worker 1 alone migrates the database and makes the first administrator. A worker that ends
+ * without being told, or that the system could not start, is started again after a second, and later each time it ends soon again. A worker that
  * hangs is killed.
  */
 export function startPrimary({ processes, nameOfNumber, nameOfBeside, stopMs, log, output }: PrimaryOptions): Workers {
@@ -82,7 +85,7 @@ export function startPrimary({ processes, nameOfNumber, nameOfBeside, stopMs, lo
     })
   }
 
-  /** After the end of a worker, or when it did not begin. */
+  /** Called after the end of a worker, or when the system could not start it. */
   const goOn = (number: number, begin: number, how: End): void => {
     if (!isStopping && hasStarted) {
       const wait = nextWait(number, performance.now() - begin)
@@ -92,7 +95,7 @@ export function startPrimary({ processes, nameOfNumber, nameOfBeside, stopMs, lo
     if (running.size === 0 && (isStopping || !hasStarted)) resolve(hasEndedWell)
   }
 
-  /** Also one that was stopped, which no other signal reaches. */
+  /** SIGKILL also ends a worker that SIGSTOP has stopped, which no other signal does. */
   const killAll = (): void => {
     for (const [worker, number] of running) {
       log.error({ worker: String(number), seconds: stopMs / 1000 }, 'a worker did not end in time, it is killed')
@@ -113,17 +116,17 @@ export function startPrimary({ processes, nameOfNumber, nameOfBeside, stopMs, lo
 }
 
 /**
- * Forks a worker whose lines go to `output`. Undefined when the system starts none, for want of processes or because Node is being replaced:
- * such a worker has no `exit`, and `onFailed` is called.
+ * Forks a worker whose lines go to `output`. Returns undefined when the system cannot start it: too many processes run, or the file of Node is
+ * being replaced. Such a worker has no event `exit`, so `onFailed` is called.
  */
 function fork(env: Record<string, string>, output: Pick<LineSink, 'write'>, onFailed: (err: Error) => void): Worker | undefined {
-  // However this process was started: a worker opens no inspector from its first moment on (bin/pawl.mjs), and its old generation grows by less
-  // between two collections (docs/decisions/0014-memory.md).
+  // These options hold for every worker, however this process was started. The worker never opens an inspector (bin/pawl.mjs). Its old generation
+  // grows by less between two collections (docs/decisions/0014-memory.md).
   const execArgv = [...process.execArgv, '--disable-sigusr1', '--heap-growing-percent=30']
   cluster.setupPrimary({ execArgv, stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
   const worker = cluster.fork(env)
   const hasBegun = worker.process.pid !== undefined
-  // A channel that breaks while something is sent is the end of a worker, which `exit` tells.
+  // A channel breaks during a message when the worker has ended. The event `exit` reports that.
   worker.on('error', hasBegun ? () => undefined : onFailed)
   if (!hasBegun) return undefined
   endWithWorker(worker)
@@ -131,7 +134,7 @@ function fork(env: Record<string, string>, output: Pick<LineSink, 'write'>, onFa
   return worker
 }
 
-/** Gives the milliseconds until a worker of a number is started again, by how long the last one lived. */
+/** Returns the milliseconds until the worker of a number is started again, from the milliseconds that the last one ran. */
 function createWaits(): (number: number, livedMs: number) => number {
   const waits = new Map<number, number>()
   return (number, livedMs) => {
@@ -141,7 +144,7 @@ function createWaits(): (number: number, livedMs: number) => number {
   }
 }
 
-/** Hands what a worker prints on in whole lines; what it did not finish gets an end when it ends. */
+/** Passes the output of a worker on in whole lines. An unfinished last line gets its newline when the worker ends. */
 function passLinesOn({ process: { stdout } }: Worker, output: Pick<LineSink, 'write'>): void {
   let unfinished = ''
   stdout?.setEncoding('utf8').on('data', (text: string) => {
@@ -163,7 +166,7 @@ const WAIT_MAX_MS = 30_000
 const LONG_LIFE_MS = 60_000
 
 interface Collection {
-  /** From now on this worker is asked. */
+  /** Each later round asks this worker too. */
   readonly add: (worker: Worker) => void
   readonly remove: (worker: Worker) => void
   readonly take: (worker: Worker, message: Exclude<WorkerMessage, { kind: 'ready' | 'alive' }>) => void
@@ -175,7 +178,7 @@ interface Round {
   readonly finish: () => void
 }
 
-/** Collects a text of every worker for one of them that asks, which waits a second at most for the others. */
+/** Collects a text from every worker for the worker that asks. It waits for the others for a second at most. */
 function createCollection(): Collection {
   const workers = new Set<Worker>()
   const rounds = new Map<number, Round>()
@@ -219,12 +222,12 @@ const send = (worker: Worker, message: PrimaryMessage): void => {
 
 const PATIENCE_MS = 1_000
 
-/** What node:cluster writes to a worker and reads of it, as far as it is about a connection. */
+/** A message between node:cluster and a worker, with the members that concern connections. */
 interface OwnMessage {
   readonly cmd?: string
   readonly act?: string
   readonly seq?: number
-  /** The `seq` of what is answered. */
+  /** In an answer: the `seq` of the message that it answers. */
   readonly ack?: number
 }
 
@@ -233,12 +236,12 @@ interface Handle {
 }
 
 /**
- * Ends connections that the worker was handed and had not taken when it ended: node:cluster would keep them for ever, and nobody would answer or
- * end them. To be called before it has any.
+ * Ends connections that were handed to the worker and that it had not taken when it ended. node:cluster would keep them for ever, and nobody would
+ * answer or end them. Call this before the worker gets its first connection.
  */
 function endWithWorker(worker: Worker): void {
   const untaken = new Map<number, Handle>()
-  // The types know of no handle that is not a socket.
+  // The published types allow only sockets as handles.
   const channel = worker.process as unknown as { send: (message: OwnMessage, handle?: Handle, ...rest: unknown[]) => boolean }
   const send = channel.send.bind(worker.process)
   channel.send = (message, handle, ...rest) => {
@@ -256,5 +259,5 @@ function endWithWorker(worker: Worker): void {
 }
 
 const OWN = 'NODE_CLUSTER'
-/** How long it takes at most to read what a worker said before it ended: what it took, and what it gave back. */
+/** After the end of a worker, its last messages are read within this time. They name connections that it took or gave back. */
 const READ_MS = 500

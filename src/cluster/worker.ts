@@ -1,15 +1,15 @@
-// The side of a worker: what it tells the process that started it, and asks of the others through it, and the messages between both.
+// Connects a worker with the process that started it, and defines the messages between both.
 import { BEAT_MS } from './heartbeat.ts'
 
 /** From a worker to its primary. */
 export type WorkerMessage =
-  /** The worker listens; `startText` is for the operator, once. */
+  /** The worker listens. The primary prints the `startText` of the first worker for the operator. */
   | { readonly kind: 'ready'; readonly startText: string }
-  /** Its event loop goes round. */
+  /** The event loop of the worker runs. */
   | { readonly kind: 'alive' }
   /** Asks for a text of every worker. */
   | { readonly kind: 'collect'; readonly id: number }
-  /** The text that was asked for. */
+  /** The text that `tell` asked for. */
   | { readonly kind: 'text'; readonly round: number; readonly text: string }
 
 /** From the primary to a worker. */
@@ -20,13 +20,16 @@ export type PrimaryMessage =
 
 export interface Primary {
   readonly tellReady: (startText: string) => void
-  /** The texts of all workers, its own included. A worker that does not answer in time is missing. */
+  /** Returns the texts of all workers, also of this one. The text of a worker that does not answer in time is missing. */
   readonly collect: () => Promise<readonly string[]>
-  /** What this worker answers when a text is collected; before that it is not asked. */
+  /** Sets the function that makes the text of this worker. The primary asks for it only after `ready`. */
   readonly onAsked: (tell: () => Promise<string>) => void
 }
 
-/** Only in a worker of node:cluster, and early: from now on its primary hears each second that it lives. When the primary is gone, Node ends the worker: nobody hands it connections any more. */
+/**
+ * Connects this process with its primary and begins to send `alive` every second. Call it only in a worker of node:cluster, and early. When the
+ * primary ends, Node ends the worker, because nobody hands it connections any more.
+ */
 export function joinPrimary(): Primary {
   const waiting = new Map<number, (texts: readonly string[]) => void>()
   let next = 0
@@ -57,5 +60,5 @@ export function joinPrimary(): Primary {
   }
 }
 
-// A closed channel means that the first process has ended, and so will this one. It is no failure of the message.
+// The channel is closed when the primary has ended. This worker then ends too, so a lost message is no failure.
 const send = (message: WorkerMessage): void => void process.send?.(message, undefined, undefined, () => undefined)

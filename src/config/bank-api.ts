@@ -1,4 +1,4 @@
-// Settings of the bank's API: access tokens, the doors, and the API of the reference.
+// Lists the settings of the bank's API: access tokens, the doors, and the API of the reference.
 import { algorithmList, boolean, integer, jwksUrl, matching, type Settings, tokenTypeList } from './kinds.ts'
 
 const claim = matching('name of a claim', /^[\x21-\x7E]{1,200}$/, 'the name of a claim')
@@ -59,7 +59,7 @@ export const TOKEN_SETTINGS = {
   },
 } satisfies Settings
 
-/** Settings of what a bank has verified, opened and sealed for its own endpoints, and of the API of the reference. */
+/** Settings of the doors and of the API of the reference. */
 export const DOOR_SETTINGS = {
   doorIdempotencySeconds: {
     name: 'PAWL_DOOR_IDEMPOTENCY_SECONDS',

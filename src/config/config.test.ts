@@ -1,4 +1,4 @@
-// Environment to configuration: defaults, strictness, and every problem at once.
+// Tests how environment variables become a configuration: the defaults, the refused values, and that all problems are reported at once.
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, parseConfig } from './parser.ts'
@@ -217,7 +217,7 @@ describe('names', () => {
     }
   })
 
-  // What kubelet makes of a Service, for each of its ports.
+  // Kubelet sets these variables for a Service, one group for each of its ports.
   const linksOf = (prefix: string, host: string, ports: Record<string, number>, protocol = 'tcp'): Record<string, string> => {
     const at = (port: number) => `${protocol}://${host.includes(':') ? `[${host}]` : host}:${port}`
     const [first = 0] = Object.values(ports)

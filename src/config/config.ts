@@ -1,5 +1,5 @@
-// Every setting that is not a secret. SETTINGS, and SECRET_SETTINGS beside it, are the only list of settings; docs/CONFIG.md and
-// .env.example are made from them.
+// Lists every setting that is not a secret. All settings are in SETTINGS or in SECRET_SETTINGS (secrets.ts); docs/CONFIG.md and .env.example are
+// made from these two lists.
 import packageJson from '../../package.json' with { type: 'json' }
 import {
   addressList,
@@ -204,7 +204,7 @@ export const SETTINGS = {
   },
   counterLookAhead: {
     name: 'PAWL_COUNTER_LOOK_AHEAD',
-    // The status of an activation has this number, and published SDKs refuse the whole status where it is above 64.
+    // The status of an activation contains this number. Published SDKs refuse a status whose number is above 64.
     kind: integer(1, 64),
     default: '20',
     unit: 'steps',
@@ -212,7 +212,7 @@ export const SETTINGS = {
   },
   temporaryKeyValiditySeconds: {
     name: 'PAWL_TEMPORARY_KEY_VALIDITY_SECONDS',
-    // Published SDKs take a key for expired ten seconds before its end: a key that lived shorter than that would be of no use.
+    // Published SDKs stop using a key ten seconds before its end, so a shorter validity would make keys useless.
     kind: integer(30, 86_400),
     default: '300',
     unit: 'seconds',

@@ -1,10 +1,10 @@
-// Settings and their kinds: how the text of an environment variable becomes a value, or one line that says what is wrong.
+// Defines the kinds of settings: each turns the text of an environment variable into a value, or into one line that says what is wrong.
 import { findTlsProblem, parseDatabaseUrl, TLS_MODES } from '../lib/database-url.ts'
 import { isAddressOrRange } from '../lib/address.ts'
 import { type GivenKeys, parseKeyList } from '../lib/key-list.ts'
 import { isWeakPassword } from '../lib/weak-password.ts'
 
-/** How the text of a setting becomes its value. */
+/** Turns the text of a setting into its value. */
 export interface Kind<T = unknown> {
   /** For the documentation: `integer, 1 to 64`. */
   readonly label: string
@@ -18,7 +18,7 @@ export interface Setting<T = unknown> {
   readonly name: string
   readonly kind: Kind<T>
   readonly default?: string
-  /** How the documentation names the default, where it depends on another setting or on the release. */
+  /** The text for the default in the documentation, where the default depends on another setting or on the release. */
   readonly defaultLabel?: string
   readonly unit?:
     | 'seconds'
@@ -35,10 +35,10 @@ export interface Setting<T = unknown> {
   readonly description: string
 }
 
-/** Rows by the member that has the value. */
+/** Settings by the name of the member of Config or Secrets that has the value. */
 export type Settings = Readonly<Record<string, Setting>>
 
-/** The values of a table: one for each row, which may be absent where the row has no default. */
+/** The values of a table of settings. A setting without a default may be absent. */
 export type ValuesOf<Table extends Settings> = {
   readonly [M in keyof Table as Table[M] extends WithDefault ? M : never]: ValueOf<Table[M]>
 } & {
@@ -53,7 +53,7 @@ export const matching = (label: string, pattern: RegExp, hint: string): Kind<str
   parse: (value) => (pattern.test(value) ? { value } : { problem: `${quote(value)} is not ${hint}` }),
 })
 
-/** A text of spaces alone is refused, though a system may have such a path. */
+/** Refuses a text of spaces alone, although a system may have such a path. */
 export const path = matching('path', /^(?!\s*$)[^\0]+$/, 'a path')
 
 export const integer = (min: number, max: number): Kind<number> => ({
@@ -84,14 +84,14 @@ export const publicUrl: Kind<string> = {
   label: 'http(s) URL without trailing slash',
   parse(value) {
     const url = URL.canParse(value) ? new URL(value) : undefined
-    // A parsed URL does not show a ? or # at its end, and no path could be put behind it.
+    // A parsed URL does not show a ? or # at its end. A path appended behind one would not be a path.
     const isPlain = url?.username === '' && url.password === '' && !/[?#\s]/.test(value)
     if (!isPlain || !/^https?:\/\//.test(value)) return { problem: `${quote(value)} is not an http or https URL` }
     return value.endsWith('/') ? { problem: `${quote(value)} ends in a slash, leave it out` } : { value }
   },
 }
 
-/** Where pawl itself sends questions; credentials have a setting of their own. */
+/** Address of a server that pawl sends requests to. The credentials for it have a setting of their own. */
 export const providerUrl: Kind<string> = {
   label: 'http(s) URL',
   parse(value) {
@@ -140,7 +140,10 @@ export const addressList: Kind<readonly string[]> = {
   },
 }
 
-/** Where keys come from that decide who is let in, and where pushes and their tokens go: nobody on the way may read or change that. */
+/**
+ * Address for the keys that verify access tokens, or for pushes and their tokens. Nobody on the way may read or change these, so it must be https,
+ * except on this machine.
+ */
 export const jwksUrl: Kind<string> = {
   label: 'https URL',
   parse(value) {
@@ -166,7 +169,7 @@ const wordList = (what: string, words: readonly string[]): Kind<readonly string[
   },
 })
 
-/** Names of environment variables; none of pawl's own, which hold secrets that no other program is to have. */
+/** Names of environment variables. Those of pawl are refused: they hold secrets that no other program should get. */
 export const variableList: Kind<readonly string[]> = {
   label: 'names of environment variables, separated by commas',
   parse(value) {
@@ -202,7 +205,7 @@ export const databaseUrl: Kind<string> = {
     if (address === undefined)
       return { problem: 'not a postgres://user:password@host:port,host:port/database URL of a server that takes writes' }
     const { hash, pathname, search } = new URL(address.urls[0] ?? '')
-    // Such a character in the password ends it early: what follows would count as host, database or option, and be shown.
+    // An unencoded / ? # or @ ends the password early. The rest would count as host, database or option, and error messages would show it.
     if (hash !== '' || `${pathname}${search}`.includes('@'))
       return { problem: 'a password with / ? # or @ must have them percent-encoded: %2F %3F %23 %40' }
     const problem = findTlsProblem(value)
@@ -227,7 +230,7 @@ export const adminPassword: Kind<string> = {
   },
 }
 
-/** A value as problems repeat it: its first 60 characters, without user, password and query of a URL, which may be secrets. */
+/** Shortens a value for an error message to its first 60 characters. User, password and query of a URL may be secrets and are replaced. */
 function quote(value: string): string {
   const shown = value
     .replace(/^([a-z][a-z0-9+.-]*:\/{0,2})?[^]*@/i, '$1[secret]@')

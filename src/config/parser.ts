@@ -1,4 +1,4 @@
-// Configuration: a record of environment variables becomes a frozen Config and Secrets, or one error that lists every problem.
+// Turns environment variables into a frozen Config and Secrets, or into one error that lists every problem.
 import { isIP, isIPv6 } from 'node:net'
 import { inspect } from 'node:util'
 import { findNearest } from '../lib/nearest.ts'
@@ -9,7 +9,7 @@ import { SECRET_SETTINGS, type Secrets, TLS_MODE } from './secrets.ts'
 /** Environment variables by name. */
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The environment is not usable; `problems` has one line for each fault and no secret value. */
+/** Thrown for an environment with faults. `problems` has one line for each fault and no secret value. */
 export class ConfigError extends Error {
   readonly problems: readonly string[]
 
@@ -21,14 +21,15 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the environment; `readFile` gives the text of the file a NAME_FILE points to. An empty value counts as not set, and so does what
- * Kubernetes made of a Service. Throws ConfigError.
+ * Reads the environment. `readFile` returns the text of the file that a NAME_FILE points to. Empty variables, and variables that Kubernetes made
+ * from a Service, count as not set. Throws ConfigError.
  */
 export function parseConfig(env: Environment, readFile: (path: string) => string): { config: Config; secrets: Secrets } {
   const links = findServiceLinks(env)
   const own = Object.fromEntries(Object.entries(env).filter(([name]) => !links.has(name)))
   const { config, secrets, problems } = readEnvironment(own, readFile)
-  // A variable of the Service hides what the image sets under the same name. The default, where there is one, is what the image sets.
+  // A variable of a Service replaces the value that the image sets under the same name, for example PAWL_INTERNAL_PORT. PAWL_PORT is not lost: it
+  // has a default, and the image sets no other value.
   const lost = Object.values(SETTINGS).filter((setting) => links.has(setting.name) && !('default' in setting))
   problems.push(...lost.map(({ name }) => `${name}: ${LOST}`))
   const isGiven = (member: Member): boolean =>
@@ -50,11 +51,11 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   if (problems.length > 0) throw new ConfigError(problems)
   if (hasKeyCommand)
     secrets['masterKeyCommandEnvironment'] = pickVariables(env, config['masterKeyCommandEnvironment'] as string[])
-  // Every member was parsed by the table row of its name, and the table has a row for every member.
+  // Each member was parsed by the row of its name, and each member of the two types has a row.
   return { config: Object.freeze(config) as unknown as Config, secrets: hideSecrets(secrets) }
 }
 
-/** The variables of `env` that every program gets, and those of these names. */
+/** Picks the variables in COMMON_VARIABLES and those in `names`. */
 const pickVariables = (env: Environment, names: readonly string[]): Record<string, string> =>
   Object.fromEntries([...COMMON_VARIABLES, ...names].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
 const COMMON_VARIABLES = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
@@ -69,7 +70,7 @@ const PROCESSES_WITHOUT_DATABASE = 'PAWL_PROCESSES: more than one needs DATABASE
 type Member = keyof typeof SETTINGS | keyof typeof SECRET_SETTINGS
 const ROWS = { ...SETTINGS, ...SECRET_SETTINGS }
 
-/** Settings that are given together or not at all. `needs`: further settings that they need, and that may be given without them. */
+/** Settings that must be given together or not at all. `needs`: further settings that these need, but that may also be given alone. */
 const TOGETHER: readonly { readonly members: readonly Member[]; readonly needs?: readonly Member[] }[] = [
   { members: ['jwtJwksUrl', 'jwtIssuer', 'jwtAudience'] },
   { members: ['internalTlsCertificate', 'internalTlsKey', 'internalTlsClientCa'], needs: ['internalPort'] },
@@ -83,7 +84,7 @@ const findMissing = (isGiven: (member: Member) => boolean): readonly string[] =>
     return missing.map((member) => `${ROWS[member].name}: needed together with ${given.join(' and ')}`)
   })
 
-/** True when phones would reach the bank's API: both on one listener, at an address that is not of this machine alone. */
+/** True when other machines would reach the bank's API: it shares its listener with the phones' API, and the address is not a loopback address. */
 function isBankExposed({ host, internalPort, singleListener }: Record<string, unknown>): boolean {
   return internalPort === undefined && singleListener === false && typeof host === 'string' && !LOOPBACK.test(host)
 }
@@ -93,8 +94,8 @@ const BANK_EXPOSED =
   "PAWL_HOST: others would reach the bank's API beside the phones', set PAWL_INTERNAL_PORT to give it a listener of its own, or PAWL_SINGLE_LISTENER=true"
 
 /**
- * The value of every setting that has one, by its member, and one line without secret values for each fault. An empty value counts as not set.
- * `readFile` gives the text of a file, or throws; a file that cannot be read is a fault.
+ * Reads every setting. Returns the values by member, and one line without secret values for each fault. An empty variable counts as not set.
+ * `readFile` returns the text of a file or throws; a file that cannot be read is a fault.
  */
 function readEnvironment(env: Environment, readFile: (path: string) => string) {
   const problems = findUnknownNames(env)
@@ -120,7 +121,7 @@ const findUnknownNames = (env: Environment): string[] =>
 const isKnownName = (name: string): boolean =>
   NAMES.includes(name) || FOREIGN_NAMES.includes(name) || name.startsWith('PAWL_TEST_')
 
-/** The known name that is nearest, when it is near enough to be meant: a third of the letters behind PAWL_ may differ. */
+/** Suggests the most similar known name. At most a third of the letters behind PAWL_ may differ. */
 function suggestName(name: string): string {
   const nearest = findNearest(name, NAMES, (name.length - 'PAWL_'.length) / 3)
   return nearest === undefined ? '' : `${nearest} is the nearest; `
@@ -130,11 +131,11 @@ const NAMES: readonly string[] = [
   ...Object.values(SETTINGS).map(({ name }) => name),
   ...Object.values(SECRET_SETTINGS).flatMap(({ name }) => [name, `${name}_FILE`]),
 ]
-/** What `pawl phone` reads. */
+/** Variables of `pawl phone`. */
 const PHONE_NAMES = ['PAWL_PHONES', 'PAWL_PHONE_PASSPHRASE', 'PAWL_PHONE_PASSWORD', 'PAWL_PHONE_NEW_PASSWORD']
-/** What commands read that call a server. */
+/** Variables of commands that call a server. */
 const COMMAND_NAMES = ['PAWL_URL', 'PAWL_ADMIN', 'PAWL_OTP', 'PAWL_CLIENT_CERTIFICATE', 'PAWL_CLIENT_KEY']
-// The test suite, and what runs against a server from the same shell.
+// Variables of the test suite, and of programs that call a server from the same shell.
 const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_APP', 'PAWL_APPLICATION', ...COMMAND_NAMES, ...PHONE_NAMES]
 
 function readSecret(name: string, env: Environment, readFile: (path: string) => string, problems: string[]): string | undefined {
@@ -164,15 +165,15 @@ function keep<T>(name: string, parsed: Parsed<T>, problems: string[]): T | undef
   return undefined
 }
 
-/** The same members, for code; JSON, util.inspect and text conversion of the whole see `[secret]`. */
+/** Makes JSON, util.inspect and text conversion of the whole object show `[secret]`. Its members stay as they are. */
 function hideSecrets(secrets: Record<string, unknown>): Record<string, unknown> {
   const print = { value: () => '[secret]' }
   return Object.freeze(Object.defineProperties(secrets, { toJSON: print, toString: print, [inspect.custom]: print }))
 }
 
 /**
- * The names of variables that Kubernetes makes of the Services of a namespace (`enableServiceLinks`): those of a Service named `pawl`, or `pawl-…`,
- * have names like settings. They fit the address and the port that their Service has. Whatever else looks like one is none.
+ * Finds the variables that Kubernetes makes from the Services of a namespace (`enableServiceLinks`). Those of a Service named `pawl` or `pawl-…`
+ * begin like settings. A variable counts only if its value fits the address and a port of its Service.
  */
 function findServiceLinks(env: Environment): ReadonlySet<string> {
   const names = Object.keys(env).filter((name) => name.startsWith('PAWL_'))
@@ -181,12 +182,12 @@ function findServiceLinks(env: Environment): ReadonlySet<string> {
 }
 
 interface Service {
-  /** The name of the Service as its variables begin. */
+  /** The beginning of all variables of the Service, for example `PAWL_DB`. */
   readonly prefix: string
   readonly host: string
 }
 
-/** The Service that a variable NAME_SERVICE_HOST is of; undefined unless it has an address, and a port in NAME_SERVICE_PORT. */
+/** Returns the Service of a variable NAME_SERVICE_HOST. Undefined unless that is an address and NAME_SERVICE_PORT is a port. */
 function findService(env: Environment, name: string): Service | undefined {
   const [, prefix = ''] = /^(PAWL(?:_[A-Z0-9_]+)?)_SERVICE_HOST$/.exec(name) ?? []
   const host = env[name] ?? ''

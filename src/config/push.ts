@@ -1,9 +1,9 @@
-// Settings of pushes that pawl sends itself (mobile-token §7.1). Without credentials a provider is off.
+// Lists the settings of pushes that pawl sends itself (mobile-token §7.1). A provider without credentials is off.
 import { utf8 } from '../lib/bytes.ts'
 import { JsonFault, parseForeignObject } from '../lib/json.ts'
 import { boolean, jwksUrl, type Kind, matching, type Settings } from './kinds.ts'
 
-/** What a service account of Google signs with. */
+/** Members of a service account of Google that pawl needs to send pushes. */
 interface ServiceAccount {
   readonly projectId: string
   readonly clientEmail: string
@@ -12,7 +12,7 @@ interface ServiceAccount {
   readonly tokenUrl: string
 }
 
-/** Where pushes go. pawl adds the paths of Apple and Google, and puts them behind no other. */
+/** Address of a push server without a path, because pawl appends the paths of Apple or Google to it. */
 const pushUrl: Kind<string> = {
   label: 'https URL without a path',
   parse(value) {
@@ -69,7 +69,7 @@ export const PUSH_SETTINGS = {
   },
 } satisfies Settings
 
-// Values are secrets, so problems do not repeat them. A key is PKCS #8 in PEM.
+// The values of these kinds are secrets, so problems do not repeat them. A key is PKCS #8 in PEM.
 const apnsKey: Kind<string> = {
   label: 'PEM of a private key',
   parse: (value) => (isPrivateKey(value) ? { value: value.trim() } : { problem: 'not the text of a .p8 file from Apple' }),
@@ -88,7 +88,7 @@ const serviceAccount: Kind<ServiceAccount> = {
   },
 }
 
-/** Undefined when a member that is needed is missing or malformed. Throws JsonFault, as parseForeignObject does. */
+/** Reads the JSON of a service account. Undefined when a necessary member is missing or malformed. Throws JsonFault for a text that is not JSON. */
 function readAccount(text: string): ServiceAccount | undefined {
   const {
     project_id: projectId,

@@ -1,5 +1,5 @@
-// Settings of how pawl runs: how much it serves at once, by how many processes, how serving ends, TLS on the internal listener, how long rows are
-// kept, and where the audit log is delivered to.
+// Lists the settings for running pawl: load limits, processes, shutdown, TLS on the internal listener, retention of rows, and delivery of the audit
+// log.
 import { auditSinkUrl, integer, path, type Settings } from './kinds.ts'
 
 export const SERVING_SETTINGS = {
@@ -72,7 +72,7 @@ export const TLS_SETTINGS = {
   },
 } satisfies Settings
 
-/** The rows of SETTINGS about days that rows are kept, and about the audit log. */
+/** Settings for the retention of rows in days, and for the audit log. */
 export const RETENTION_SETTINGS = {
   auditRetentionDays: {
     name: 'PAWL_AUDIT_RETENTION_DAYS',

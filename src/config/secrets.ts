@@ -1,11 +1,11 @@
-// Every setting that is a secret; each may come from a file instead.
+// Lists every setting that is a secret.
 import { adminPassword, authorization, databaseUrl, masterKeys, type Settings, tlsMode, type ValuesOf } from './kinds.ts'
 import { PUSH_SECRET_SETTINGS } from './push.ts'
 
-/** node-postgres reads this variable where DATABASE_URL has no mode, and ignores a value that it does not know. */
+/** node-postgres reads this variable where DATABASE_URL has no `sslmode`, and ignores an unknown value. pawl refuses such a value. */
 export const TLS_MODE = { name: 'PGSSLMODE', kind: tlsMode }
 
-/** Every secret that is a setting; each may come from a file instead, by the name NAME_FILE. */
+/** Every secret that is a setting. A file may give it instead: NAME_FILE has the path of the file. */
 export const SECRET_SETTINGS = {
   databaseUrl: {
     name: 'DATABASE_URL',
@@ -54,8 +54,8 @@ export const SECRET_SETTINGS = {
   ...PUSH_SECRET_SETTINGS,
 } satisfies Settings
 
-/** Never logged: an object of this type prints as [secret]. */
+/** The values of SECRET_SETTINGS. The object prints as [secret], so that no log shows them. */
 export type Secrets = ValuesOf<typeof SECRET_SETTINGS> & {
-  /** What the program of PAWL_MASTER_KEY_COMMAND gets for its environment: it may hold what opens the secret store. */
+  /** The environment of the program of PAWL_MASTER_KEY_COMMAND. It may hold credentials of the secret store. */
   readonly masterKeyCommandEnvironment?: Readonly<Record<string, string>>
 }

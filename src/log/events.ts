@@ -1,8 +1,8 @@
-// Tells operators what happens, one function an event. Lines are constant text plus fields; fields never hold secrets.
+// Names every event of the server and writes its log line: one function an event. A line is constant text plus fields; fields never hold secrets.
 import { createFailures, type Failures } from './failures.ts'
 import type { Log } from './log.ts'
 
-/** An event for those who count: it has no line. */
+/** An event that is only counted (metrics/count-events.ts) and has no log line. */
 type Untold<Fields> = (fields: Fields) => void
 const untold = (): void => undefined
 
@@ -25,16 +25,19 @@ export function createEvents(log: Log) {
 export type Events = ReturnType<typeof createEvents>
 
 const eventsOfPhones = (log: Log, failures: Failures) => ({
-  /** `type`: factors in lower case, `token`, `offline`, or what device keys signed; `result`: `accepted`, or one of the reasons of a refusal. */
+  /**
+   * `type`: the factors in lower case, `token`, `offline`, `device_signature` or `certificate_request`. `result`: `accepted`, or the reason of the
+   * refusal.
+   */
   authenticationChecked: untold as Untold<{ version: string; type: string; result: string }>,
-  /** What a bank was answered that had something of a phone checked; `verdict`: `valid`, `repeated`, or why not. */
+  /** pawl answered a bank that had it check, open or seal something of a phone. `verdict`: `valid`, `repeated`, or the reason of the refusal. */
   doorAnswered: untold as Untold<{ door: string; verdict: string }>,
   authenticationFailed: (fields: { activationId: string; resourceId: string; reason: string }) =>
     log.info(fields, 'authentication failed'),
   /** `until` is the end of a temporary block. */
   activationBlocked: (fields: { activationId: string; reason: string; until: string | undefined }) =>
     log.warn(fields, 'activation blocked'),
-  /** Both are counters; `known` is what this process stored. */
+  /** `stored` is the counter in the database, `known` is the higher one that this process stored before. */
   counterWentBack: (fields: { activationId: string; stored: number; known: number }) =>
     log.error(fields, 'the counter of an activation went back in the database; the one that is known is used'),
   envelopeRefused: (fields: { activationId: string | undefined; applicationKey: string | undefined; reason: string }) =>
@@ -52,7 +55,7 @@ const eventsOfPhones = (log: Log, failures: Failures) => ({
 const eventsOfOperations = (log: Log) => ({
   operationCreated: untold as Untold<{ operationId: string }>,
   operationAttemptFailed: untold as Untold<{ operationId: string }>,
-  /** By a decision of its user or the bank, or too many failures. */
+  /** The user or the bank decided, or too many attempts failed. */
   operationEnded: untold as Untold<{ state: 'APPROVED' | 'REJECTED' | 'CANCELED' | 'FAILED'; ageMs: number }>,
   operationsExpired: untold as Untold<{ count: number }>,
   placeholdersMissing: (fields: { operationId: string; template: string; names: string }) =>
@@ -65,39 +68,45 @@ const eventsOfOperations = (log: Log) => ({
 })
 
 const eventsOfCallers = (log: Log, failures: Failures) => ({
-  /** The name only of a known user: what a stranger types there may be a password. */
+  /** `username` is undefined unless a user of that name exists: a stranger may type a password there. */
   credentialRefused: (fields: { username: string | undefined; source: string; reason: string }) =>
     log.warn(fields, 'credential refused'),
-  /** An access token or a client certificate, which nothing else holds back: the first of a kind has a line, the others are counted. */
+  /**
+   * An access token or a client certificate was refused. No limit holds such callers back, so the first refusal of a kind has a line and the others
+   * are counted.
+   */
   callerRefused: ({ reason, ...fields }: { username: string | undefined; source: string; reason: string }) =>
     failures.tell('warn', { ...fields, err: `${reason}, from ${fields.source}` }, 'caller refused'),
-  /** By a proxy that is trusted. The first of a proxy has a line, the others are counted. */
+  /** A trusted proxy sent the header. The first one of a proxy has a line, the others are counted. */
   forwardedUnreadable: ({ source }: { source: string }) =>
     failures.tell('warn', { err: `from ${source}` }, 'X-Forwarded-For of a proxy has a member that is no address: it ends there'),
-  /** As refused callers: nothing else holds back who opens connections. */
+  /** No limit holds back callers that open connections, so the first refusal of a kind has a line and the others are counted. */
   tlsRefused: (fields: { source: string; reason: string }) =>
     failures.tell('warn', { ...fields, err: `${fields.reason}, from ${fields.source}` }, 'a TLS connection was refused'),
   tlsRenewed: () => log.info('new files of TLS hold for new connections'),
   tlsNotRenewed: (fields: { reason: string }) => log.error(fields, 'new files of TLS are wrong, the former go on'),
   applicationMissing: (fields: { username: string; reason: string }) =>
     log.warn(fields, 'a call for an application was refused: the credential has none'),
-  /** `source`: an address, or a /64 of IPv6. Without a name, all logins of the source that are not known. */
+  /**
+   * `source`: an IPv4 address, or the /64 of an IPv6 address. Without `username`, all logins from the source wait, except those of users known
+   * there.
+   */
   loginsWait: (fields: { username: string | undefined; source: string; seconds: number }) =>
     log.warn(fields, 'too many wrong passwords: logins are refused for a while'),
-  /** Refused as if there were no such user. */
+  /** The caller gets the same answer as for a user that does not exist. */
   credentialAltered: (fields: { username: string }) =>
     log.error(fields, 'a credential was altered in the database and is refused: remove it and create it anew'),
-  /** Once in the life of a database; another time somebody has removed the key of the MACs. */
+  /** This happens once in the life of a database. If it happens again, somebody has removed the key of the MACs. */
   credentialsSealed: (fields: { credentials: readonly string[] }) =>
     log.warn(fields, 'credentials got their first MAC as they are: check their roles'),
-  /** The same of credentials for receivers of webhooks; each has the server that they are for. */
+  /** The same for credentials that pawl sends to receivers of webhooks. `webhooks` names each with the server that its credential is for. */
   webhooksSealed: (fields: { webhooks: readonly string[] }) =>
     log.warn(fields, 'credentials of webhooks got their first MAC as they are: check the servers that they are for'),
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
 })
 
 const eventsOfRecords = (log: Log, failures: Failures) => ({
-  /** `record`: its place. Refused as if there were none. */
+  /** `record`: table, column and row of the record. pawl goes on as if the record did not exist. */
   recordAltered: (fields: { record: string }) =>
     log.error(fields, 'a sealed record was altered in the database, or moved to another owner, and is refused'),
   bindingAltered: () =>
@@ -109,7 +118,7 @@ const eventsOfRecords = (log: Log, failures: Failures) => ({
           fields,
           fields.stage === 'BEGUN' ? 'sealed records are to be bound to their users' : 'all sealed records are bound',
         ),
-  /** `unopened`: places of records that open under none of the keys. */
+  /** `unopened`: the records that none of the keys opens, each by table, column and row. */
   recordsBound: (fields: { replaced: number; left: number; unopened: readonly string[] }) =>
     fields.unopened.length === 0
       ? log.info(fields, 'sealed records were bound to their users')
@@ -120,7 +129,7 @@ const eventsOfRecords = (log: Log, failures: Failures) => ({
 const eventsOfCertificates = (log: Log) => ({
   certificateSeen: (fields: { applicationId: string; domain: string; daysToExpiry: number }) =>
     log.info(fields, 'the live certificate is pinned'),
-  /** The alarm of the certificate watcher. */
+  /** The certificate watcher reports this as an alarm. */
   certificateNotPinned: (fields: { applicationId: string; domain: string; daysToExpiry: number }) =>
     log.error(fields, 'the live certificate is not pinned: apps will refuse the connection'),
   certificateNotSeen: (fields: { applicationId: string; domain: string; reason: string }) =>
@@ -129,18 +138,18 @@ const eventsOfCertificates = (log: Log) => ({
 })
 
 const eventsOfStart = (log: Log) => ({
-  /** `reason`: what takes its time, one of a few texts. */
+  /** `reason`: the cause of the delay, one of a few constant texts. */
   startDelayed: ({ reason, ...fields }: { reason: string; holder?: string; migration?: string }) => log.info(fields, reason),
   firstApplicationCreated: (fields: { applicationId: string }) => log.info(fields, 'the first application is created'),
   publicUrlMissing: () => log.warn('PAWL_PUBLIC_URL is not set: serviceBaseUrl is the address of the listener for phones'),
 })
 
 const eventsOfRequests = (log: Log, failures: Failures) => ({
-  /** `errorId` is what the caller got. */
+  /** `errorId` is the id in the answer to the caller. */
   utilityRequestRefused: (fields: { errorId: string; path: string; code: string }) =>
     log.info(fields, 'mobile utility request refused'),
   requestServed: (fields: { method: string; path: string; status: number; ms: number }) => log.debug(fields, 'request served'),
-  /** A bug of ours: each has its line, which the caller names by its request id. */
+  /** A bug of pawl. Each failed request has its own line, which the request id in the answer leads to. */
   requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) =>
     failures.tell('error', fields, 'request failed', true),
   requestRefused: (fields: { requestId: string; method: string; path: string; err: unknown }) =>
@@ -149,7 +158,7 @@ const eventsOfRequests = (log: Log, failures: Failures) => ({
     log.debug(fields, 'the caller went away before its request was whole'),
   connectionDropped: () =>
     failures.tell('warn', { err: new Error('more connections than PAWL_CONNECTIONS_MAX') }, 'a connection was not taken'),
-  /** `source` had its share or, where no place was left, most. */
+  /** `source` had used up its share, or no place was left and `source` had most connections. */
   connectionEnded: (fields: { source: string }) =>
     failures.tell(
       'warn',
@@ -163,11 +172,11 @@ const eventsOfDatabase = (log: Log, failures: Failures) => ({
     failures.tell('warn', fields, 'the database has no room for another connection, requests wait for those that there are'),
   connectionAwaited: untold as Untold<{ ms: number }>,
   databaseConnectionLost: (fields: { err: unknown }) => failures.tell('warn', fields, 'an idle database connection broke'),
-  /** `by`: the database ended the statement, or the process stopped waiting for it. */
+  /** `by`: `database` ended the statement, or this `process` stopped waiting for it. */
   statementTimedOut: untold as Untold<{ by: 'database' | 'process' }>,
-  /** One statement for so many requests. */
+  /** One statement served `items` requests. */
   tripTaken: untold as Untold<{ trip: 'find' | 'store'; items: number }>,
-  /** `seconds`: by which the process's own clock is ahead, negative when it is behind. */
+  /** `seconds`: how far the clock of the process is ahead of the database's; negative when it is behind. */
   clockDiffers: (fields: { seconds: number }) =>
     log.error(
       fields,
@@ -177,11 +186,11 @@ const eventsOfDatabase = (log: Log, failures: Failures) => ({
 })
 
 const eventsOfWebhooks = (log: Log, failures: Failures) => ({
-  /** Messages that waited longer than PAWL_WEBHOOK_RETENTION_DAYS. */
+  /** `count` messages waited longer than PAWL_WEBHOOK_RETENTION_DAYS. */
   webhookDeliveriesLost: (fields: { count: number }) =>
     log.error(fields, 'webhook deliveries waited longer than the retention and were given up'),
   webhookDelivered: untold as Untold<{ webhookId: string; count: number }>,
-  /** The failed attempts of one batch. `reason` is that of the first, with the status or the host, never the path of the receiver. */
+  /** `failed` attempts of one batch failed. `reason` belongs to the first: a status or a host, never the path of the receiver. */
   webhookAttemptsFailed: (fields: { webhookId: string; failed: number; reason: string }) =>
     log.info(fields, 'webhook attempts failed'),
   webhookDeliveryDead: (fields: { webhookId: string; deliveryId: string; reason: string }) =>
@@ -204,7 +213,7 @@ const eventsOfBackground = (log: Log, failures: Failures) => ({
     failures.tell('error', fields, 'the audit log could not be delivered; what waits is sent again'),
   auditChainBroken: (fields: { chain: string }) =>
     log.error(fields, 'an audit chain was altered and is sealed no further; verify the audit log'),
-  /** A round of background work that went through. */
+  /** A round of background work was completed in `ms` milliseconds. */
   roundDone: untold as Untold<{ work: 'housekeeping' | 'audit_sealing' | 'audit_delivery' | 'certificate_watch'; ms: number }>,
   outdatedDeleted: (fields: { operations: number; activations: number; messages: number }) =>
     log.info(fields, 'deleted what was kept for its days'),
@@ -212,8 +221,8 @@ const eventsOfBackground = (log: Log, failures: Failures) => ({
 })
 
 /**
- * For a transaction, which may be rolled back: the same events, but that of a changed registration waits for `tell`, to be called when the
- * change is committed.
+ * Returns the same events for use inside a transaction, which may be rolled back. `registrationChanged` is held until `tell` is called. Call `tell`
+ * after the commit.
  */
 export function holdChanges(events: Events): { readonly events: Events; readonly tell: () => void } {
   const held: Parameters<Events['registrationChanged']>[0][] = []

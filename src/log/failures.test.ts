@@ -1,4 +1,4 @@
-// Failures that come again and again: told once, counted, and told when they are over.
+// Tests failures that repeat: the first one has a line, the others are counted, and a line reports the end.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { currentScope, runInScope } from '../lib/trace.ts'
 import { createEvents } from './events.ts'
@@ -38,7 +38,7 @@ test('an outage is one line with a stack, a reminder each minute with a count, a
   expect(during[1]).toMatchObject({ failures: 600, seconds: 60, error: 'ECONNREFUSED connect failed' })
   vi.advanceTimersByTime(60_000)
   expect(read()).toEqual([expect.objectContaining({ level: 'error', msg: 'a failure is over', failures: 900, seconds: 89 })])
-  // What comes later is news again.
+  // A later failure has a full line again.
   events.requestRefused(refused('later', lost('ECONNREFUSED')))
   expect(read()).toEqual([expect.objectContaining({ requestId: 'later', err: expect.anything() })])
 })
@@ -62,7 +62,7 @@ test('what strangers and broken neighbours cause without end is told once of eac
     ['the activation provider gave no user', undefined],
     ['a TLS connection was refused', '198.51.100.1'],
   ])
-  // Many sources share one kind: the log is as long for a flood of a whole network.
+  // Beyond the bound many sources share one kind, so a flood from a whole network writes few lines.
   for (let i = 0; i < 5_000; i += 1) events.tlsRefused({ source: `203.0.${i >> 8}.${i & 255}`, reason: 'ECONNRESET' })
   expect(read().length).toBeLessThan(110)
   vi.advanceTimersByTime(60_000)
@@ -81,8 +81,8 @@ test('a failure that came once needs no end, and another error is told beside th
 test('what is told later of a failure belongs to no request, whichever was the first to tell of it', () => {
   const events = newEvents()
   const scopes: unknown[] = []
-  // Fake timers run in whatever scope they are advanced in, real ones in that in which they were begun. The spy is over the real one: vitest
-  // puts back what it was over once more when the file is done.
+  // A fake timer runs in the scope in which the test advances it, a real one in the scope that began it. So this test spies on the real
+  // setInterval.
   vi.useRealTimers()
   const begin = vi.spyOn(globalThis, 'setInterval').mockImplementation(() => {
     scopes.push(currentScope())

@@ -1,10 +1,13 @@
-// Failures that come again and again, as in an outage of the database: the first of a kind is told in full, the others are counted,
-// and a line says when it is over. Without that, an outage writes a stack for each request that it refuses.
+// Shortens the log of failures that repeat, as in an outage of the database. The first failure of a kind has a full line, the others are counted,
+// and a line reports the end. Otherwise an outage would write a stack for each refused request.
 import { runInScope } from '../lib/trace.ts'
 import type { Log } from './log.ts'
 
 export interface Failures {
-  /** `fields` and stack for the first of its kind, `fields` alone for the others where `isEachTold`, else they are counted. */
+  /**
+   * The first failure of a kind has a line with `fields` and the stack. The others are counted; with `isEachTold` each also has a line without the
+   * stack.
+   */
   readonly tell: (level: 'error' | 'warn', fields: { readonly err: unknown }, text: string, isEachTold?: boolean) => void
 }
 
@@ -18,7 +21,7 @@ interface Kind {
   told: number
 }
 
-/** Failures are of a kind when they have the same text and the same error. A kind is over when it was not seen for `QUIET_MS`. */
+/** Failures with the same text and the same error are of one kind. A kind is over after `QUIET_MS` without a failure. */
 export function createFailures(log: Log): Failures {
   const kinds = new Map<string, Kind>()
   let timer: NodeJS.Timeout | undefined
@@ -44,12 +47,12 @@ export function createFailures(log: Log): Failures {
       const now = performance.now()
       const { err, ...others } = fields
       const message = describe(err)
-      // Kinds beyond the bound share one entry: messages that are all different must not fill the memory.
+      // Beyond the bound, all kinds of one text share one entry: messages that are all different must not fill the memory.
       const key = kinds.size < KINDS_MAX ? `${text}: ${message}` : text
       const known = kinds.get(key)
       if (known === undefined) {
         kinds.set(key, { level, text, message, since: now, last: now, count: 1, told: now })
-        // Lines of a request have its id, and those of the timer are of no request.
+        // A line that is written within a request has its id. The timer's lines belong to no request.
         timer ??= runInScope(undefined, () => setInterval(look, LOOK_MS).unref())
         log[level](fields, text)
         return
@@ -70,7 +73,7 @@ function describe(error: unknown): string {
 const toSeconds = (ms: number): number => Math.round(ms / 1000)
 
 const LOOK_MS = 5_000
-/** Longer than a statement may take and the wait for the next round of background work together. */
+/** This is longer than a statement and the pause before the next round of background work may take together. */
 const QUIET_MS = 30_000
 const REMINDER_MS = 60_000
 const KINDS_MAX = 100

@@ -1,30 +1,30 @@
-// Writes lines for the operator to a file descriptor that may be slow, full or read by nobody. Writing never waits and never fails:
-// what is not taken is kept up to a bound, and lines beyond it are dropped and counted.
-// sonic-boom, which comes with pino, does not do it: on a pipe that nobody reads process.exit() hung, and with the pipe made non-blocking a reader
-// that pauses 8 ms for each 64 KiB lost 31,233 of 40,000 lines of 300 bytes where this file lost none. The price of this file is its lines.
+// Writes lines for the operator to a file descriptor whose reader may be slow or missing, and whose disk may be full. A write never waits and never
+// fails: lines wait in memory up to a bound, and lines beyond it are dropped and counted. sonic-boom, which comes with pino, cannot do that. On a
+// pipe without a reader process.exit() hung. With the pipe made non-blocking, and a reader that pauses 8 ms for each 64 KiB, it lost 31,233 of
+// 40,000 lines of 300 bytes, and this file lost none. The price is the code of this file.
 import { fstatSync, write as writeFile, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 
 export interface LineSink {
   /** Takes whole lines, each with its newline; never waits, never throws. */
   readonly write: (lines: string) => void
-  /** Told how many lines were dropped, when lines are taken again. */
+  /** Sets the function that is called with the number of dropped lines, once lines are written again. */
   readonly onRecovered: (report: (dropped: number) => void) => void
-  /** Resolves when everything was taken or given up; with a descriptor that nobody reads, that is never. */
+  /** Resolves when every line was written or given up. It never resolves while nobody reads the descriptor. */
   readonly flushed: () => Promise<void>
-  /** Hands over what is left without waiting for a pipe to be read; for a process that ends at once. */
+  /** Writes the waiting lines without waiting for the reader of a pipe. Call it before the process ends. */
   readonly flushNow: () => void
 }
 
-/** Hands over one piece of text and calls back when it was taken, or with what prevented it. */
+/** Writes one text and calls `done` when it is written, or with the error that prevented it. */
 interface Outlet {
   readonly send: (text: string, done: (error?: Error | null) => void) => void
   readonly sendNow: (text: string) => void
 }
 
 /**
- * A sink for an open descriptor, with at most WAITING_MAX characters waiting. Pipes and sockets are written to only when they have room:
- * a thread that waits in write(2) for a reader would keep the process from ending. Files and terminals are written to by a thread.
+ * Opens a sink for a file descriptor. At most WAITING_MAX characters wait. A thread that waits in write(2) for a reader would keep the process from
+ * ending, so pipes and sockets are written only when they have room. Files and terminals are written by a thread.
  */
 export function openLineSink(fd: number): LineSink {
   const outlet = openOutlet(fd)
@@ -47,7 +47,7 @@ export function openLineSink(fd: number): LineSink {
     outlet.send(sent, (error) => {
       if (error) dropped += countLines(sent)
       else tellDropped()
-      // A turn later: what fails at once must not call itself.
+      // The next piece is sent in a later turn, so that an immediate failure does not recurse.
       setImmediate(sendNext)
     })
   }
@@ -89,7 +89,7 @@ function openPipe(fd: number): Outlet {
   const connected = (): Socket => {
     if (pipe === undefined || pipe.destroyed) {
       pipe = new Socket({ fd, readable: false, writable: true })
-      // Without a reader each piece says so to its own callback.
+      // Without a reader, the callback of each write gets the error.
       pipe.on('error', () => undefined).unref()
     }
     return pipe
@@ -109,7 +109,7 @@ function openFile(fd: number): Outlet {
       try {
         writeSync(fd, text)
       } catch {
-        // A full disk; there is nobody left to tell.
+        // The disk may be full. Nobody is left who could be told.
       }
     },
   }

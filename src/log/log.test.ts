@@ -1,4 +1,4 @@
-// The log: levels and redaction.
+// Tests the levels of the log, and its redaction.
 import { expect, test } from 'vitest'
 import { createLog } from './log.ts'
 import type { Log, LogLevel } from './log.ts'

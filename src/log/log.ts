@@ -1,4 +1,4 @@
-// The log: one JSON object a line on stdout, constant text plus fields, with every member that may hold a secret redacted.
+// Writes the log: one JSON object a line on stdout, constant text plus fields. Members that may hold a secret are redacted.
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
 import { currentScope } from '../lib/trace.ts'
 import type { LineSink } from './line-sink.ts'
@@ -8,20 +8,23 @@ export type Log = Logger
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** A log that writes `level` and above to a sink, with `fields` in every line, and says how many lines the sink had to drop once it takes lines again. */
+/**
+ * Creates a log that writes `level` and above to a sink, with `fields` in every line. It has a line with the number of dropped lines once the sink
+ * takes lines again.
+ */
 export function createProcessLog(level: LogLevel, sink: LineSink, fields?: Readonly<Record<string, unknown>>): Log {
   const log = createLog(level, sink, fields)
   sink.onRecovered((dropped) => log.error({ dropped }, 'log lines were dropped, because nobody took them'))
   return log
 }
 
-/** A log that writes `level` and above to `destination`, with the ids of the request and of the trace that a line is written for. */
+/** Creates a log that writes `level` and above to `destination`. Each line has `fields` and the ids of the current request and trace. */
 export function createLog(level: LogLevel, destination: DestinationStream, fields?: Readonly<Record<string, unknown>>): Log {
   return pino(
     {
       level,
       base: fields ?? null,
-      // Not pino's own redaction: its paths name no depth at will, and 67 of them cost a line 45 µs, more than all the rest of it.
+      // pino's own redaction is not used. Its paths cannot say "at any depth", and 67 of them cost 45 µs a line, more than the rest of the line.
       formatters: { level: (label) => ({ level: label }), log: redact },
       mixin: () => {
         const scope = currentScope()
@@ -36,7 +39,7 @@ export function createLog(level: LogLevel, destination: DestinationStream, field
   )
 }
 
-/** What a log line says of an error. Errors of databases carry statements, parameters and connections with their keys. */
+/** Picks the members of an error for a log line. Other members of database errors hold statements, parameters and connections with their keys. */
 function describeError(error: unknown, depth = 0): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: String(error) }
   const { name: type, message, stack, cause } = error
@@ -45,12 +48,12 @@ function describeError(error: unknown, depth = 0): Record<string, unknown> {
   return cause === undefined || depth > 4 ? described : { ...described, cause: describeError(cause, depth + 1) }
 }
 
-/** In place of a secret. */
+/** Stands in place of a secret. */
 const CENSORED = '[secret]'
 
 /**
- * The same fields, with every member of a secret's name censored in plain objects and arrays, ten levels deep. What holds none is not copied.
- * Objects of other classes stay as they are: the log writes them by their own serializers.
+ * Returns the fields with every member that has the name of a secret censored, in plain objects and arrays up to ten levels deep. A part without
+ * secrets is not copied. Objects of other classes stay as they are, because the serializers of the log write them.
  */
 export function redact<Fields extends object>(fields: Fields): Fields {
   return redactWithin(fields, 0) as Fields
@@ -84,7 +87,7 @@ function isPlain(value: object): boolean {
   return prototype === Object.prototype || prototype === null
 }
 
-// Fields refer to themselves nowhere; a line that does is cut by the serializer of the log.
+// No fields of pawl refer to themselves. If some did, the serializer of the log would cut the line.
 const DEPTH_MAX = 10
 
 const SECRET_NAMES: ReadonlySet<string> = new Set([

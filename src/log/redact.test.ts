@@ -1,4 +1,4 @@
-// Redaction of log fields: every secret, wherever it stands, and nothing else.
+// Tests the redaction of log fields: every secret is replaced at any place, and nothing else.
 import { expect, test } from 'vitest'
 import { redact } from './log.ts'
 
@@ -16,7 +16,7 @@ test('members of a secret name are censored at any depth, also in arrays', () =>
     list: [{ otp: '[secret]' }, { privateKey: '[secret]' }, 'plain'],
     headers: { authorization: '[secret]', host: 'h' },
   })
-  // What is logged is in use elsewhere.
+  // The logged object is still in use elsewhere.
   expect(fields).toEqual(before)
 })
 

@@ -1,8 +1,8 @@
-// Counts what happens in the server: the code on the road tells its events and knows nothing of metrics.
+// Counts the events of the server. The code that reports an event knows nothing of metrics.
 import type { Events } from '../log/events.ts'
 import type { Instruments } from './instruments.ts'
 
-/** The same events, which are counted as well. `now`: milliseconds. */
+/** Returns the same events, each of which is also counted. `now`: milliseconds since 1970. */
 export function countEvents(events: Events, instruments: Instruments, now: () => number): Events {
   const i = instruments
   const failRound = (work: string) => () => i.failedRounds.inc({ work })

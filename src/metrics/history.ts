@@ -1,12 +1,12 @@
-// The last hour of this process, sampled from its own counters, for people who look at it without a Prometheus.
+// Keeps samples of the counters of this process for the last hour, for people who have no Prometheus.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Instruments } from './instruments.ts'
 
-/** What the process did in a stretch of time, and how it stood at its end. */
+/** Counts of a span of time, and measurements at its end. */
 export interface Sample {
-  /** The end, in milliseconds. */
+  /** The end of the span, in milliseconds since 1970. */
   readonly at: number
-  /** How long it was. */
+  /** The length of the span. */
   readonly seconds: number
   readonly requests: number
   /** Requests that were answered with 5xx. */
@@ -15,7 +15,7 @@ export interface Sample {
   readonly codesRefused: number
   readonly messagesDelivered: number
   readonly messagesFailed: number
-  /** By how much timers were late, the worst of a hundred. */
+  /** How late timers fired, the 99th percentile. */
   readonly loopDelaySeconds: number
   /** Connections to PostgreSQL that were in use. */
   readonly connections: number
@@ -29,8 +29,8 @@ export interface History {
 }
 
 /**
- * Samples every ten seconds until it is stopped. `now`: milliseconds. How long a sample was, no clock decides that is set meanwhile. `busyConnections`:
- * undefined for a database without any.
+ * Takes a sample every ten seconds until it is stopped. `now`: milliseconds since 1970. The length of a sample comes from the monotonic clock,
+ * which nobody sets. `busyConnections`: undefined for a database without a pool.
  */
 export function keepHistory(instruments: Instruments, now: () => number, busyConnections: () => number | undefined): History {
   const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })

@@ -1,11 +1,11 @@
-// Every metric of the server: name, meaning, labels. docs/METRICS.md is made from this list (node scripts/metrics-docs.ts).
+// Defines every metric of the server: name, meaning, labels. docs/METRICS.md is made from this list (node scripts/metrics-docs.ts).
 //
-// Labels have few values: routes as they are mounted, names of states and reasons, and what an administrator made (webhooks, pinned
-// domains, at most 200 of each). Never an id of a user, an activation or an operation, and never what a caller sent.
+// Labels have few values: routes as mounted, names of states and reasons, and names of webhooks and pinned domains, at most 200 of each. A label is
+// never the id of a user, an activation or an operation, and never a text from a caller.
 import { createRequire } from 'node:module'
 import type { Counter as CounterOf, Gauge as GaugeOf, Histogram as HistogramOf, Registry as RegistryOf } from 'prom-client'
 
-// The parts of prom-client that are used, each by itself: the package as a whole also loads OpenTelemetry and quantiles, 60 modules.
+// Loads only the necessary parts of prom-client. The whole package also loads OpenTelemetry and quantiles, 60 modules.
 const load = createRequire(import.meta.url)
 
 const Counter = load('prom-client/lib/counter.js') as typeof CounterOf
@@ -13,7 +13,7 @@ const Gauge = load('prom-client/lib/gauge.js') as typeof GaugeOf
 const Histogram = load('prom-client/lib/histogram.js') as typeof HistogramOf
 const Registry = load('prom-client/lib/registry.js') as typeof RegistryOf
 
-/** The metrics of one server, in a registry of its own. */
+/** Creates the metrics of one server, in a registry of their own. */
 export function createInstruments() {
   const registry = new Registry()
   const define = defineIn(registry)
@@ -31,7 +31,7 @@ export function createInstruments() {
     ...faultsOf(define),
     ...processOf(define),
   }
-  // What is asked for the rate of something rare needs its zero.
+  // A series of a rare event begins with zero here, because Prometheus computes no rate for the first value of a series.
   for (const by of ['database', 'process']) instruments.statementTimeouts.inc({ by }, 0)
   for (const altered of ['counter', 'credential', 'record', 'record_binding']) instruments.alterations.inc({ of: altered }, 0)
   for (const fault of ['internal', 'unavailable']) instruments.failedRequests.inc({ of: fault }, 0)

@@ -1,4 +1,5 @@
-// The metrics of one server: counted where events are told, timed at its listeners, read when somebody looks (docs/METRICS.md).
+// Makes the metrics of one server. They count its events, time the requests of its listeners, and read the database when somebody asks
+// (docs/METRICS.md).
 import { readdir } from 'node:fs/promises'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
@@ -11,16 +12,16 @@ import { type History, keepHistory, type Sample } from './history.ts'
 import { createInstruments, type Instruments } from './instruments.ts'
 import { createReading } from './reading.ts'
 
-/** The processes that share a port, as one of them sees them. */
+/** The processes that share a port, from the view of one of them. */
 export interface Peers {
-  /** Label of everything that this one counts. */
+  /** The label of all series of this process. */
   readonly worker: string
-  /** The text of each, of this one too. */
+  /** Returns the exposition of every process, also of this one. */
   readonly collect: () => Promise<readonly string[]>
   readonly onAsked: (render: () => Promise<string>) => void
 }
 
-/** One exposition of several: the series of a metric stand together below its one description (text format 0.0.4). */
+/** Merges several expositions into one. The series of a metric stand together below one description (text format 0.0.4). */
 function mergeExpositions(texts: readonly string[]): string {
   const metrics = new Map<string, string[]>()
   for (const block of texts.flatMap((text) => text.trimEnd().split('\n\n'))) {
@@ -34,15 +35,15 @@ function mergeExpositions(texts: readonly string[]): string {
 }
 
 export interface Metrics {
-  /** The events of the server, to be told instead of the ones that were given. */
+  /** The events to use instead of the given ones: they are also counted. */
   readonly events: Events
-  /** What a look reads beside what is counted; for when the database is open. */
+  /** Sets the sources that are read beside the counters. Call it when the database is open. */
   readonly watch: (sources: MetricSources) => void
   /** Times the requests of a listener. */
   readonly timeRequests: (app: FastifyInstance) => void
-  /** The text of an answer to Prometheus. */
+  /** Returns the answer to Prometheus. */
   readonly render: () => Promise<{ readonly contentType: string; readonly text: string }>
-  /** The same for a person, with the last hour of this process. */
+  /** Returns values for the console, with the last hour of this process. */
   readonly look: () => Promise<Look>
   readonly close: () => void
 }
@@ -51,14 +52,17 @@ interface MetricSources {
   readonly read: () => Promise<VitalSigns>
   readonly version: string
   readonly databaseKind: string
-  /** Of PostgreSQL. */
+  /** Undefined for the embedded database, which has no pool. */
   readonly poolUse: (() => PoolUse) | undefined
   readonly listCaches: () => readonly CacheUse[]
-  /** Milliseconds by which the clock of the process is ahead of the database's; undefined where they are one. */
+  /** Milliseconds by which the clock of the process is ahead of the database's; undefined where both use one clock. */
   readonly clockDifference: () => number | undefined
 }
 
-/** Metrics with a registry of their own. `now`: milliseconds. `peers`: the answer has what all of them count, told apart by the label worker. */
+/**
+ * Creates metrics with a registry of their own. `now`: milliseconds since 1970. With `peers` the answer has the metrics of all processes, which
+ * differ by the label `worker`.
+ */
 export function createMetrics(events: Events, now: () => number, peers?: Peers): Metrics {
   const instruments = createInstruments()
   const processWatch = watchProcess(instruments)
@@ -74,7 +78,7 @@ export function createMetrics(events: Events, now: () => number, peers?: Peers):
   return {
     events: countEvents(events, instruments, now),
     watch: ({ version, databaseKind, poolUse, listCaches, clockDifference, read }) => {
-      // The start itself, with its migrations, says nothing of how requests are served.
+      // The history begins here, because the start and its migrations say nothing about the serving of requests.
       history = keepHistory(instruments, now, () => busyOf(poolUse?.()))
       const readDatabase = createReading(instruments, now, read)
       instruments.info.set({ version, database: databaseKind }, 1)
@@ -90,7 +94,7 @@ export function createMetrics(events: Events, now: () => number, peers?: Peers):
       contentType: registry.contentType,
       text: peers ? mergeExpositions(await peers.collect()) : await renderOwn(),
     }),
-    // The watch of the process stays as it is: its values are those since Prometheus asked last.
+    // processWatch is not updated here: its values cover the time since the last question of Prometheus.
     look: async () => {
       await update()
       return look(instruments, (await history?.read()) ?? [])
@@ -125,8 +129,8 @@ function showPool({ poolConnections, poolMax, poolWaiting }: Instruments, { open
 }
 
 /**
- * Times the requests of a listener, from their headers to the end of their answer. What has no route is one, whatever its path and method: nobody
- * makes series by thinking of paths.
+ * Times the requests of a listener, from their headers to the end of their answer. All requests without a route share one series, whatever their
+ * path and method: callers cannot make series by inventing paths.
  */
 function timeRequests(app: FastifyInstance, { requests }: Instruments): void {
   app.addHook('onResponse', ({ method, routeOptions: { url: route } }, { statusCode, elapsedTime }, done) => {
@@ -137,13 +141,13 @@ function timeRequests(app: FastifyInstance, { requests }: Instruments): void {
 }
 
 export interface Look {
-  /** Of this process, oldest first; the last one ends now. */
+  /** Samples of this process, oldest first; the last one ends now. */
   readonly history: readonly Sample[]
   /** Seconds since 1970. */
   readonly startedAt: number
   readonly version: string
   readonly database: string
-  /** When the gauges of the database were read, in seconds since 1970; undefined when they never were. */
+  /** The time of the last reading of the database, in seconds since 1970; undefined when there was none. */
   readonly readAt: number | undefined
   /** Undefined for a database without a pool. */
   readonly pool: { readonly busy: number; readonly max: number; readonly waiting: number } | undefined
@@ -152,11 +156,11 @@ export interface Look {
   /** Age of the oldest audit row that is not sealed, in seconds. */
   readonly sealLagSeconds: number
   readonly brokenChains: number
-  /** Since the start. */
+  /** Each work with its failures since the start of the process, and the time of its last success, in seconds since 1970. */
   readonly background: readonly { readonly work: string; readonly failures: number; readonly lastSuccessAt: number | undefined }[]
 }
 
-/** Reads the instruments; what comes from the database is as old as its last reading. */
+/** Reads the instruments. Values from the database are as old as its last reading. */
 export async function look(i: Instruments, history: readonly Sample[]): Promise<Look> {
   const [pool, max, waiting, timeouts, lags, broken, failures, rounds, reading, started, info] = await Promise.all([
     values(i.poolConnections),
@@ -206,8 +210,8 @@ interface ProcessWatch {
 }
 
 /**
- * Measures the process, and watches its event loop until that is stopped. prom-client's own collection is not used: it starts observers that cannot
- * be stopped again.
+ * Measures the process, and watches its event loop until `stop` is called. prom-client's own collection starts observers that cannot be stopped, so
+ * it is not used.
  */
 function watchProcess(instruments: Instruments): ProcessWatch {
   const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
@@ -218,7 +222,7 @@ function watchProcess(instruments: Instruments): ProcessWatch {
   return {
     update: async () => {
       for (const quantile of QUANTILES) {
-        // The timer itself is part of what is measured.
+        // The measured delay includes the interval of the timer itself.
         const late = Math.max(0, delays.percentile(quantile * 100) / 1e6 - RESOLUTION_MS)
         instruments.loopDelay.set({ quantile }, delays.count === 0 ? 0 : late / 1000)
       }
@@ -235,7 +239,7 @@ function watchProcess(instruments: Instruments): ProcessWatch {
       instruments.heapUsed.set(heapUsed)
       instruments.heapTotal.set(heapTotal)
       instruments.externalMemory.set(external)
-      // Elsewhere than on Linux there is no such folder.
+      // Other systems than Linux do not have this folder.
       const files = await readdir('/proc/self/fd').catch(() => undefined)
       if (files) instruments.openFiles.set(files.length)
     },

@@ -1,11 +1,11 @@
-// The metrics that come from the database: read when somebody looks, at most every few seconds, and never waited for long.
+// Reads the metrics that come from the database. It reads when somebody asks, at most every few seconds, and callers wait only briefly.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { VitalSigns } from '../storage/vital-signs.ts'
 import type { Instruments } from './instruments.ts'
 
 /**
- * Returns what brings the gauges up to date. One statement is under way at a time, for all who ask; whoever asks waits for it for half
- * a second and then gets what was read before. What is older than a minute is left out instead: nobody should believe it.
+ * Returns a function that updates the gauges from the database. All callers share one running statement. A caller waits for it for half a second
+ * and then gets the values of the reading before. Values older than a minute are left out, because they could mislead.
  */
 export function createReading(instruments: Instruments, now: () => number, read: () => Promise<VitalSigns>): () => Promise<void> {
   let last: { readonly at: number; readonly signs: VitalSigns } | undefined
@@ -17,7 +17,7 @@ export function createReading(instruments: Instruments, now: () => number, read:
     try {
       last = { signs: await read(), at: now() }
     } catch {
-      // That nothing was read shows by the time of the last reading.
+      // The metric with the time of the last reading shows this failure.
     } finally {
       running = undefined
     }
@@ -35,7 +35,7 @@ function show(instruments: Instruments, signs: Partial<VitalSigns>, now: number)
   const { isDurable, operations, webhooks, audit, certificates } = signs
   const { waitingDeliveries, webhookLag, webhookFailures, webhookEnabled, deadDeliveries } = instruments
   const ofWebhooks = [waitingDeliveries, webhookLag, webhookFailures, webhookEnabled]
-  // What is gone since the last time must not stay.
+  // Series of deleted webhooks and domains must not stay.
   for (const gauge of [instruments.durable, instruments.pendingOperations, instruments.oldestOperation]) gauge.remove()
   for (const gauge of [...ofWebhooks, instruments.sealLag, instruments.certificateExpiry]) gauge.reset()
   const ageOf = (since: number | null): number => (since === null ? 0 : Math.max(0, now - since))
@@ -49,7 +49,7 @@ function show(instruments: Instruments, signs: Partial<VitalSigns>, now: number)
     webhookLag.set({ webhook }, ageOf(oldest))
     webhookFailures.set({ webhook }, failuresInRow)
     webhookEnabled.set({ webhook }, isEnabled ? 1 : 0)
-    // The first message that is given up is a growth only where there was a zero.
+    // Prometheus sees the first dead delivery as an increase only if the series began with zero.
     deadDeliveries.inc({ webhook }, 0)
   }
   for (const { log, oldest } of audit ?? []) instruments.sealLag.set({ log }, ageOf(oldest))

@@ -1,4 +1,4 @@
-// The tracer by itself: what is sampled, what a caller's trace becomes, and in which form it is sent.
+// Tests the tracer alone: sampling, continuing a caller's trace, and the format of its requests.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
@@ -10,7 +10,7 @@ afterEach(() => vi.unstubAllEnvs())
 
 const PARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7'
 
-/** What a collector gets of `work`. */
+/** Returns the requests that a collector received while `work` ran, and the log lines. */
 async function collect(env: Readonly<Record<string, string>>, work: (tracer: Tracer) => void) {
   const received: { readonly type: string | undefined; readonly body: Buffer }[] = []
   const collector = createServer((request, response) => {

@@ -1,6 +1,6 @@
-// Traces through the SDK of OpenTelemetry, sent to a collector as OTLP over HTTP, in protobuf. Loaded by main.ts when the environment asks for traces.
+// Sends traces to a collector through the SDK of OpenTelemetry: OTLP over HTTP, in protobuf. main.ts loads it when the environment asks for traces.
 //
-// Nothing here waits for the collector: spans lie in a queue of fixed length until they are sent, and what does not fit is dropped.
+// No request waits for the collector. Spans wait in a queue of fixed length, and spans that do not fit are dropped.
 import * as api from '@opentelemetry/api'
 import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
@@ -13,7 +13,7 @@ import type { Platform } from '../lib/platform.ts'
 import { type Attributes, runInScope, type Span, type Tracer, traceStages } from '../lib/trace.ts'
 import { type Environment, readTracingSettings, type TracingSettings } from './settings.ts'
 
-/** Starts to send traces. The SDK reads endpoint, headers, certificates, timeout, compression and resource from the environment itself. */
+/** Starts to send traces. The SDK itself reads endpoint, headers, certificates, timeout, compression and resource from the environment. */
 export function startTracing(env: Environment, platform: Pick<Platform, 'now'>, log: Log): Tracer {
   const tell = tellOfFailures(createFailures(log))
   const settings = readTracingSettings(env, (setting, problem) => log.warn({ setting, problem }, 'a setting of traces is wrong'))
@@ -30,7 +30,7 @@ export function startTracing(env: Environment, platform: Pick<Platform, 'now'>, 
   traceStages()
   return {
     startRequest(name, headers, attributes) {
-      // One clock for all spans of a request: what is measured later is counted from here.
+      // All spans of a request share one clock. It adds monotonic time to the wall-clock time of the start of the request.
       const clock = startClock(platform.now())
       const parent = propagator.extract(api.ROOT_CONTEXT, headers, api.defaultTextMapGetter)
       const options = { kind: api.SpanKind.SERVER, attributes, startTime: clock() }
@@ -76,7 +76,7 @@ function startClock(now: number): () => number {
   return () => offset + performance.now()
 }
 
-/** Name and version, and above them what OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME say. */
+/** Describes this process by its name and version. OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME replace them. */
 function describeProcess() {
   const own: Attributes = { 'service.name': packageJson.name, 'service.version': packageJson.version }
   return defaultResource()
@@ -96,11 +96,11 @@ function createSampler({ sampler, ratio }: TracingSettings): sdk.Sampler {
 }
 
 /**
- * What the SDK reports reaches the log as failures that are told once and then counted. A message is cut where it repeats a value: that may be
- * a header with a password.
+ * Logs the errors of the SDK as failures: the first of a kind has a line, the others are counted. A message is cut at its first quote or
+ * parenthesis, where it may repeat a value, for example a header with a password.
  */
 function tellOfFailures(failures: Failures): (error: unknown) => void {
-  // The SDK works in timers that a request has set.
+  // The SDK works in timers that were started within a request. Its errors belong to no request.
   const tell = (error: unknown): void => {
     const message = error instanceof Error ? error.message || error.name : String(error)
     runInScope(undefined, () => failures.tell('warn', { err: message.replace(/['"(][^]*$/, '').trim() }, 'traces are not sent'))

@@ -1,4 +1,4 @@
-// Which settings of the standard ask for traces, and what becomes of those that only we read.
+// Tests which standard settings ask for traces, and how pawl reads the settings that the SDK does not read.
 import { expect, test } from 'vitest'
 import { areTracesWanted, type Environment, readTracingSettings } from './settings.ts'
 

@@ -1,11 +1,11 @@
-// The standard settings of OpenTelemetry (OTEL_*) that its SDK leaves to its user. Of a wrong value the log has a line, and the standard's
-// default is taken: a setting that was made for a whole fleet keeps no server from its work.
+// Reads the standard settings of OpenTelemetry (OTEL_*) that its SDK does not read itself. A wrong value has a log line, and the default of the
+// standard is used: a setting made for many servers must not stop this one.
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 export interface TracingSettings {
   readonly sampler: SamplerName
-  /** Of the samplers with a ratio, 0 to 1. */
+  /** The ratio of the samplers that have one, from 0 to 1. */
   readonly ratio: number
   readonly batch: {
     readonly scheduledDelayMillis: number
@@ -13,7 +13,7 @@ export interface TracingSettings {
     readonly maxQueueSize: number
     readonly maxExportBatchSize: number
   }
-  /** Undefined: as long as they are. */
+  /** The length to which attributes are cut; undefined does not cut them. */
   readonly attributeCharactersMax: number | undefined
 }
 
@@ -27,7 +27,7 @@ const SAMPLERS = [
 ] as const
 export type SamplerName = (typeof SAMPLERS)[number]
 
-/** True when the environment names a place for traces. Without one nothing of OpenTelemetry is loaded. */
+/** True when the environment names a place for traces. Otherwise no code of OpenTelemetry is loaded. */
 export function areTracesWanted(env: Environment): boolean {
   if (env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return false
   const exporter = env['OTEL_TRACES_EXPORTER']
@@ -35,7 +35,7 @@ export function areTracesWanted(env: Environment): boolean {
   return Boolean(env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] || env['OTEL_EXPORTER_OTLP_ENDPOINT'])
 }
 
-/** Reads the settings; `warn` is told of each that is not as the standard says, with its name. */
+/** Reads the settings. `warn` is called with the name of each setting that breaks the standard. */
 export function readTracingSettings(env: Environment, warn: (name: string, problem: string) => void): TracingSettings {
   const read = <T>(name: string, parse: (text: string) => T | undefined, allowed: string, otherwise: T): T => {
     const text = env[name]
@@ -47,7 +47,7 @@ export function readTracingSettings(env: Environment, warn: (name: string, probl
   const oneOf = <T extends string>(name: string, values: readonly T[], otherwise: T): T =>
     read(name, (text) => values.find((value) => value === text), `one of ${values.join(', ')}`, otherwise)
   const count = (name: string, otherwise: number): number => read(name, parseCount, 'a whole number above 0', otherwise)
-  // pawl speaks one protocol; who sets another one is told.
+  // pawl speaks one protocol. A setting with another one gets a warning.
   for (const name of ['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL']) oneOf(name, [PROTOCOL], PROTOCOL)
   const limits = ['OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT', 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT'] as const
   return {
