@@ -1,5 +1,5 @@
-// AES (FIPS 197, NIST SP 800-38A): AES-128 in CBC with PKCS#7 padding, in CBC without, on blocks alone; AES-256 in CTR, and in GCM (NIST SP
-// 800-38D). Keys go in as they are: an import by createSecretKey takes 1.2 of 3.6 µs (Node 26), and as much memory as the key beside.
+// Encrypts with AES (FIPS 197, NIST SP 800-38A, SP 800-38D): AES-128 in CBC with and without PKCS#7 padding, and on single blocks; AES-256 in CTR
+// and GCM. Keys are passed as bytes: createSecretKey would take 1.2 of 3.6 µs (Node 26), and its object would need as much memory again.
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 
 /** AES-128-CBC with PKCS#7 padding. `key` and `iv` have 16 bytes. The result is 1 to 16 bytes longer than the plaintext, which may be empty. */
@@ -41,14 +41,19 @@ export const aesEncryptBlocks = (key: Uint8Array, blocks: Uint8Array): Uint8Arra
 export const aesCtr = (key: Uint8Array, iv: Uint8Array, bytes: Uint8Array): Uint8Array =>
   createCipheriv('aes-256-ctr', key, iv).update(bytes)
 
-/** ciphertext ‖ tag, 16 bytes longer than the plaintext. `key` 32 bytes; a nonce (12 bytes) serves one key once. */
+/**
+ * AES-256-GCM. Returns ciphertext ‖ tag, 16 bytes longer than the plaintext. `key` has 32 bytes, `nonce` 12. Never use a nonce twice with one key.
+ */
 export function aesGcmSeal(key: Uint8Array, nonce: Uint8Array, plaintext: Uint8Array, associatedData: Uint8Array): Uint8Array {
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_LENGTH })
   cipher.setAAD(associatedData)
   return Buffer.concat([cipher.update(plaintext), cipher.final(), cipher.getAuthTag()])
 }
 
-/** The plaintext in memory of its own, for it may be remembered; undefined when anything was changed. */
+/**
+ * Decrypts AES-256-GCM. Undefined when key, nonce, ciphertext, tag or associated data is wrong. The plaintext has memory of its own, because
+ * callers keep it.
+ */
 export function aesGcmOpen(
   key: Uint8Array,
   nonce: Uint8Array,
@@ -61,7 +66,7 @@ export function aesGcmOpen(
   decipher.setAuthTag(sealed.subarray(-TAG_LENGTH))
   try {
     const plaintext = decipher.update(sealed.subarray(0, -TAG_LENGTH))
-    // Brings no bytes, for the mode has no padding, but throws where the tag is another.
+    // GCM has no padding, so this returns no bytes. It throws when the tag is wrong.
     decipher.final()
     return plaintext
   } catch {

@@ -1,4 +1,4 @@
-// Certificate requests: those of OpenSSL, subjects as it writes them, and what is no request (RFC 2986, RFC 4514).
+// Tests certificate requests: requests of OpenSSL, the text of subjects, and bytes that are refused (RFC 2986, RFC 4514).
 import { execFileSync } from 'node:child_process'
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto'
 import { mkdtempDisposableSync, writeFileSync } from 'node:fs'

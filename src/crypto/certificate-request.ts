@@ -1,11 +1,11 @@
-// Reads a certificate request, PKCS#10 (RFC 2986 §4): subject, public key, and the parts of its signature. The signature is not verified here.
-// What it reads of DER (ITU-T X.690) stands below, one value after the other.
+// Reads a certificate request, PKCS#10 (RFC 2986 §4): subject, public key, and the parts of its signature. The signature is not verified here. The
+// functions that read DER (ITU-T X.690) are at the end.
 import { parseUtf8, toHex } from '../lib/bytes.ts'
 import type { EcdsaForm } from './ecdsa.ts'
 import type { MlDsa } from './mldsa.ts'
 
 interface CertificateRequest {
-  /** CertificationRequestInfo, DER: what the signature covers. */
+  /** CertificationRequestInfo in DER: the bytes that the signature covers. */
   readonly covered: Uint8Array
   /** The subject as text (RFC 4514 §2). */
   readonly subject: string
@@ -13,7 +13,7 @@ interface CertificateRequest {
   readonly publicKey: Uint8Array
   /** The parameter set of ML-DSA, or the hash of ECDSA. */
   readonly signedWith: MlDsa | NonNullable<EcdsaForm['hash']>
-  /** ECDSA in DER. */
+  /** The signature: ECDSA in DER, ML-DSA as raw bytes. */
   readonly signature: Uint8Array
 }
 
@@ -77,12 +77,12 @@ function readOid(content: Uint8Array): string | undefined {
   return [root, first - 40 * root, ...others].join('.')
 }
 
-/** The text of a string in ASCII or UTF-8; undefined for other kinds. */
+/** The text of a UTF8String, PrintableString or IA5String; undefined for other kinds and for wrong encodings. */
 function readText({ tag, content }: DerValue): string | undefined {
   return !TEXTS.has(tag) || (tag !== UTF8_STRING && content.some((byte) => byte >= 0x80)) ? undefined : parseUtf8(content)
 }
 
-/** RFC 4514 §2.4. */
+/** Escapes a value for the text of a subject (RFC 4514 §2.4). */
 const escapeText = (text: string): string =>
   text
     .replaceAll(/^[ #]| $|["+,;<>\\]/g, '\\$&')
@@ -97,7 +97,7 @@ const UTF8_STRING = 0x0c
 /** UTF8String, PrintableString, IA5String. */
 const TEXTS: ReadonlySet<number> = new Set([UTF8_STRING, 0x13, 0x16])
 
-/** By AlgorithmIdentifier, which has no parameters for these algorithms (RFC 5758 §3.2, RFC 9881 §2). */
+/** Algorithms by their AlgorithmIdentifier in hexadecimal. It has no parameters for these algorithms (RFC 5758 §3.2, RFC 9881 §2). */
 const SIGNATURES: ReadonlyMap<string, CertificateRequest['signedWith']> = new Map([
   ['300a06082a8648ce3d040302', 'sha256'],
   ['300a06082a8648ce3d040303', 'sha384'],
@@ -147,7 +147,7 @@ export const readBitString = ({ tag, content }: DerValue): Uint8Array | undefine
 function readAt(bytes: Uint8Array, start: number): DerValue | undefined {
   const tag = bytes[start]
   const first = bytes[start + 1]
-  // Tags of several bytes and indefinite lengths are refused: nothing that is read here has them.
+  // Tags of several bytes and indefinite lengths are refused: certificate requests and signatures have neither.
   if (tag === undefined || (tag & 0x1f) === 0x1f || first === undefined || first === 0x80) return undefined
   const size = first < 0x80 ? 0 : first & 0x7f
   const lengthBytes = bytes.subarray(start + 2, start + 2 + size)

@@ -1,4 +1,4 @@
-// One certificate (RFC 5280): its fingerprint, its names and its end. Chains are not verified here.
+// Reads one certificate (RFC 5280): its fingerprint, its names and its end. Chains are not verified here.
 import { X509Certificate } from 'node:crypto'
 import { sha256 } from './hash.ts'
 
@@ -19,8 +19,8 @@ export function parseCertificate(der: Uint8Array): Certificate | undefined {
   try {
     const certificate = new X509Certificate(der)
     const { raw } = certificate
-    // OpenSSL reads a certificate whose notAfter is not a time. `validToDate` is then whatever lay in memory, `validTo` says "Bad time
-    // value".
+    // OpenSSL accepts a certificate whose notAfter is not a time. `validTo` is then "Bad time value", and `validToDate` is made of uninitialized
+    // memory.
     const expiresAt = Date.parse(certificate.validTo)
     if (Number.isNaN(expiresAt)) return undefined
     return {
@@ -28,7 +28,7 @@ export function parseCertificate(der: Uint8Array): Certificate | undefined {
       fingerprint: sha256(raw),
       expiresAt,
       commonName: readCommonName(certificate),
-      // Host names do not belong in the subject, and never more than one (RFC 6125 §6.4.4).
+      // The subject is not searched for host names (RFC 6125 §6.4.4).
       isFor: (host) => certificate.checkHost(host, { subject: 'never', partialWildcards: false }) !== undefined,
     }
   } catch {

@@ -1,4 +1,4 @@
-// The primitives of protocol 4.0 against a second implementation on random input, and against published values.
+// Tests the primitives of protocol 4.0 against a second implementation on random input, and against published values.
 import { createPrivateKey, createPublicKey, decapsulate, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { p384 } from '@noble/curves/nist.js'
 import { expand, extract } from '@noble/hashes/hkdf.js'

@@ -1,4 +1,4 @@
-// Every primitive against a second implementation on random input, and against a published value.
+// Tests every primitive against a second implementation on random input, and against a published value.
 import { randomBytes } from 'node:crypto'
 import { p256 } from '@noble/curves/nist.js'
 import { hmac as nobleHmac } from '@noble/hashes/hmac.js'

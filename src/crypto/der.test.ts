@@ -1,4 +1,4 @@
-// DER is read in its one form: what BER would take besides is refused (ITU-T X.690).
+// Tests that only DER is accepted, and that other forms of BER are refused (ITU-T X.690).
 import { expect, test } from 'vitest'
 import { readBitString, readDerInside, readDerValues } from './certificate-request.ts'
 

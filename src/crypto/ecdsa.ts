@@ -1,4 +1,4 @@
-// ECDSA (FIPS 186-5 §6): P-256 with SHA-256, P-384 with SHA-384; certificate requests may have another hash of SHA-2.
+// Signs and verifies with ECDSA (FIPS 186-5 §6): P-256 with SHA-256, P-384 with SHA-384. Certificate requests may use another hash of SHA-2.
 import { type KeyObject, sign, verify } from 'node:crypto'
 
 /** `der`: ASN.1, of varying length; `ieee-p1363`: r ‖ s as in JWS (RFC 7518 §3.4), 64 bytes on P-256, 96 on P-384. */

@@ -1,4 +1,4 @@
-// SHA-2 (FIPS 180-4) and SHA3-256 (FIPS 202), HMAC with SHA-2 (RFC 2104, RFC 4231), and the checksum CRC-16/ARC.
+// Computes SHA-2 (FIPS 180-4), SHA3-256 (FIPS 202), HMAC with SHA-2 (RFC 2104, RFC 4231), and the checksum CRC-16/ARC.
 import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
 
 /** SHA-256 of `message`, 32 bytes. */
@@ -7,10 +7,10 @@ export const sha256 = (message: Uint8Array): Uint8Array => hash('sha256', messag
 /** SHA3-256 of `message`, 32 bytes. */
 export const sha3 = (message: Uint8Array): Uint8Array => hash('sha3-256', message, 'buffer')
 
-/** SHA-2 of `message` with `bits` of output; OpenID Connect shortens it to `at_hash` (Core 1.0, 3.1.3.6). */
+/** SHA-2 of `message`, `bits` long. OpenID Connect makes `at_hash` from its first half (Core 1.0, 3.1.3.6). */
 export const sha2 = (bits: 256 | 384 | 512, message: Uint8Array): Uint8Array => hash(`sha${bits}`, message, 'buffer')
 
-/** A key for repeated use: 2.9 µs an HMAC-SHA256 instead of 3.1 with bytes. */
+/** Imports a key for repeated use. An HMAC-SHA256 with it takes 2.9 µs, with bytes 3.1. */
 export const importHmacKey = (key: Uint8Array): KeyObject => createSecretKey(key)
 
 /** HMAC-SHA256, 32 bytes. */
@@ -19,11 +19,11 @@ export const hmac = (key: KeyObject | Uint8Array, message: Uint8Array): Uint8Arr
 /** HMAC-SHA384, 48 bytes. */
 export const hmacSha384 = (key: KeyObject | Uint8Array, message: Uint8Array): Uint8Array => computeHmac('sha384', key, message)
 
-// Bytes go in as they are: an import by createSecretKey before each HMAC takes 2 µs more (Node 26).
+// A key in bytes is used as it is. createSecretKey before each HMAC would take 2 µs more (Node 26).
 const computeHmac = (hash: string, key: KeyObject | Uint8Array, message: Uint8Array): Uint8Array =>
   createHmac(hash, key).update(message).digest()
 
-/** The checksum of `bytes`, 0 to 0xFFFF. */
+/** CRC-16/ARC of `bytes`, 0 to 0xFFFF. */
 export function crc16(bytes: Uint8Array): number {
   let crc = 0
   for (const byte of bytes) {

@@ -1,4 +1,4 @@
-// The operations that run in the threads of threads.ts; each thread loads this module.
+// Lists the operations that run in the threads of threads.ts. Each thread loads this module.
 import { answerJobs } from './thread-pool.ts'
 import { ecdsaSignP384, ecdsaVerify } from './ecdsa.ts'
 import { sendExport } from './hpke.ts'

@@ -1,9 +1,9 @@
-// HPKE (RFC 9180), only the export of secrets: DHKEM(P-384, HKDF-SHA384), base mode, HKDF-SHA384, no AEAD.
+// Exports secrets with HPKE (RFC 9180): DHKEM(P-384, HKDF-SHA384), base mode, HKDF-SHA384, no AEAD.
 import { concat, utf8 } from '../lib/bytes.ts'
 import { ecdh, generateKeyPair, type KeyPair, type Point, readPoint } from './key.ts'
 import { hkdfExpand, hkdfExtract } from './kdf.ts'
 
-/** What Encap gives (RFC 9180 §4.1). */
+/** The result of Encap (RFC 9180 §4.1). */
 interface DhEncapsulated {
   /** The ephemeral public key, 97 bytes. */
   readonly enc: Uint8Array
@@ -55,7 +55,7 @@ export function exportSecret(sharedSecret: Uint8Array, info: Uint8Array, exporte
 const extractAndExpand = (dh: Uint8Array, kemContext: Uint8Array): Uint8Array =>
   labeledExpand(KEM_SUITE, labeledExtract(KEM_SUITE, EMPTY, 'eae_prk', dh), 'shared_secret', kemContext)
 
-// RFC 9180 §4, LabeledExtract and LabeledExpand; everything that is expanded here has 48 bytes.
+// RFC 9180 §4, LabeledExtract and LabeledExpand. Every output of LabeledExpand here has 48 bytes.
 const labeledExtract = (suite: Uint8Array, salt: Uint8Array, label: string, ikm: Uint8Array): Uint8Array =>
   hkdfExtract(salt, concat(VERSION_LABEL, suite, utf8(label), ikm))
 

@@ -1,4 +1,4 @@
-// Key derivation: ANSI X9.63 with SHA-256 (SEC 1 §3.6.1), HKDF with SHA-384 (RFC 5869), and scrypt (RFC 7914) for what people choose or type.
+// Derives keys: ANSI X9.63 with SHA-256 (SEC 1 §3.6.1), HKDF with SHA-384 (RFC 5869), and scrypt (RFC 7914) for passwords.
 import { scrypt } from 'node:crypto'
 import { concat, u32 } from '../lib/bytes.ts'
 import { hmacSha384, sha256 } from './hash.ts'

@@ -1,4 +1,4 @@
-// ML-KEM (FIPS 203), the encapsulating side. Keys as SubjectPublicKeyInfo (RFC 5280 §4.1) with the identifiers of NIST.
+// Encapsulates secrets with ML-KEM (FIPS 203). Keys are SubjectPublicKeyInfo (RFC 5280 §4.1) with the identifiers of NIST.
 import { createPublicKey, encapsulate as encapsulateWith, type KeyObject } from 'node:crypto'
 import { equalPublic } from '../lib/bytes.ts'
 

@@ -1,4 +1,4 @@
-// EC keys and points: forms that are accepted, forms that are refused.
+// Tests which forms of EC keys and points are accepted and refused.
 import { randomBytes } from 'node:crypto'
 import { p256, p384 } from '@noble/curves/nist.js'
 import { describe, expect, test } from 'vitest'

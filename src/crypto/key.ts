@@ -1,4 +1,4 @@
-// EC key pairs, points, and what two keys agree on (SEC 1 §2.3, §3.3.1, RFC 5208). One table row a curve.
+// Makes and reads EC key pairs and points, and computes shared secrets (SEC 1 §2.3, §3.3.1, RFC 5208). CURVES has one row a curve.
 import { createECDH, createPrivateKey, createPublicKey, diffieHellman, ECDH, generateKeyPairSync, KeyObject } from 'node:crypto'
 import { asBuffer } from '../lib/bytes.ts'
 
@@ -82,16 +82,16 @@ export interface Point {
   readonly bytes: Uint8Array
 }
 
-/** The results of publicKeyFromPoint and of decodePoint, with one check of the curve equation; undefined where they are. */
+/** Gives the results of publicKeyFromPoint and of decodePoint with only one check of the curve equation; undefined where they are. */
 export function readPoint(curve: Curve, point: Uint8Array): Point | undefined {
   const key = publicKeyFromPoint(curve, point)
   return key && { key, bytes: exportPoint(key) }
 }
 
-/** X coordinate of the shared point, left-padded to the length of the field: 32 bytes on P-256, 48 on P-384. Both keys on one curve. */
+/** X coordinate of the shared point, left-padded to the length of the field: 32 bytes on P-256, 48 on P-384. Both keys must be on one curve. */
 export const ecdh = (privateKey: KeyObject, publicKey: KeyObject): Uint8Array => diffieHellman({ privateKey, publicKey })
 
-/** Length and first byte of a compressed or uncompressed point; says nothing about the curve equation. */
+/** True when length and first byte fit a compressed or uncompressed point. The curve equation is not checked. */
 export function hasPointForm(curve: Curve, point: Uint8Array): boolean {
   const { coordinateLength } = CURVES[curve]
   if (point.length === coordinateLength + 1) return point[0] === 2 || point[0] === 3

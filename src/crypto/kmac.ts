@@ -1,4 +1,4 @@
-// KMAC-256 with fixed output length (NIST SP 800-185 §4), by OpenSSL.
+// Computes KMAC-256 with fixed output length (NIST SP 800-185 §4), by OpenSSL.
 import * as nodeCrypto from 'node:crypto'
 import { ownBytes, utf8 } from '../lib/bytes.ts'
 
@@ -21,8 +21,8 @@ export function createKmac(custom: string, length = 32): ImportKmacKey {
 }
 
 /**
- * The same for keys of 4 to 512 bytes that compute one MAC each. Keys are passed as bytes: importing one with createSecretKey would take 1.5 µs
- * beside the MAC's 2.7 (Node 26).
+ * The same for keys of 4 to 512 bytes that compute one MAC each. Keys are passed as bytes: createSecretKey would take 1.5 µs, and the MAC takes 2.7
+ * (Node 26).
  */
 export function createKmacOnce(custom: string, length = 32): (key: Uint8Array, message: Uint8Array) => Uint8Array {
   const options = { customization: utf8(custom), outputLength: length }
@@ -33,7 +33,7 @@ export function createKmacOnce(custom: string, length = 32): (key: Uint8Array, m
 export const kmac256 = (key: Uint8Array, message: Uint8Array, custom: string, length?: number): Uint8Array =>
   createKmacOnce(custom, length)(key, message)
 
-/** As Node 26 documents it (crypto.createMac); its published types do not have it yet. */
+/** The type of crypto.createMac as Node 26 documents it. The published types do not have it yet. */
 type CreateMac = (
   algorithm: 'kmac-256',
   key: Uint8Array,

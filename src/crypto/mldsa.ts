@@ -1,4 +1,5 @@
-// ML-DSA (FIPS 204), pure mode with empty context. Public keys as SubjectPublicKeyInfo (RFC 5280 §4.1), private ones as seeds.
+// Signs and verifies with ML-DSA (FIPS 204), pure mode with empty context. Public keys are SubjectPublicKeyInfo (RFC 5280 §4.1), private ones are
+// seeds.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { equalPublic } from '../lib/bytes.ts'
 

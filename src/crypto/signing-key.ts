@@ -1,4 +1,4 @@
-// Private keys that sign JWTs, as the bank gives them: PKCS#8 in PEM.
+// Reads private keys that sign JWTs, in the form that a bank configures: PKCS#8 in PEM.
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 
 /** The algorithm of a key, as Web Crypto names it. */

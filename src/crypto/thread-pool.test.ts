@@ -1,4 +1,4 @@
-// Threads that compute: what they are sent, what they answer, and what happens when one ends.
+// Tests the threads for computations: their arguments and results, and the end of a thread.
 import { execFileSync } from 'node:child_process'
 import { getPriority } from 'node:os'
 import { describe, expect, test } from 'vitest'

@@ -1,17 +1,17 @@
-// Threads that compute for the event loop what takes long, so that it answers other requests meanwhile.
+// Runs long computations in threads, so that the event loop answers other requests meanwhile.
 import { constants, getPriority, setPriority } from 'node:os'
 import { parentPort, Worker, type WorkerOptions } from 'node:worker_threads'
 import { ownAllBytes } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 
-/** Operations by their names. What they take and return is copied from thread to thread: byte strings, plain objects, KeyObjects. */
+/** Operations by name. Their arguments and results are copied between threads: byte strings, plain objects, KeyObjects. */
 type Operations = Readonly<Record<string, (...given: never[]) => unknown>>
 
 interface ThreadOptions {
   readonly name: string
-  /** How many threads there may be. One is started when a job finds no idle thread. */
+  /** The largest number of threads. A thread is started when a job finds no idle one. */
   readonly threadsMax: number
-  /** How many jobs may wait or run. */
+  /** The largest number of jobs that wait or run. */
   readonly jobsMax: number
   readonly resourceLimits?: WorkerOptions['resourceLimits']
 }
@@ -71,8 +71,8 @@ export function createThreads<Table extends Operations>(file: URL, { name, threa
 }
 
 /**
- * Called in a thread: computes its jobs one after the other. Its priority is lower than that of the event loop, for the case that both want one
- * core.
+ * Computes the jobs of this thread one after the other. A thread calls it once. The thread gets a lower priority than the event loop, for the case
+ * that both need the same core.
  */
 export function answerJobs(operations: Operations): void {
   lowerPriority()

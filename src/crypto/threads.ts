@@ -7,15 +7,15 @@ import type { Heavy } from './heavy.ts'
 // The module is beside this file, both in the sources and in the bundle of the image (scripts/bundle.ts).
 const FILE = `heavy.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`
 
-// Each holds some 16 MB.
+// Each thread takes about 16 MB.
 const THREADS_MAX = 4
 
 /** Computes an operation in a thread. Rejects with the error of the operation, and with UNAVAILABLE when too many jobs wait. */
 export const inThread = createThreads<Heavy>(new URL(FILE, import.meta.url), {
   name: 'crypto',
-  // As many as there are cores: the event loop goes first on its core, and no core is idle while an operation waits.
+  // One thread a core: the event loop has priority on its core, and no core is idle while an operation waits.
   threadsMax: Math.min(THREADS_MAX, availableParallelism()),
-  // These are computed within some seconds.
+  // So many jobs are computed within some seconds.
   jobsMax: 1000,
   // A small young generation is enough, because an operation leaves little garbage.
   resourceLimits: { maxYoungGenerationSizeMb: 4 },
