@@ -1,4 +1,4 @@
-// Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14; cloud §9).
+// Does the background work of every process: stores that something has expired, and deletes expired rows (v3 §7.3, §8.7, §14; cloud §9).
 import type { Clocked } from '../lib/clock.ts'
 import { runEach, startRounds } from '../lib/rounds.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation/expiry.ts'
@@ -23,7 +23,7 @@ import { bringBack } from './webhook/schedule.ts'
 
 /** The parts and settings of housekeeping. */
 interface House extends DomainParts {
-  /** The embedded database has no autovacuum. */
+  /** Housekeeping also vacuums an embedded database, which has no autovacuum. */
   readonly databaseKind: Database['kind']
   readonly settings: {
     readonly webhookRetryBaseSeconds: number
@@ -54,13 +54,13 @@ export function startHousekeeping(parts: House & Clocked): () => Promise<void> {
   )
 }
 
-/** A function that is true at its first call, and from then on once in `every` calls. */
+/** Returns a function that is true at its first call, and then once in `every` calls. */
 function createTurn(every: number): () => boolean {
   let calls = 0
   return () => calls++ % every === 0
 }
 
-/** Runs one round: it works in batches until nothing is due or `signal` is aborted, so that no statement holds many locks. */
+/** Runs one round. It works in batches until nothing is due or `signal` is aborted, so that no statement holds many locks. */
 export async function runHousekeeping(
   { db, databaseKind, platform, events, settings }: House,
   signal: AbortSignal = NEVER,
@@ -74,7 +74,7 @@ export async function runHousekeeping(
   }
   const deleteDeliveries = async (limit: number): Promise<number> => {
     const { deleted, waiting } = await deleteOldDeliveries(db, ago(settings.webhookRetentionDays), limit)
-    // A receiver that was away for the whole retention is not told any more.
+    // These messages never reach their receiver, which was away for the whole retention.
     if (waiting > 0) events.webhookDeliveriesLost({ count: waiting })
     return deleted
   }
@@ -115,8 +115,9 @@ const TASKS = [
 ] as const
 
 /**
- * Deletes what is older than its days: batches until nothing is due, or `signal` is aborted. It may be work for hours, as after a setting of days was
- * lowered: with `partMs` each kind gets so long, so that neither the others nor what expires wait for it. Gives whether there may be more.
+ * Deletes rows that are older than their retention, in batches until nothing is due or `signal` is aborted. After a setting of days was lowered,
+ * that may take hours. With `partMs` each kind of rows gets only so long, so that the other kinds and the other work do not wait. Returns whether
+ * more rows may be due.
  */
 export async function deleteOutdated(
   { db, platform, events, settings }: Omit<House, 'recordKeys' | 'databaseKind'>,
@@ -152,7 +153,7 @@ async function takeBatches(take: (limit: number) => Promise<number>, signal: Abo
 }
 
 const INTERVAL_MS = 5_000
-// Ten minutes: what is due after days is looked for in many rows.
+// Ten minutes: the search for rows with a retention of days reads many rows.
 const OUTDATED_ROUNDS = 120
 const DAY_MS = 86_400_000
 const BATCH_ROWS = 500

@@ -1,5 +1,5 @@
-// Random keys of the installation, made at its first start and stored wrapped under the master key. So a new master key invalidates neither
-// credentials nor audit seals.
+// Loads the random keys of the installation. Its first start makes them and stores them wrapped under the master key. So a new master key
+// invalidates neither credentials nor audit seals.
 import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../crypto/hash.ts'
 import { StartError } from '../lib/errors.ts'
@@ -13,23 +13,24 @@ import { sealAllBasic } from './webhook/basic.ts'
 
 /** HMAC-SHA-256 keys, 32 bytes each. */
 export interface InstallationKeys {
-  /** Credential hashes. */
+  /** For the hashes of credentials. */
   readonly credentialHash: KeyObject
-  /** Seals of the audit log. */
+  /** For the seals of the audit log. */
   readonly auditSeal: KeyObject
-  /** Look-up of activation codes, push tokens, failures and calls to doors without storing them. */
+  /** For the hashes by which activation codes, push tokens, failures and calls to doors are looked up. */
   readonly codeLookup: KeyObject
-  /** Tickets of envelopes that were opened for the bank, and the answers under them. */
+  /** For the tickets of envelopes that were opened for the bank, and for the answers under them. */
   readonly doorSeal: KeyObject
-  /** MACs of credentials. */
+  /** For the MACs of credentials. */
   readonly credentialMac: KeyObject
-  /** MACs of what receivers of webhooks are called with. */
+  /** For the MACs of credentials that pawl sends to receivers of webhooks. */
   readonly webhookMac: KeyObject
 }
 
 /**
- * Loads the keys, and makes those that are missing. The transaction that makes a key of MACs also gives a MAC to each existing row, and tells
- * `events` their names. From then on a row without MAC counts as forged. Throws StartError when the keys were wrapped under another master key.
+ * Loads the keys, and makes missing ones. The transaction that makes a key of MACs also writes a MAC for each existing row, and `events` reports
+ * the names of these rows. From then on a row without a MAC counts as forged. Throws StartError when the keys were wrapped under another master
+ * key.
  */
 export async function loadInstallationKeys(
   db: Pool,
@@ -46,7 +47,7 @@ export async function loadInstallationKeys(
     if (wrapped === undefined) throw new StartError(`the installation key "${purpose}" could not be stored`)
     return importHmacKey(unwrap(recordKeys, purpose, wrapped))
   }
-  /** The same with a MAC for each row that is there; `tell` is given their names. */
+  /** The same for a key of MACs: with a new key each existing row gets a MAC, and `tell` gets the names of these rows. */
   const loadMac = async (
     purpose: string,
     sealAll: (tx: Tx, key: KeyObject) => Promise<string[]>,
@@ -67,7 +68,7 @@ export async function loadInstallationKeys(
     codeLookup: await load('code-lookup'),
     doorSeal: await load('door/seal'),
   }
-  // After the others, which tell a wrong master key before anything is written under it.
+  // These keys come last. A wrong master key fails at the others, before any row is written under it.
   return {
     ...keys,
     credentialMac: await loadMac('credential-mac', sealAllCredentials, (credentials) =>
@@ -84,15 +85,15 @@ export async function loadInstallationKeys(
 const UNTOLD = { credentialsSealed: () => undefined, webhooksSealed: () => undefined }
 
 /**
- * Throws StartError when the database has keys that were wrapped under another master key. It asks only for what a database of any version
- * has, so that a wrong key is noticed before anything is migrated.
+ * Throws StartError when the database has keys that were wrapped under another master key. It reads only columns that databases of all versions
+ * have, so that a wrong key is noticed before any migration.
  */
 export async function requireMasterKey(db: Db, recordKeys: RecordKeys): Promise<void> {
   const wrapped = await findFirstKey(db)
   if (wrapped !== undefined) unwrap(recordKeys, CREDENTIAL_HASH, wrapped)
 }
 
-/** Whether the database was written under a master key, in any version. */
+/** Whether any version of pawl has written the database under a master key. */
 export const isWritten = async (db: Db): Promise<boolean> => (await findFirstKey(db)) !== undefined
 
 const findFirstKey = async (db: Db): Promise<Uint8Array | undefined> =>

@@ -25,19 +25,22 @@ import { openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './authentication.ts'
 import { isUnverified } from './transfer.ts'
 
-/** The key agreement of a generation of the protocol; `Answer` is the part of the answer that it makes for the phone. */
+/** The key agreement of one generation of the protocol. `Answer` is its part of the answer to the phone. */
 export interface KeyAgreement<Answer> {
   readonly activationVersion: number
   /** The protocol version of the request. */
   readonly version: string
   readonly ctrDataLength: number
-  /** Whether the phone confirms the activation, and says then whether it has biometry (v4 §9.6). */
+  /** Whether the phone confirms the activation. It then also says whether it has biometry (v4 §9.6). */
   readonly isConfirmedByPhone: boolean
-  /** Agrees on keys. INVALID_DEVICE_KEY, only in protocol 3, removes the activation (v3 §8.4); UNUSABLE is a refusal that leaves it. */
+  /**
+   * Agrees on keys. After INVALID_DEVICE_KEY, which only protocol 3 has, the caller removes the activation (v3 §8.4). After UNUSABLE it refuses the
+   * request, and the activation stays.
+   */
   readonly agree: (activation: OwnKeys) => Promise<AgreedKeys<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'>
 }
 
-/** The keys an activation was created with. */
+/** The keys that an activation was created with. */
 interface OwnKeys {
   readonly activationId: string
   readonly serverPublicKey: Uint8Array
@@ -51,7 +54,7 @@ interface AgreedKeys<Answer> {
   readonly activationSecret: Uint8Array
   readonly activationFingerprint: string
   readonly devicePublicKey: Uint8Array
-  /** The server keys in stored form, the private ones not sealed yet; null when they are those of the creation. */
+  /** The new server keys in stored form; the private key is not sealed yet. Null when the activation keeps the keys of its creation. */
   readonly serverKeys: { readonly publicKey: Uint8Array; readonly privateKey: Uint8Array } | null
   readonly answer: Answer
 }
@@ -61,22 +64,24 @@ export interface ExchangedKeys<Answer> {
   readonly userId: string
   readonly ctrData: Uint8Array
   readonly answer: Answer
-  /** sealed; what the bank stored about the user, null when that is nothing, undefined where it was not read */
+  /** The claims that the bank stored about the user, sealed. Null when there are none, undefined when they were not read. */
   readonly storedClaims?: Uint8Array | null
 }
 
-/** The request of a device to be bound. */
+/** The request of a phone to be bound to an activation. */
 export interface ExchangeRequest {
   readonly code: string
   readonly otp: string | null
-  /** The values that the request uses up in the statement of its change. Whether one was used before is checked earlier, too. */
+  /** Values that only one request may use. The statement that changes the activation stores them; an earlier statement checks them, too. */
   readonly values: readonly UniqueValue[]
   /**
-   * Uses up the values by themselves, unless that was done already. It is called before a step that may happen only once, and throws the
-   * refusal of the request when a value was used.
+   * Stores the values in a statement of their own, unless that was done. Called before a step that may happen only once. Throws the refusal of the
+   * request when a value was used before.
    */
   readonly useUp: () => Promise<void>
-  /** Reads the activation that waits for the code. Throws the same refusal when one of the values that are left was used before. */
+  /**
+   * Reads the activation that waits for the code. Throws the same refusal when one of `left`, the values that are not stored yet, was used before.
+   */
   readonly findBasis: (left: readonly UniqueValue[]) => Promise<ExchangeBasis>
 }
 
@@ -97,13 +102,13 @@ export async function exchangeKeys<Answer>(
     return request.useUp()
   }
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_KEY_EXCHANGE', request.otp)
-  // A wrong OTP that is counted changes the row that a right one is about to move, at most as often as attempts are allowed.
+  // A request with a wrong OTP may change the row meanwhile. That happens at most as often as attempts are allowed.
   return untilSettled('activation', async () => {
     const { activation, userClaims: storedClaims } = await findWaiting(parts, request, left)
     const verdict = await judgeOtp(activation)
     if (verdict === 'MISSING' || verdict === 'UNEXPECTED') throw refuseActivation(parts, `the OTP is ${verdict.toLowerCase()}`)
     if (verdict === 'WRONG') {
-      // First of all, so that of several copies of one request only one is counted.
+      // This comes first, so that only one of several copies of a request is counted.
       await useUp()
       if (await countWrongOtp(parts, activation)) throw refuseActivation(parts, 'the OTP is wrong')
       return undefined
@@ -136,17 +141,14 @@ export function refuseActivation({ events }: Pick<ActivationParts, 'events'>, re
 }
 
 /**
- * The agreed keys of an activation. `store` moves the activation to its next state, and uses up the values in the same statement. MOVED: the
- * activation has changed since the read, and nothing is used up.
+ * The agreed keys of an activation. One statement of `store` moves the activation to its next state and stores the used values. It returns MOVED,
+ * and stores nothing, when the activation has changed since it was read.
  */
 interface KeysToStore<Answer> {
   readonly store: (db: Db, values?: readonly UniqueValue[]) => Promise<ExchangedKeys<Answer> | 'MOVED'>
 }
 
-/**
- * Throws ACTIVATION_FAILED for invalid keys of a device. It tries them with server keys that are used for nothing else, before a step that
- * cannot be undone.
- */
+/** Throws ACTIVATION_FAILED for invalid keys of a phone. Tries an agreement with throw-away server keys, before a step that cannot be undone. */
 export async function requireDeviceKeys<Answer>(parts: ActivationParts, agreement: KeyAgreement<Answer>): Promise<void> {
   const { privateKey, publicKey: serverPublicKey } = generateKeyPair('P-256')
   const activationId = parts.platform.uuid()
@@ -209,7 +211,7 @@ export async function agreeOnKeys<Answer>(
   }
 }
 
-/** Whether the activation that asked for the code is ACTIVE and its owner verified. The end of a block that is over is stored first. */
+/** Whether the activation that asked for the code is ACTIVE and its owner is verified. First stores the end of a temporary block that is over. */
 async function isParentActive(parts: ActivationParts, parentActivationId: string): Promise<boolean> {
   const parent = await findActivation(parts.db, parentActivationId, new Date(parts.platform.now()))
   if (parent === undefined || isUnverified(toList(parent.flags))) return false

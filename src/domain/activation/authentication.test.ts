@@ -1,4 +1,4 @@
-// The counting rules of v3 §10.5 as a table.
+// Tests the counting rules of v3 §10.5 as a table.
 import { describe, expect, test } from 'vitest'
 import { type AuthenticationAttempt, type AuthenticationState, decideAuthentication } from './authentication.ts'
 

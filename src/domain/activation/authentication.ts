@@ -15,7 +15,7 @@ export interface AuthenticationState {
 export interface AuthenticationAttempt {
   /** Whether the code matched a counter value. */
   readonly valid: boolean
-  /** Whether the code changes the count of failures: a right code of two factors resets it, a wrong one counts if it is a guess. */
+  /** Whether the code changes the count of failures. A right code of two factors resets it. A wrong code counts if it is a guess. */
   readonly isCounted: boolean
   /** Whether a PENDING_COMMIT activation is judged like an ACTIVE one. It is never blocked; at the maximum its codes are refused (v4 §9.6). */
   readonly isPendingAccepted?: boolean
@@ -30,14 +30,17 @@ export interface AuthenticationDecision {
   readonly blockedReason?: 'MAX_FAILED_ATTEMPTS'
 }
 
-/** Decides by rules 3, 4, 6 and 7 of v3 §10.5. A pure function: the caller stores the outcome under the row version that it has read. */
+/**
+ * Decides by rules 3, 4, 6 and 7 of v3 §10.5. The function has no effects: its caller stores the decision, on the condition of the row version that
+ * it read.
+ */
 export function decideAuthentication(current: AuthenticationState, attempt: AuthenticationAttempt): AuthenticationDecision {
   const { state, failedAttempts, maxFailedAttempts, blocksInRow } = current
   const isPending = state === 'PENDING_COMMIT' && attempt.isPendingAccepted === true
   const stay = { valid: false, state, failedAttempts, blocksInRow }
   if (state !== 'ACTIVE' && !isPending) return stay
   if (failedAttempts >= maxFailedAttempts) return isPending ? stay : block(current, failedAttempts)
-  // Before the commit wrong OTPs are counted in the same place, and a confirmation must not give more of them.
+  // Before the commit, wrong OTPs are counted in the same column. A right code must not reset it, because that would allow more wrong OTPs.
   const isForgotten = attempt.isCounted && !isPending
   if (attempt.valid) return { ...stay, valid: true, ...(isForgotten && { failedAttempts: 0, blocksInRow: 0 }) }
   if (!attempt.isCounted) return stay
@@ -61,8 +64,8 @@ export function composeBlockEnd(firstSeconds: number, blocksInRow: number, at: D
 }
 
 /**
- * Stores the end of a block that is over. True when there was one: the activation must be read again. Every writer that changes an activation
- * calls this first, so that history, audit log and webhooks have the end as an event of its own.
+ * Stores the end of a temporary block that is over. Returns true when there was one; the caller then reads the activation again. Every writer that
+ * changes an activation calls this first, so that history, audit log and webhooks have the end as an event of its own.
  */
 export async function endBlockIfOver(
   { db, platform, events }: Omit<DomainParts, 'recordKeys'>,
@@ -74,5 +77,5 @@ export async function endBlockIfOver(
   return true
 }
 
-// 30 days: a thief of a phone has a dozen guesses a year, and the number cannot grow without end.
+// 30 days, so that the number cannot grow without end. A thief of a phone then has a dozen guesses a year.
 const TEMPORARY_BLOCK_SECONDS_MAX = 2_592_000

@@ -1,4 +1,4 @@
-// Activation codes, their signature and the text of their QR code (v3 §4.1, §4.2).
+// Makes and reads activation codes, signs them, and composes the text of their QR codes (v3 §4.1, §4.2).
 import type { KeyObject } from 'node:crypto'
 import { crc16 } from '../../crypto/hash.ts'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
@@ -8,7 +8,7 @@ import { utf8 } from '../../lib/bytes.ts'
 import { findSigningMasterKeys } from '../application/master-keys.ts'
 import type { KeyParts } from '../secrets/secrets.ts'
 
-/** The activation code for 10 random bytes: four groups of five characters, with dashes 23 characters. */
+/** Makes the activation code of 10 random bytes: four groups of five characters with dashes between them, 23 characters. */
 export function createActivationCode(random: Uint8Array): string {
   const bytes = Buffer.concat([random, Buffer.alloc(2)])
   bytes.writeUInt16BE(crc16(random), random.length)
@@ -23,11 +23,11 @@ export function parseActivationCode(code: string): Uint8Array | undefined {
   return bytes.readUInt16BE(10) === crc16(random) ? random : undefined
 }
 
-/** The signature of a code on P-256, Base64 of DER, over the code with its dashes. */
+/** Signs a code with its dashes by a key on P-256. Returns Base64 of the DER signature. */
 export const signActivationCode = (code: string, masterPrivateKey: KeyObject): string =>
   toBase64(ecdsaSign(masterPrivateKey, utf8(code)))
 
-/** The same for any text of a QR code, by the key that all phones of its application verify: P-384 where none is of protocol 3 (v4 §8.3). */
+/** Signs any text of a QR code, by a key that all phones of its application can verify: P-256, or P-384 where no phone has protocol 3 (v4 §8.3). */
 export const signQrText = async (
   { isProtocol3Admitted }: { readonly isProtocol3Admitted: boolean },
   text: string,
@@ -38,8 +38,8 @@ export const signQrText = async (
     : toBase64(await inThread('ecdsaSignP384', masterPrivateKey, utf8(text)))
 
 /**
- * A text that names no activation, with its signature behind it (v3 §15.1, v4 §11.2), by the key that signs activation codes. `head` ends with the
- * line of the key indicator.
+ * Appends to `head` its signature by the key that signs activation codes (v3 §15.1, v4 §11.2). It is for texts that name no activation. `head` ends
+ * with the line of the key indicator.
  */
 export async function signOfflineText(
   parts: KeyParts,

@@ -1,4 +1,4 @@
-// The record of a new activation: state CREATED, a server key pair, a code, and no device yet (v3 §8.2).
+// Makes the row of a new activation: state CREATED, a server key pair, a code, and no phone yet (v3 §8.2).
 import type { KeyObject } from 'node:crypto'
 import { generateKeyPair } from '../../crypto/key.ts'
 import { utf8 } from '../../lib/bytes.ts'
@@ -17,12 +17,12 @@ export interface ActivationParts extends DomainParts {
   readonly settings: { readonly activationValiditySeconds: number; readonly maxFailedAttempts: number }
 }
 
-/** Limits of one activation that replace those of the settings. */
+/** Values for one activation that replace those of the settings. */
 export interface RegistrationLimits {
   readonly maxFailedAttempts?: number | undefined
-  /** The time until which it may wait for its phone and its commit. */
+  /** The activation may wait for its phone and its commit until this time. */
   readonly expiresAt?: Date | undefined
-  /** Flags that it has from the beginning. */
+  /** Flags that the activation has from its creation. */
   readonly flags?: readonly string[] | undefined
 }
 
@@ -45,9 +45,9 @@ interface NewActivation extends RegistrationLimits {
   readonly parent?: Parent | undefined
 }
 
-/** What the key exchange needs of an activation. */
+/** The columns of an activation that the key exchange needs. */
 export interface CreatedActivation extends OwnedActivation {
-  /** Of its activation code. */
+  /** The hash of the activation code, under the key `codeLookup`. */
   readonly codeHash: Uint8Array
   readonly rowVersion: number
   readonly serverPublicKey: Uint8Array
@@ -62,7 +62,7 @@ interface PreparedActivation {
   readonly insert: (db: Db) => Promise<void>
 }
 
-/** Makes id, server keys and sealed values of a new activation. Nothing is stored yet. */
+/** Makes id, server keys and sealed values of a new activation. Stores nothing. */
 export function prepareActivation(
   { platform, recordKeys, settings, installationKeys }: Omit<ActivationParts, 'db' | 'events' | 'activationOtps'>,
   { applicationId, userId, code, qrText, commitPhase, otpHash, parent, maxFailedAttempts, expiresAt, flags = [] }: NewActivation,

@@ -1,4 +1,4 @@
-// Activations without a code: a provider of the bank finds the user from what the phone sends (v3 §8.6).
+// Makes activations without a code: a provider of the bank finds the user from the values that the phone sends (v3 §8.6).
 import { PawlError } from '../../lib/errors.ts'
 import { isIdentifier } from '../../lib/identifier.ts'
 import { describeUncarried, isJsonObject } from '../../lib/json.ts'
@@ -27,25 +27,25 @@ export interface ActivationRequest {
   readonly deviceInfo?: string | undefined
 }
 
-/** What becomes of an activation without a code, in place of the settings. */
+/** Values that the provider sets for an activation, in place of the settings. */
 interface DirectTerms {
   readonly isCommitted: boolean
   readonly flags?: readonly string[]
   readonly maxFailedAttempts?: number | undefined
-  /** How long the activation may wait for its commit. */
+  /** The activation may wait so long for its commit. */
   readonly expiresInSeconds?: number | undefined
   /** The OpenID provider that recognised the user. */
   readonly oidcProviderId?: string
 }
 
-/** Whom the provider recognised, and what it says of the activation. */
+/** The user whom the provider recognised, and values for the activation. */
 interface RecognisedUser extends DirectTerms {
   readonly userId: string
-  /** Attributes that replace the phone's own in the answer to it. */
+  /** Attributes for the answer to the phone, in place of those that the phone sent. */
   readonly customAttributes: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Finds the user of an activation. Throws OutboundError when it does not. */
+/** Finds the user of an activation. Throws OutboundError when it finds none. */
 export interface ActivationProvider {
   readonly findUser: (request: ActivationRequest) => Promise<RecognisedUser>
 }
@@ -55,7 +55,7 @@ export const createActivationProvider = (ask: HttpProvider): ActivationProvider 
   findUser: async (request) => parseRecognisedUser(await ask({ ...request })),
 })
 
-/** Asks the provider. Throws ACTIVATION_FAILED when there is none, or when it knows no user. */
+/** Asks the provider. Throws ACTIVATION_FAILED when no provider is configured, or when it finds no user. */
 export async function recogniseUser(
   provider: ActivationProvider | undefined,
   { events }: Pick<ActivationParts, 'events'>,
@@ -87,13 +87,13 @@ export async function activateDirectly<Answer>(
   const existing = basis?.isMultiDevice ? undefined : basis?.existing
   if (existing !== undefined && !(await expire(parts, owner, existing)))
     throw refuseActivation(parts, 'the user has a registration')
-  // The column must have a code, and a CREATED activation can be found by it; nobody ever learns this one.
+  // The column for the code must have a value, although nobody ever learns this code.
   const code = createActivationCode(parts.platform.randomBytes(10))
   const commitPhase = to === 'ACTIVE' ? 'ON_KEY_EXCHANGE' : 'ON_COMMIT'
   const expiresAt = expiresInSeconds === undefined ? undefined : new Date(parts.platform.now() + expiresInSeconds * 1000)
   const limits = { flags, maxFailedAttempts, expiresAt }
   const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: null, commitPhase, otpHash: null, ...limits })
-  // Before the transaction: the agreement may wait for its turn.
+  // This comes before the transaction, because the key agreement may wait in a queue.
   const agreed = await agreeOnKeys(parts, agreement, created, device, to)
   if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE')
     throw refuseActivation(parts, 'the keys of the request are not valid')

@@ -1,11 +1,11 @@
-// What is stored of calls to doors in place of what they bring: of their `Idempotency-Key` two keyed hashes (cloud §12.4), of the bytes that a code
-// covers length and hash, of the right answer to an offline challenge a hash (cloud §16.2).
+// Makes the hashes that pawl stores instead of secrets and data of calls to doors. Of an `Idempotency-Key` pawl stores two keyed hashes (cloud
+// §12.4), of the bytes under a code their length and hash, of the right answer to an offline challenge a hash (cloud §16.2).
 import type { KeyObject } from 'node:crypto'
 import { toHex } from '../../lib/bytes.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'
 import { encodeTexts } from '../secrets/row-mac.ts'
 
-/** Who asks, under which key, and what: member by member, null for one that is absent. */
+/** A call with its caller and its Idempotency-Key. `request` has the members of the request, null for an absent one. */
 interface DoorQuestion {
   readonly username: string
   readonly applicationId: string
@@ -13,15 +13,15 @@ interface DoorQuestion {
   readonly request: readonly (string | null)[]
 }
 
-/** The hashes of a key and of its question, and the MAC of an answer. All are HMAC-SHA-256, 32 bytes. */
+/** The hashes of an Idempotency-Key and of its request, and the MAC of an answer. All are HMAC-SHA-256, 32 bytes. */
 export interface DoorKey {
-  /** Covers the credential and the key. */
+  /** Covers the application, the credential and the Idempotency-Key. */
   readonly keyHash: Uint8Array
-  /** Covers the credential, the key, and the request. */
+  /** Covers the application, the credential, the Idempotency-Key and the request. */
   readonly questionHash: Uint8Array
   /**
-   * The MAC of an answer. It covers the credential, the key, the request and the answer, so that nobody who writes to the database can change a
-   * stored answer.
+   * Makes the MAC of an answer. It covers application, credential, Idempotency-Key, request and answer, so that a change in the database is
+   * noticed.
    */
   readonly authenticate: (answer: DoorAnswerToKeep) => Uint8Array
 }
@@ -47,13 +47,16 @@ export function hashDoorKey(key: KeyObject, { username, applicationId, idempoten
 }
 
 /**
- * The audit log's description of the bytes that a code covers, a line each: their number, their SHA-256 in hexadecimal, and the text of the
- * bank, if there is one.
+ * Describes the bytes that a code covers for the audit log. Its lines are their number, their SHA-256 in hexadecimal, and the text of the bank, if
+ * there is one.
  */
 export const describeCovered = (bytes: Uint8Array, auditText: string | undefined): string =>
   [bytes.length, toHex(sha256(bytes)), ...(auditText === undefined ? [] : [auditText])].join('\n')
 
-/** The hash, 32 bytes, that the right answer to an offline challenge uses up, so that there is only one (cloud §16.2). */
+/**
+ * The hash of an offline challenge, 32 bytes, that is stored with its right answer. It can be stored only once, so a challenge has one right answer
+ * (cloud §16.2).
+ */
 export const answerHash = (challengeId: string): Uint8Array =>
   sha256(encodeTexts(NO_PREFIX, ['answer of an offline challenge', challengeId]))
 

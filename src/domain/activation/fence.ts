@@ -1,5 +1,5 @@
-// Makes a restored database safe: no code that it has forgotten is accepted (docs/decisions/0016-fence-after-a-restore.md). The command may be
-// stopped at any moment and run again: it fences an activation once for a restore.
+// Makes a restored database safe: phones cannot repeat a code that the database has forgotten (docs/decisions/0016-fence-after-a-restore.md). The
+// command may be stopped at any moment and run again. It fences an activation only once after a restore.
 import {
   type FencedActivation,
   fenceTickets,
@@ -10,11 +10,11 @@ import {
 } from '../../storage/activation/fence.ts'
 import { ifOpens, type KeyParts, places } from '../secrets/secrets.ts'
 
-/** The counter value after one, by the version that an activation records (v3 §9.1, v4 §7.2). */
+/** Returns the next counter value for the protocol version of an activation (v3 §9.1, v4 §7.2). */
 type AdvanceCounter = (protocolVersion: number, ctrData: Uint8Array) => Uint8Array
 
 interface Fence {
-  /** The moment to which the database went back. */
+  /** The time of the restored state of the database. */
   readonly since: Date
   /** The number of counter values by which each counter moves on. */
   readonly steps: number
@@ -29,11 +29,11 @@ export interface Fenced {
   readonly blocked: number
   /** Activations that waited for a phone and were removed, with their codes. */
   readonly removed: number
-  /** Ids of activations whose counter data opens under none of the keys, so that it cannot be moved on. They stay as they are. */
+  /** Ids of activations whose counter data opens under none of the keys. Their counters cannot be moved, and they stay as they are. */
   readonly unopened: readonly string[]
 }
 
-/** Fences every activation that is due, a page at a time, and calls `onPage` with the numbers so far. Servers may run meanwhile. */
+/** Fences all activations that need it, a page at a time. Calls `onPage` with the numbers so far. Servers may run meanwhile. */
 export async function fenceActivations(
   parts: KeyParts & { readonly advanceCounter: AdvanceCounter },
   fence: Fence,
@@ -47,7 +47,7 @@ export async function fenceActivations(
     removed = await removeWaiting(parts.db, fence.since, new Date(parts.platform.now()), pageRows)
     soFar.removed += removed
   }
-  // One that somebody else moved meanwhile is found again from the beginning.
+  // If a server changed an activation meanwhile, the search begins again and finds it.
   for (let wasLost = true; wasLost; ) {
     wasLost = false
     for (let after = ''; ; ) {
@@ -71,7 +71,7 @@ export async function fenceActivations(
   return { ...soFar, unopened: [...unopened] }
 }
 
-/** The row with its counter moved on; undefined when its counter data does not open. */
+/** Moves the counter of a row on; undefined when its counter data does not open. */
 function moveOn(
   { recordKeys, advanceCounter }: Pick<KeyParts, 'recordKeys'> & { readonly advanceCounter: AdvanceCounter },
   { activationId, rowVersion, protocolVersion, counter, ctrData }: UnfencedActivation,

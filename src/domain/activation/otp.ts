@@ -1,4 +1,5 @@
-// The one-time password of an activation. The user gets it apart from the activation code, and it is demanded in one of two phases (v3 §8.5).
+// Hashes and judges the one-time password of an activation. The user gets it apart from the activation code, and it is demanded in one of two
+// phases (v3 §8.5).
 //
 //   stored = salt (16) ‖ HMAC-SHA-256(credential key, "activation-otp" ‖ salt ‖ scrypt(OTP, salt))
 import type { KeyObject } from 'node:crypto'
@@ -15,7 +16,7 @@ import type { DomainParts } from '../secrets/secrets.ts'
 export interface ActivationOtps {
   /** The stored form of an OTP, 48 bytes. Throws UNAVAILABLE when too many hashes wait. */
   readonly hash: (otp: string) => Promise<Uint8Array>
-  /** Compares an OTP with its stored form, in constant time. Throws UNAVAILABLE when too many hashes wait; then nothing is decided. */
+  /** Compares an OTP with its stored form, in constant time. Throws UNAVAILABLE when too many hashes wait; the OTP is then not judged. */
   readonly isRight: (otp: string, stored: Uint8Array) => Promise<boolean>
 }
 
@@ -32,10 +33,12 @@ export function createActivationOtps(credentialHash: KeyObject, platform: Pick<P
   }
 }
 
-/** The rows of the table in v3 §8.5. PASSED and NOT_DEMANDED go on; WRONG is counted, MISSING and UNEXPECTED are not. */
+/**
+ * The results in the table of v3 §8.5. After PASSED and NOT_DEMANDED the request goes on. WRONG counts as a failure, MISSING and UNEXPECTED do not.
+ */
 type OtpVerdict = 'PASSED' | 'NOT_DEMANDED' | 'WRONG' | 'MISSING' | 'UNEXPECTED'
 
-/** What of an activation decides about its OTP. */
+/** The columns of an activation that decide about its OTP. */
 interface OtpDemand {
   readonly commitPhase: CommitPhase
   readonly otpHash: Uint8Array | null
@@ -44,8 +47,8 @@ interface OtpDemand {
 export type OtpJudge = (demand: OtpDemand) => Promise<OtpVerdict>
 
 /**
- * Judges one OTP in one phase. The activation is read again after each lost race; the slow hash is computed only once, unless another
- * activation is read.
+ * Judges one OTP in one phase. Its caller judges again for each new read of the activation. The slow hash is computed again only for another
+ * `otpHash`.
  */
 export function createOtpJudge(otps: ActivationOtps, phase: CommitPhase, otp: string | null): OtpJudge {
   const sent = otp === null || otp.trim() === '' ? undefined : otp
@@ -62,8 +65,8 @@ export function createOtpJudge(otps: ActivationOtps, phase: CommitPhase, otp: st
 }
 
 /**
- * Counts a wrong OTP; the one that reaches the maximum removes the activation. False when the activation has changed meanwhile: the caller
- * reads and judges again.
+ * Counts a wrong OTP. When the maximum is reached, it removes the activation. Returns false when the activation has changed since it was read; the
+ * caller then reads and judges again.
  */
 export async function countWrongOtp(
   { db, platform, events }: Omit<DomainParts, 'recordKeys'>,

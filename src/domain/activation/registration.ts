@@ -1,4 +1,4 @@
-// The bank's view of an activation, a registration: it is made, read, committed, blocked, unblocked and removed (cloud §3, §17).
+// Creates, reads, commits, blocks, unblocks and removes registrations: activations as the bank sees them (cloud §3, §17).
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
@@ -26,20 +26,20 @@ import { type ActivationParts, type Parent, prepareActivation, type Registration
 import { countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
 import { endBlockIfOver } from './authentication.ts'
 
-/** The owner of a registration within the application of the caller. */
+/** The owner of a registration. */
 export interface Owner {
   readonly applicationId: string
   readonly userId: string
 }
 
-/** One registration of an owner: who has another one by now has none. */
+/** One registration of an owner. With `activationId` only that one counts, without it the only one. */
 interface OwnedRegistration extends Owner {
   readonly activationId?: string | undefined
 }
 
 /**
- * The live registration of a user. An expired one counts as removed, even if that is not stored yet. Throws REGISTRATION_CHANGE_REFUSED when
- * there are several and none is named.
+ * Reads the live registration of a user. An expired one counts as removed, even if that is not stored yet. Throws REGISTRATION_CHANGE_REFUSED when
+ * the user has several and `activationId` is undefined.
  */
 export async function readRegistration(
   parts: Pick<ActivationParts, 'db' | 'platform'>,
@@ -60,13 +60,13 @@ async function listLive(
   return rows.filter((row) => !isExpired(row, platform.now()))
 }
 
-/** The refusal of a path that names only a user who has several phones. */
+/** The error for a path that names only the user, when that user has several phones. */
 export function severalDevices(): PawlError {
   const hint = 'has several registrations: the paths below /v2/registrations name one'
   return new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `the user ${hint}`, violations: [{ fieldName: 'userId', hint }] })
 }
 
-/** The text of the QR code of a CREATED registration, the same at each call; empty if this owner has none. */
+/** The text of the QR code of a CREATED registration, the same at each call; empty if the row has none or its text was altered. */
 export function openQrText(
   { recordKeys }: ActivationParts,
   owner: Owner,
@@ -77,15 +77,15 @@ export function openQrText(
   return fromUtf8(unlessAltered(() => recordKeys.open(place, activationQrCode)) ?? new Uint8Array(0))
 }
 
-/** How a registration becomes active (v3 §8.5), with limits of its own that replace the settings. */
+/** The rules by which a registration becomes active (v3 §8.5), and values that replace the settings. */
 export interface RegistrationRules extends RegistrationLimits {
-  /** Where it is committed, and where the OTP is demanded. */
+  /** The phase in which the registration is committed and its OTP is demanded. */
   readonly commitPhase: CommitPhase
   /** The result of ActivationOtps.hash. */
   readonly otpHash: Uint8Array | null
-  /** Whether it may be made beside live ones, in an application where a user may have several. */
+  /** Whether the user may already have a live registration, in an application where users may have several. */
   readonly isFurther?: boolean
-  /** The activation that asked for the code. It shows the code itself, so the bank does not. */
+  /** The activation that asked for the code. Its phone shows the code, so the bank does not get it. */
   readonly parent?: Parent
 }
 
@@ -95,8 +95,8 @@ interface CreatedRegistration {
 }
 
 /**
- * Creates a registration. Undefined when there is no such application. Throws REGISTRATION_EXISTS when the user has a live one and may have no
- * further one, even if another request creates it at the same time, and REGISTRATION_CHANGE_REFUSED when the user has several.
+ * Creates a registration. Undefined when the application does not exist. Throws REGISTRATION_EXISTS when the user has a live registration and may
+ * have no second one, even if another request creates it at the same time. Throws REGISTRATION_CHANGE_REFUSED when the user has several.
  */
 export async function createRegistration(
   parts: ActivationParts,
@@ -114,11 +114,11 @@ export async function createRegistration(
 
 type Basis = Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> & {
   readonly signingKey: NonNullable<RegistrationBasis['signingKey']>
-  /** Whether it must be the only one although no index refuses a second one. */
+  /** Whether the registration must be the user's only one. The application allows several, so no index refuses a second one. */
   readonly isToBeAlone: boolean
 }
 
-/** What a registration is made from. A live registration that has run out is removed, another one is REGISTRATION_EXISTS. */
+/** Reads the basis of a new registration. Removes a live registration that has expired, and throws REGISTRATION_EXISTS for another one. */
 async function findBasis(parts: ActivationParts, named: OwnerNames, isFurther: boolean): Promise<Basis | undefined> {
   const basis = await findRegistrationBasis(parts.db, named)
   if (basis === undefined) return undefined
@@ -131,8 +131,8 @@ async function findBasis(parts: ActivationParts, named: OwnerNames, isFurther: b
 }
 
 /**
- * Stores that the one registration of a user has expired. Throws REGISTRATION_EXISTS when it has not. Where a user may have several, expired
- * ones need not be stored.
+ * Stores that the only registration of a user has expired. Throws REGISTRATION_EXISTS when it has not. Where a user may have several, the end of
+ * expired ones need not be stored.
  */
 async function makeRoom(
   parts: Pick<ActivationParts, 'db' | 'platform' | 'events'>,
@@ -144,7 +144,7 @@ async function makeRoom(
   if (!isFree) throw new PawlError('REGISTRATION_EXISTS')
 }
 
-/** Creates it. Undefined when the user has got a live registration meanwhile, or when the code exists, one of 2^80. */
+/** Creates the registration. Undefined when the user got a live registration meanwhile, or when the random code of 80 bits exists already. */
 async function createOn(
   parts: ActivationParts,
   userId: string,
@@ -157,7 +157,7 @@ async function createOn(
   const kept = rules.parent === undefined ? qrText : null
   const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText: kept, ...rules })
   try {
-    // Administration calls this within a transaction, which a violation would end.
+    // Administration calls this within a transaction, which a violation of the index would end. So the insert is a step that can be undone alone.
     await (isToBeAlone ? insertAlone(parts, { applicationId, userId }, insert) : asOneStep(parts.db, insert))
     return { activationId: created.activationId, activationQrCodeData: qrText }
   } catch (error) {
@@ -167,8 +167,8 @@ async function createOn(
 }
 
 /**
- * Inserts it as the only one. Throws REGISTRATION_EXISTS when the user has got a live one meanwhile, REGISTRATION_CHANGE_REFUSED when there are
- * several.
+ * Inserts the only registration of a user. Throws REGISTRATION_EXISTS when the user has got a live one meanwhile, and REGISTRATION_CHANGE_REFUSED
+ * when there are several.
  */
 async function insertAlone(
   parts: Pick<ActivationParts, 'db' | 'platform'>,
@@ -183,7 +183,10 @@ async function insertAlone(
   await (isPool(parts.db) ? inTransaction(parts.db, within) : within(parts.db))
 }
 
-/** Judges the OTP of a commit before a transaction begins; the judge remembers the result. Throws REGISTRATION_CHANGE_REFUSED as its commit. */
+/**
+ * Judges the OTP of a commit before the transaction begins. The returned judge remembers the result. Throws REGISTRATION_CHANGE_REFUSED as
+ * commitRegistration does.
+ */
 export async function prepareCommit(parts: ActivationParts, owner: OwnedRegistration, otp: string | null): Promise<OtpJudge> {
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp)
   const found = await findToCommit(parts, owner)
@@ -192,9 +195,9 @@ export async function prepareCommit(parts: ActivationParts, owner: OwnedRegistra
 }
 
 /**
- * Commits a registration, from PENDING_COMMIT to ACTIVE. NO_APPLICATION when there is no such application. Throws REGISTRATION_NOT_FOUND from
- * any other state, also on a second commit; OTP_INVALID when an OTP is demanded and this one is wrong; REGISTRATION_CHANGE_REFUSED when the
- * user has several registrations and none is named. Too many wrong OTPs remove the registration.
+ * Commits a registration, from PENDING_COMMIT to ACTIVE. Returns NO_APPLICATION when the application does not exist. Throws REGISTRATION_NOT_FOUND
+ * from any other state, also on a second commit. Throws OTP_INVALID when an OTP is demanded and this one is wrong; too many wrong OTPs remove the
+ * registration. Throws REGISTRATION_CHANGE_REFUSED when the user has several registrations and `activationId` is undefined.
  */
 export async function commitRegistration(
   parts: ActivationParts,
@@ -218,7 +221,9 @@ export async function commitRegistration(
   })
 }
 
-/** Reads the application with the registration to commit. Throws REGISTRATION_CHANGE_REFUSED when there are several and none is named. */
+/**
+ * Reads the application and the registration to commit. Throws REGISTRATION_CHANGE_REFUSED when there are several and `activationId` is undefined.
+ */
 async function findToCommit(
   parts: Pick<ActivationParts, 'db' | 'platform'>,
   named: OwnerNames,
@@ -231,9 +236,9 @@ async function findToCommit(
   return findRegistrationToCommit(parts.db, { ...named, applicationId, activationId: one.activationId })
 }
 
-/** Who has a registration changed. */
+/** The person and the credential behind a change. */
 interface OnWord {
-  /** The person, as the bank names them. */
+  /** The bank's name for the person. */
   readonly externalUserId: string | null
   /** User name of the credential, for the audit row. */
   readonly verifiedBy?: string | undefined
@@ -242,9 +247,9 @@ interface OnWord {
 type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
 
 /**
- * Blocks, unblocks or removes a registration. A BLOCK during a temporary block is accepted and gives it no end; after a refusal the phone would
- * be ACTIVE again later (DIVERGENCES#block-during-temporary-block). Throws REGISTRATION_NOT_FOUND without a live registration;
- * REGISTRATION_CHANGE_REFUSED from a wrong state, and when there are several and none is named.
+ * Blocks, unblocks or removes a registration. A BLOCK during a temporary block is accepted and removes the end of the block: after a refusal the
+ * phone would be ACTIVE again later (DIVERGENCES#block-during-temporary-block). Throws REGISTRATION_NOT_FOUND without a live registration. Throws
+ * REGISTRATION_CHANGE_REFUSED from a wrong state, and when there are several and `activationId` is undefined.
  */
 export async function changeRegistration(
   parts: ActivationParts,
@@ -253,7 +258,7 @@ export async function changeRegistration(
 ): Promise<void> {
   const { from, to, event } = CHANGES[wanted.change]
   const reason = wanted.change === 'BLOCK' ? (wanted.reason ?? 'NOT_SPECIFIED') : null
-  // A phone may move the row between read and write; a change that meets a final state is refused.
+  // A phone may change the row between the read and the write; then the loop reads it again. A change from a final state is refused.
   await untilSettled('registration', async () => {
     const row = await readRegistration(parts, owner)
     if (row === undefined) throw new PawlError('REGISTRATION_NOT_FOUND')
@@ -316,15 +321,15 @@ const ATTEMPTS_MAX = 10
 /** The request for one more registration. */
 export interface FurtherRegistration extends Omit<RegistrationRules, 'isFurther'> {
   readonly flags: readonly string[]
-  /** Whether it is refused while another one of the user waits for its phone or its commit. */
+  /** Whether the request is refused while another registration of the user waits for its phone or its commit. */
   readonly isOnlyOneIncomplete: boolean
   /** User name of the credential, for the audit row of the flags. */
   readonly username: string
 }
 
 /**
- * Creates a registration with flags, beside live ones if the application lets a user have several. Undefined when there is no such application.
- * Throws REGISTRATION_EXISTS as createRegistration does, and REGISTRATION_NOT_ALLOWED while another one is not complete.
+ * Creates a registration with flags, beside live ones if the application allows several. Undefined when the application does not exist. Throws
+ * REGISTRATION_EXISTS as createRegistration does, and REGISTRATION_NOT_ALLOWED as `isOnlyOneIncomplete` says.
  */
 export async function createFurther(
   parts: ActivationParts & { readonly db: Pool },

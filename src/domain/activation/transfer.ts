@@ -9,7 +9,7 @@ import { splitActivationQrText } from './code.ts'
 import type { ActivationParts } from './created.ts'
 import { createRegistration, isExpired } from './registration.ts'
 
-/** What the app that asks hands to the other one, with the OTP that it chose. */
+/** The values that the asking app hands to the other app, together with the OTP that it chose. */
 interface TransferCode {
   readonly activationId: string
   readonly activationCode: string
@@ -31,7 +31,7 @@ export async function createTransferCode(
   const transfer = transfers.find(({ targets }) => targets.includes(applicationId))
   if (transfer === undefined) throw refuse('the application does not hand over to this one')
   if (isUnverified(toList(flags))) throw refuse('the owner of the phone is yet to be verified')
-  // Before the slow hash.
+  // This check comes before the slow hash of the OTP.
   const basis = await findRegistrationBasis(parts.db, { applicationId, userId })
   const existing = basis?.isMultiDevice ? undefined : basis?.existing
   if (existing !== undefined && !isExpired(existing, parts.platform.now())) throw refuse(HAS_ONE)
@@ -52,7 +52,10 @@ export async function createTransferCode(
   return { activationId: created.activationId, ...splitActivationQrText(created.activationQrCodeData) }
 }
 
-/** Whether an activation with these flags may neither approve anything nor hand over to another one, which would have other flags. */
+/**
+ * Whether the owner of an activation with these flags is still to be verified. Such an activation may not approve anything. It may also not ask for
+ * a code, because the new activation would have other flags.
+ */
 export const isUnverified = (flags: readonly string[]): boolean => UNVERIFIED_FLAGS.some((flag) => flags.includes(flag))
 
 const UNVERIFIED_FLAGS = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']

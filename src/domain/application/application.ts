@@ -1,4 +1,4 @@
-// Applications, their versions and master keys, and the values that are compiled into a mobile app (cloud §10).
+// Creates applications, their versions and master keys, and reads the values that are compiled into a mobile app (cloud §10).
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { administrationRefused, existsAlready, notFound, PawlError } from '../../lib/errors.ts'
@@ -20,7 +20,7 @@ import { createPinningKeyPair } from '../pinning/pinning.ts'
 import { type KeyParts, openApplicationSecret, places } from '../secrets/secrets.ts'
 import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
 
-/** What is compiled into the mobile app; all Base64. */
+/** The values that are compiled into the mobile app, in Base64. */
 interface MobileConfiguration {
   /** Uncompressed point on the curve of QR codes: 65 bytes on P-256, 97 on P-384. */
   readonly masterServerPublicKey: string
@@ -62,7 +62,7 @@ export async function createApplication(
   await addVersion(parts, applicationId, DEFAULT_VERSION)
 }
 
-/** Creates the application of a first start. Does nothing if there is an application already. */
+/** Creates the first application when PAWL_FIRST_APPLICATION names one. Does nothing if there is an application already. */
 export async function bootstrapApplication(
   parts: KeyParts & { readonly db: Pool; readonly events: Events },
   applicationId: string | undefined,
@@ -82,7 +82,7 @@ export async function requireApplication(db: Db, applicationId: string): Promise
   if ((await findApplication(db, applicationId)) === undefined) throw notFound('application', applicationId)
 }
 
-/** Throws ADMINISTRATION_REFUSED unless each target is another application, which exists, and stands in one entry. */
+/** Throws ADMINISTRATION_REFUSED unless each target is another existing application and is in only one entry. */
 export async function requireTransfers(db: Db, applicationId: string, transfers: readonly Transfer[]): Promise<void> {
   const targets = transfers.flatMap((transfer) => transfer.targets)
   const known = new Set((await listApplications(db)).map((application) => application.applicationId))
@@ -109,8 +109,8 @@ export async function addVersion({ db, platform, recordKeys }: KeyParts, applica
 }
 
 /**
- * The configuration of one version. Without `versionName` it is that of the version `default`, or of the oldest supported one. Throws
- * ADMINISTRATION_REFUSED when there is no such application or version.
+ * Reads the configuration of one version. Without `versionName` it takes the version `default`, else the oldest supported one. Throws
+ * ADMINISTRATION_REFUSED when the application or the version does not exist.
  */
 export async function readMobileConfiguration(
   parts: KeyParts,
@@ -163,23 +163,23 @@ function chooseVersion(versions: readonly ApplicationVersionRow[], name: string 
 export const DEFAULT_VERSION = 'default'
 
 /**
- * Stores whether a user of an application may have several phones. Switching back throws ADMINISTRATION_REFUSED while a user has several,
- * because the bank must say which one goes. Phones that are bound at the same time wait, or are bound under the old setting.
+ * Stores whether a user of an application may have several phones. Switching this off throws ADMINISTRATION_REFUSED while a user has several,
+ * because the bank must say which one goes. A phone that is bound at the same time waits, or is bound under the old setting.
  */
 export async function switchMultiDevice(tx: Tx, applicationId: string, isMultiDevice: boolean, at: Date): Promise<void> {
   const before = await lockMultiDevice(tx, applicationId)
   if (before === undefined || before === isMultiDevice) return
   await setMultiDevice(tx, applicationId, isMultiDevice)
-  // The phone that a user has keeps its empty slot: there is one of these at the most.
+  // The existing phone of a user keeps its empty slot. A user has at most one of these.
   if (isMultiDevice) return
   while ((await removeExpiredActivations(tx, at, ROWS)) === ROWS);
   const userId = await findUserOfSeveral(tx, applicationId)
   if (userId !== undefined) throw refusal(`user ${userId} has several`)
   try {
-    // No statement takes long, and none looks again at what is done.
+    // Each statement handles a bounded number of rows and begins behind the rows of the one before.
     for (let last: string | undefined = ''; last !== undefined; ) last = await emptySlots(tx, applicationId, last, ROWS)
   } catch (error) {
-    // A phone that was bound while there was to be one at the most.
+    // A second phone of a user was bound meanwhile.
     if (isUniqueViolation(error, 'activation_live')) throw refusal('a user has got a second one just now')
     throw error
   }

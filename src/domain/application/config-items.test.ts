@@ -1,4 +1,4 @@
-// Which configuration item an activation reads of those with the same key (v4 §9.11).
+// Tests which of several configuration items with one key an activation reads (v4 §9.11).
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ConfigItemRow } from '../../storage/application/config-items.ts'

@@ -1,5 +1,5 @@
-// Configuration items: settings that the bank gives to its mobile apps (v4 §9.11). They are not secret: everybody who has the app can read
-// those of the application.
+// Reads and stores configuration items: settings that the bank gives to its mobile apps (v4 §9.11). They are not secret. Everybody who has the app
+// can read those of its application.
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { findUncarried } from '../../lib/json.ts'
@@ -8,11 +8,11 @@ import type { Db } from '../../storage/database/database.ts'
 import type { ConfigScope } from '../../storage/database/schema.ts'
 import type { KeyParts } from '../secrets/secrets.ts'
 
-/** The items for an app without an activation: those of its application in the scope APPLICATION. */
+/** Reads the items for an app without an activation: those of its application in the scope APPLICATION. */
 export const readApplicationConfig = async (db: Db, applicationId: string): Promise<ConfigItemRow[]> =>
   (await listConfigItems(db, { applicationId, activationId: null })).filter(({ scope }) => scope === 'APPLICATION')
 
-/** The items for an activation: those of its application in both scopes, and its own. */
+/** Reads the items for an activation: those of its application in both scopes, and its own. */
 export const readActivationConfig = async (db: Db, applicationId: string, activationId: string): Promise<ConfigItemRow[]> =>
   mergeConfigItems(
     await listConfigItems(db, { applicationId, activationId: null }),
@@ -20,8 +20,8 @@ export const readActivationConfig = async (db: Db, applicationId: string, activa
   )
 
 /**
- * One item for each key, sorted by key: that of the activation, else that of the application in the scope ACTIVATION, else in the scope
- * APPLICATION.
+ * Picks one item for each key, sorted by key. The item of the activation wins over that of the application in the scope ACTIVATION, which wins over
+ * the scope APPLICATION.
  */
 export function mergeConfigItems(
   ofApplication: readonly ConfigItemRow[],
@@ -35,8 +35,8 @@ export function mergeConfigItems(
 }
 
 /**
- * Stores an item, in place of the one with the same key and scope. Throws REQUEST_INVALID for a number that would be rounded on its way to
- * apps, for a value of more than 4 KiB, and for more items than an owner may have. It must not run twice at the same time.
+ * Stores an item, and replaces the one with the same key and scope. Throws REQUEST_INVALID for a number that apps would read rounded, for a value
+ * of more than 4 KiB, and for more items than an owner may have. It must not run twice at the same time for one owner.
  */
 export async function writeConfigItem(
   { db, platform }: Pick<KeyParts, 'db' | 'platform'>,
@@ -52,8 +52,8 @@ export async function writeConfigItem(
 }
 
 /**
- * The stored form of a value that phones are told; `fieldName` is its member of the request, `what` it is in the log. Throws REQUEST_INVALID for a
- * number that would be rounded on its way to them, and for more than 4 KiB.
+ * Makes the stored form of a value that phones read. `fieldName` is its member in the request, `what` its name in the log. Throws REQUEST_INVALID
+ * for a number that phones would read rounded, and for a value of more than 4 KiB.
  */
 export function serializeForPhones(what: string, fieldName: string, value: unknown): string {
   const uncarried = findUncarried({ [fieldName]: value })

@@ -1,7 +1,7 @@
-// The custom object of an application, in the plain answers of activation/status (v3 §9.2).
+// Finds the custom object of an application for the plain answers of activation/status (v3 §9.2).
 //
-// Anybody may ask for the status of any id, and the answer must not tell which ids exist. So an id that nobody knows is answered like an
-// activation of one of the applications, always the same one, which a keyed hash of the id picks (DIVERGENCES#custom-object).
+// Anybody may ask for the status of any id, and the answer must not show whether the id exists. So an unknown id is answered like an activation of
+// one of the applications. A keyed hash of the id picks this application, so it is always the same one (DIVERGENCES#custom-object).
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
 import { toHex, utf8 } from '../../lib/bytes.ts'
@@ -15,7 +15,7 @@ export interface CustomObjectMemory {
     readonly activationId: string
     /** The application of the activation, if there is one. */
     readonly applicationId: string | undefined
-    /** The state that the statement of the request has read. */
+    /** The state of the table of applications, as the statement of the request read it. */
     readonly applicationsState: string
   }) => Promise<Readonly<Record<string, unknown>> | undefined>
 }
@@ -28,7 +28,7 @@ export function createCustomObjectMemory(db: Db, codeLookup: KeyObject): CustomO
       if (known?.state !== applicationsState) known = await listCustomObjects(db)
       const { applications } = known
       const [first] = applications
-      // Where all applications have the same, none for example, an answer does not depend on the id.
+      // If all applications have the same object, or all have none, the answer does not depend on the id.
       const isSame = applications.every(({ customObjectText }) => customObjectText === first?.customObjectText)
       const application = isSame ? first : pick(applications, codeLookup, activationId, applicationId)
       const text = application?.customObjectText ?? null
@@ -44,12 +44,12 @@ function pick(
   activationId: string,
   applicationId: string | undefined,
 ): CustomObjects['applications'][number] | undefined {
-  // Computed for a known id too, so that time does not tell.
+  // This is also computed for a known id, so that the time of the answer does not differ.
   const ranks = applications.map((application) => rank(key, activationId, application.applicationId))
   const preferred = applications[ranks.indexOf(ranks.toSorted()[0] ?? '')]
   return applications.find((application) => application.applicationId === applicationId) ?? preferred
 }
 
-// No activation code has this form, so the key that looks codes up hashes nothing twice.
+// The same key hashes activation codes. No code has this form, so no value is hashed for both purposes.
 const rank = (key: KeyObject, activationId: string, applicationId: string): string =>
   toHex(hmac(key, utf8(JSON.stringify(['custom-object', activationId, applicationId]))))

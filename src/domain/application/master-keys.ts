@@ -1,4 +1,4 @@
-// The key pairs with which an application signs, and the algorithms that it allows (v4 §2.1, §3.2; P-256: v3 §3.1).
+// Makes and reads the key pairs with which an application signs, and lists the algorithms that it allows (v4 §2.1, §3.2; P-256: v3 §3.1).
 import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, importPrivateKey } from '../../crypto/key.ts'
 import { exportMlDsaSeed, importMlDsaSeed } from '../../crypto/mldsa.ts'
@@ -61,7 +61,7 @@ export async function insertMasterKeys(
 }
 
 /**
- * The keys with which an application signs for a phone of `algorithm`. Makes the pairs that an older application lacks. The application must
+ * Finds the keys with which an application signs for a phone of `algorithm`. Makes the pairs that an older application lacks. The application must
  * exist.
  */
 export async function findSigningMasterKeys(
@@ -151,7 +151,7 @@ async function createMasterKey(algorithm: MasterKeyAlgorithm): Promise<NewMaster
   return { algorithm, publicKey, exported: exportPrivateKey(privateKey) }
 }
 
-/** The private key of a pair; it is remembered as long as its row is the same. */
+/** Opens the private key of a pair. It is remembered as long as its row stays the same. */
 export const openMasterKey = (recordKeys: RecordKeys, { masterKeyPairId, algorithm, privateKey }: MasterKeyPairRow): KeyObject =>
   recordKeys.openCached(places.masterPrivateKey(masterKeyPairId), privateKey, (exported) => ({
     key:

@@ -1,4 +1,4 @@
-// The audit log of devices (cloud §7): rows of what happens to an activation beside the checking of codes, and reading all of them.
+// Composes rows of the audit log of devices (cloud §7), and reads the log. Rows about checked codes are made elsewhere.
 import type { KeyObject } from 'node:crypto'
 import { sha256 } from '../../crypto/hash.ts'
 import { toHex } from '../../lib/bytes.ts'
@@ -9,13 +9,13 @@ import { hasActivation } from '../../storage/activation/search.ts'
 import { type AuditEvent, type AuditItem, type AuditQuery, listAuditItems } from '../../storage/audit/audit.ts'
 import type { Database, Db, Pool } from '../../storage/database/database.ts'
 
-/** What reads seals. */
+/** Parts for code that reads seals. */
 export interface SealParts {
   readonly db: Db
   readonly installationKeys: { readonly auditSeal: KeyObject }
 }
 
-/** What works on the log in the background. */
+/** Parts for background work on the audit logs. */
 export interface AuditParts extends SealParts {
   readonly db: Pool
   readonly databaseKind: Database['kind']
@@ -34,7 +34,7 @@ interface AuditPage {
   readonly next: Date | undefined
 }
 
-/** The rows of a user within a range, newest first. Throws AUDIT_REFUSED when the user never had a registration in the application. */
+/** Reads the rows of a user within a range, newest first. Throws AUDIT_REFUSED when the user never had a registration in the application. */
 export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuery): Promise<AuditPage> {
   const items = await listAuditItems(db, query)
   if (items.length === 0 && !(await hasActivation(db, query.applicationId, query.userId)))
@@ -44,11 +44,11 @@ export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuer
   return { items, next: isLast ? undefined : last }
 }
 
-/** What is wrong with what was asked of the audit log. */
+/** The error for a question that the audit log cannot answer. */
 export const auditRefused = (fieldName: string, hint: string): PawlError =>
   new PawlError('AUDIT_REFUSED', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
 
-/** An audit row; `fields` become its data as compact JSON, those that are null are left out. */
+/** Composes an audit row. `fields` become its data as compact JSON, without the members that are null. */
 export const createAuditEvent = (
   { applicationId, userId, activationId }: { applicationId: string; userId: string; activationId: string },
   eventType: string,
@@ -59,13 +59,13 @@ export const createAuditEvent = (
   return { applicationId, userId, activationId, eventType, eventData, occurredAt: new Date(at) }
 }
 
-/** The data of an audit row: a JSON object without the members that are null. */
+/** Composes the data of an audit row: a JSON object without the members that are null. */
 export const composeEventData = (fields: Readonly<Record<string, string | null>>): string =>
   JSON.stringify(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)))
 
 /**
- * The data of an audit row about a device signature, a line each: how the data were signed, their length and SHA-256, and why the signature was
- * refused. The signed data themselves stay with the bank (cloud §7).
+ * Composes the data of an audit row about a device signature. Its lines are the way of signing, the length and the SHA-256 of the signed data, and
+ * the reason of a refusal. The signed data themselves stay with the bank (cloud §7).
  */
 export const composeSignedData = (how: string, data: Uint8Array, refusal: string | undefined): string =>
   [how, String(data.length), toHex(sha256(data)), ...(refusal === undefined ? [] : [refusal])].join('\n')

@@ -1,5 +1,5 @@
-// Continuous delivery of the audit logs to a store outside (SIEM), lines of JSON over HTTP or syslog: at least once, each chain in its order, by one
-// process at a time.
+// Delivers the audit logs continuously to a store outside (SIEM), as lines of JSON over HTTP or syslog. Each row arrives at least once, each chain
+// in its order. One process delivers at a time.
 import type { Socket } from 'node:net'
 import { hostname } from 'node:os'
 import type { Clocked } from '../../lib/clock.ts'
@@ -23,8 +23,8 @@ export function startAuditDelivery(
 }
 
 /**
- * The delivery of one process. A round sends the newly sealed rows, up to 500 of one chain at a time, followed by the head of the chain. Once
- * the receiver has taken them, it stores how far it came. Otherwise it throws, and the next round sends the same rows again. After an altered
+ * Creates the delivery of one process. A round sends newly sealed rows, up to 500 of one chain at a time, followed by the head of the chain. When
+ * the receiver has taken them, the round stores the last place. Otherwise it throws, and the next round sends the same rows again. After an altered
  * row nothing more of its chain is sent.
  */
 export function createAuditDelivery(parts: AuditParts, send: SendLines): (signal: AbortSignal) => Promise<void> {
@@ -37,13 +37,13 @@ export function createAuditDelivery(parts: AuditParts, send: SendLines): (signal
   return async (signal) => {
     const leaseId = platform.uuid()
     const startedAt = platform.monotonic()
-    // A round that left the work to another process tells nothing: a receiver that hangs would look well.
+    // Another process delivers now. This round reports no success, because the receiver may hang.
     if (!(await lease(leaseId))) return
     try {
       const delivered = await findDelivered(db)
       for (const chain of await findChains(db)) {
         let at = delivered.get(chain.chainId) ?? chain.start
-        // Retention was faster.
+        // Retention has deleted these rows before they were delivered.
         if (at.position < chain.start.position) at = chain.start
         while (at.position < chain.head.position && !signal.aborted) {
           const { rows, isAltered } = await readVerified(parts, chain, at, BATCH_ROWS)
@@ -68,10 +68,10 @@ export function createAuditDelivery(parts: AuditParts, send: SendLines): (signal
   }
 }
 
-/** Resolves when the receiver has taken the lines. Throws OutboundError otherwise. */
+/** Sends lines and resolves when the receiver has taken them. Throws OutboundError otherwise. */
 type SendLines = (lines: readonly string[]) => Promise<void>
 
-/** The receiver at an address of PAWL_AUDIT_SINK_URL; the operator names it, so that it may be a private one. */
+/** Creates the sender for PAWL_AUDIT_SINK_URL. The operator sets the address, so it may be a private one. */
 export function createAuditSink(url: string, authorization: string | undefined): SendLines {
   const send: SendLines = url.startsWith('syslog')
     ? (lines) => sendSyslog(url, lines, TIMEOUT_MS)
@@ -86,7 +86,7 @@ export function createAuditSink(url: string, authorization: string | undefined):
   }
 }
 
-/** An answer of 2xx has taken the lines. */
+/** Sends lines by HTTP. An answer of 2xx means that the receiver has taken them. */
 function createHttpSink(url: string, authorization: string | undefined): SendLines {
   const headers = { 'content-type': 'application/x-ndjson', ...(authorization !== undefined && { authorization }) }
   const limits = { timeoutMs: TIMEOUT_MS, answerBytesMax: 1_024, rules: OF_OPERATOR }
@@ -101,8 +101,8 @@ function createHttpSink(url: string, authorization: string | undefined): SendLin
 /**
  * Sends messages of syslog (RFC 5424) over a new connection to `syslog+tcp://host:port`, with octet counting (RFC 6587), or to
  * `syslog+tls://host:port` (RFC 5425). Syslog has no answer. The messages count as taken when the receiver closes the connection after pawl has
- * closed its side: it has then read all of them, but may not have stored them. A receiver that closes first has not taken them; a balancer
- * without a back end does that. Throws OutboundError when they are not taken.
+ * closed its side: the receiver has then read all of them, but may not have stored them. A receiver that closes first, as a balancer without a back
+ * end does, has not taken them. Throws OutboundError when they are not taken.
  */
 export function sendSyslog(url: string, messages: readonly string[], timeoutMs: number): Promise<void> {
   const { protocol, hostname: name, port, host: shown } = new URL(url)
@@ -129,8 +129,8 @@ function writeMessages(socket: Socket, text: string, name: string): Promise<void
         reject(new OutboundError(`${name} closed the connection before it had the messages: a balancer without a back end does`))
     })
     socket.write(text, () => {
-      // The kernel of this machine has the messages; the receiver may not. A balancer without a back end closes the connection within this time,
-      // and a receiver does not before pawl has closed its side. setImmediate lets a busy process read that first.
+      // The kernel of this machine has the messages, but the receiver may not have them. A balancer without a back end closes the connection within
+      // this time; a receiver waits until pawl has closed its side. A busy process reads the close first, because of setImmediate.
       setTimeout(setImmediate, QUIET_MS, () => {
         isOurs = !socket.destroyed
         socket.end()
@@ -139,7 +139,9 @@ function writeMessages(socket: Socket, text: string, name: string): Promise<void
   })
 }
 
-/** A message of facility 13 (log audit) and severity 5 (notice), with its length in front. The text has its own time. */
+/**
+ * Writes a message of facility 13 (log audit) and severity 5 (notice), with its length in front. The header has no time, because the text has one.
+ */
 function frame(text: string): string {
   const message = `<${13 * 8 + 5}>1 - ${hostname()} pawl - audit - ${text}`
   return `${Buffer.byteLength(message)} ${message}`
@@ -147,7 +149,7 @@ function frame(text: string): string {
 
 const INTERVAL_MS = 5_000
 const BATCH_ROWS = 500
-// Longer than a batch may take to be sent.
+// Sending a batch takes less time than this.
 const LEASE_MS = 60_000
 const TIMEOUT_MS = 20_000
 const TLS_PORT = 6514

@@ -1,5 +1,5 @@
 // Writes rows of the audit logs as lines of JSON for a store outside of the database. Each line has its chain, its position and its seal. Lines
-// with the head of a chain show later whether its end was cut off. An export has all lines, or those behind an earlier one.
+// with the head of a chain show later whether its end was cut off. An export has all lines, or those behind the end of an earlier export.
 import { toHex } from '../../lib/bytes.ts'
 import { ADMINISTRATION, type ChainPlace, type ChainRow, findChains, logOfChain } from '../../storage/audit/chain.ts'
 import { findSeal, findSealed, type SealedRow } from '../../storage/audit/rows.ts'
@@ -13,7 +13,7 @@ interface VerifiedRows {
   readonly isAltered: boolean
 }
 
-/** Up to `limit` rows of a chain that follow a place, each with the right seal; none beyond its head. */
+/** Reads up to `limit` rows of a chain behind `after`, and stops before a row with a wrong seal. Rows beyond the head of the chain are not read. */
 export async function readVerified(
   { db, installationKeys: { auditSeal } }: SealParts,
   chain: ChainRow,
@@ -55,14 +55,14 @@ export function toLine(chain: string, { position, seal, occurredAt, fields, veri
 export const toHeadLine = ({ name, head: { position, seal } }: Pick<ChainRow, 'name' | 'head'>): string =>
   JSON.stringify({ chain: name, head: { position, seal: toHex(seal) } })
 
-/** A stored time as text; whoever changes a row by hand may leave no valid time. */
+/** A stored time as text. A row that somebody changed by hand may have an invalid time. */
 const toTime = (at: unknown): string => (at instanceof Date && !Number.isNaN(at.getTime()) ? at.toISOString() : String(at))
 
 interface ExportedChain {
   readonly chain: string
   /** The position of the last row of the export, after which the next export begins. */
   readonly position: number
-  /** Hex. */
+  /** 32 bytes in hexadecimal. */
   readonly seal: string
   readonly rows: number
   /** The reason why the export of this chain ended before its head. */
@@ -70,9 +70,9 @@ interface ExportedChain {
 }
 
 /**
- * Passes every sealed row to `write`, chain by chain in the order of positions, and after each chain its head. `after` has the ends of an
- * earlier export; their seals show that the chains are still the same. Rows are verified, and after an altered one nothing more of its chain is
- * written. It ends early when `goesOn`, called after each batch, returns false.
+ * Passes every sealed row to `write`, chain by chain in the order of positions, and after each chain its head. `after` has the ends of an earlier
+ * export; their seals show that the chains are still the same. Rows are verified, and nothing behind an altered row is written of its chain. The
+ * export ends early when `goesOn`, which is called after each batch, returns false.
  */
 export async function exportAudit(
   parts: SealParts,

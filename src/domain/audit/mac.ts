@@ -1,4 +1,5 @@
-// The MACs that make the audit log tamper-evident (cloud §7): HMAC-SHA-256 under the installation's key over unambiguous encodings.
+// Makes and checks the MACs that make the audit log tamper-evident (cloud §7): HMAC-SHA-256 under the installation's key over unambiguous
+// encodings.
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
 import { equalConstantTime, toHex } from '../../lib/bytes.ts'
@@ -38,11 +39,11 @@ export function sealRow(key: KeyObject, chain: string, previous: ChainPlace, row
   return { position, seal: sealFields(key, previous, covered) }
 }
 
-/** The credential that had it verified, if there is one: as two more texts, so that no other row has as many. */
+/** The credential on whose request a code was verified, if there is one. It adds two texts, so that no row of another kind has as many. */
 const verifierOf = ({ verifiedBy }: Pick<SealableRow, 'verifiedBy'>): readonly string[] =>
   verifiedBy === null ? [] : ['verified by', verifiedBy]
 
-/** Whether a row follows `previous` and is as it was sealed, or was erased by somebody with the key (erasure.ts). */
+/** Whether a row follows `previous` and is either as it was sealed, or erased by somebody with the key (user-data/user-data.ts). */
 export function isSealed(key: KeyObject, chain: string, previous: ChainPlace, row: SealedRow): boolean {
   if (row.position !== previous.position + 1) return false
   const isAs = (sealed: SealableRow): boolean => equalConstantTime(sealRow(key, chain, previous, sealed).seal, row.seal)
@@ -51,8 +52,8 @@ export function isSealed(key: KeyObject, chain: string, previous: ChainPlace, ro
 }
 
 /**
- * The columns of a sealed row after parts of it were erased. The seal stays, because the chain goes on from it, but can no longer be computed
- * from the columns. Instead, the data of the row have a MAC over the seal, the place of the row, and the columns that are left.
+ * Returns the columns of a sealed row after parts of it were erased. The seal stays, because the next seal covers it, but the columns no longer
+ * give it. So the data of the row get a MAC over the seal, the place of the row, and the columns that are left.
  */
 export function certifyErasure(key: KeyObject, chain: string, previous: ChainPlace, row: SealedRow): RowFields {
   const left = Object.fromEntries(Object.entries(parseData(dataOf(row.fields))).filter(([name]) => name !== 'erased'))
@@ -78,7 +79,7 @@ const coveredByErasure = (chain: string, row: SealedRow, left: RowFields): reado
 
 const dataOf = ([, , , , data]: RowFields): string => data ?? ''
 
-/** The fields of a row with other data: those of the event, or the state after an administrator's change. */
+/** Returns the fields of a row with other data: the data of an event, or the state after an administrator's change. */
 export const withData = ([f0, f1, f2, f3, , f5]: RowFields, data: string): RowFields => [f0, f1, f2, f3, data, f5]
 
 /** The members of a row's data; none if the data are no JSON object. */
@@ -94,7 +95,7 @@ export function parseData(data: string): Readonly<Record<string, unknown>> {
 const sealFields = (key: KeyObject, previous: ChainPlace, texts: readonly (string | null)[]): Uint8Array =>
   hmac(key, encodeTexts(previous.seal, texts))
 
-/** Adds the MAC to a chain's state, so that nobody without the key can set its head back or its start forward. */
+/** Adds the MAC to the state of a chain. Without the key nobody can set its head back or its start forward. */
 export function authenticateChain(key: KeyObject, state: Omit<ChainState, 'authentication'>): ChainState {
   return { ...state, authentication: hmac(key, encodeState(state)) }
 }

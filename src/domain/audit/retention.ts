@@ -1,5 +1,5 @@
-// Deletes old rows of the audit logs (cloud §7): rows of devices by whole partitions, rows of administrators one by one. Both go from the front
-// of their chains, only when their seals are right, and the authenticated start moves behind them.
+// Deletes old rows of the audit logs (cloud §7): rows of devices by whole partitions, rows of administrators one by one. Both are deleted from the
+// start of their chains, and only when their seals are right. The start, which a MAC covers, moves behind them.
 import {
   ADMINISTRATION,
   type ChainPlace,
@@ -18,7 +18,7 @@ import type { AuditParts } from './audit.ts'
 /** Reports a chain that somebody altered. */
 export type ReportChain = (chain: string) => void
 
-/** The retention of one process, for each log; each call does a bounded part of the work. */
+/** Creates the retention of one process, one function for each log. Each call does a bounded part of the work. */
 export function createRetention(parts: AuditParts, report: ReportChain): readonly (() => Promise<void>)[] {
   const check = createCheck(parts, report)
   const cutoffAfter = (days: number): Date => new Date(parts.platform.now() - days * DAY_MS)
@@ -35,13 +35,13 @@ export function createRetention(parts: AuditParts, report: ReportChain): readonl
   return [endPartitions, shorten]
 }
 
-/** The last place of each chain in a partition that ends. */
+/** The last place of each chain in a partition to be dropped. */
 type Ends = ReadonlyMap<string, ChainPlace>
 
 /**
- * Follows all chains through the oldest partition, a bounded number of rows a call. Returns their last places there when all of them are
- * right and older than `cutoff`. What was altered stays where it is, for whoever looks into it, and so does its partition. No seal covers the time
- * of sealing, which names the partition: a row that somebody put into an old one stays until its own time has come.
+ * Follows all chains through the oldest partition, a bounded number of rows a call. Returns their last places in it when all rows are right and
+ * older than `cutoff`. A partition with an altered row stays for an investigation. The time of sealing, which decides the partition, is under no
+ * seal. So a row that somebody moved into an old partition stays until it is old enough itself.
  */
 function createCheck(
   { db, installationKeys: { auditSeal } }: AuditParts,
@@ -59,12 +59,12 @@ function createCheck(
         return undefined
       }
       let at = ends.get(chain.name) ?? chain.start
-      // Another process may have moved the start since.
+      // Another process may have moved the start meanwhile.
       if (at.position < chain.start.position) at = chain.start
       for (let isMore = true; isMore; ) {
         const query = { log: 'devices', chainId: chain.chainId, after: at.position, limit: BATCH_ROWS } as const
         const rows = await findSealed(db, { ...query, sealedBefore: partition.endsAt })
-        // A chain that was followed to its end before costs no batch: however many chains there are, each call goes further.
+        // A chain without new rows does not count as a batch. So each call gets further, however many chains there are.
         if (rows.length > 0 && ++batches > CHECKED_BATCHES) return undefined
         for (const row of rows) {
           if (!isSealed(auditSeal, chain.name, at, row)) {
@@ -82,16 +82,16 @@ function createCheck(
   }
 }
 
-/** Drops a partition and moves the starts behind it; false when somebody reads the log or seals just now. */
+/** Drops a partition and moves the starts of its chains behind it. False when somebody reads the log or seals at the moment. */
 async function endPartition(parts: AuditParts, { name, endsAt }: AuditPartition, ends: Ends): Promise<boolean> {
   return inTransaction(parts.db, async (tx) => {
     const lock = await lockLog(tx, 'devices')
     if (lock === undefined) return false
     const [oldest, ...younger] = await findPartitions(tx)
-    // Another process was faster, or there is nowhere else to put rows.
+    // Another process has dropped the partition, or it is the last one and new rows need it.
     if (oldest?.name !== name || oldest.endsAt.getTime() !== endsAt.getTime() || younger.length === 0) return false
     await dropPartition(tx, name)
-    // A clock that is set back finds nowhere to put rows of a time that has been dropped.
+    // The sealer never uses an earlier time than this, even if its clock is set back: the partition of that time is gone.
     await noteSealing(tx, 'devices', new Date(Math.max(endsAt.getTime(), lock.sealedAt?.getTime() ?? 0)))
     for (const chain of await findChains(tx, [...ends.keys()])) {
       const end = ends.get(chain.name)
@@ -120,7 +120,7 @@ async function shortenAdministration(parts: AuditParts, cutoff: Date, report: Re
     const query = { log: 'administrators', chainId, after: start.position, limit: BATCH_ROWS } as const
     for (const row of isIntact ? await findSealed(tx, query) : []) {
       if (!(row.occurredAt < cutoff)) break
-      // What was altered stays where it is: a row that was given an older time must not vanish as if its time had come.
+      // An altered row stays. Otherwise somebody could make a row vanish by giving it an older time.
       isIntact = isSealed(auditSeal, name, at, row)
       if (!isIntact) break
       at = row
@@ -143,5 +143,5 @@ const moveStart = (
 
 const DAY_MS = 86_400_000
 const BATCH_ROWS = 500
-// Some 50,000 rows: a second of reading, then sealing goes on.
+// About 50,000 rows take a second to read. Then sealing goes on.
 const CHECKED_BATCHES = 100

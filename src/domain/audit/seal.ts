@@ -1,5 +1,5 @@
-// The background sealer of the audit logs (cloud §7). Requests write rows without a seal, so that none waits for another one's place in a
-// chain. A few seconds later one process at a time chains them here.
+// Seals the audit logs in the background (cloud §7). Requests write rows without a seal, so that no request waits for the place of another one's
+// row in a chain. A few seconds later one process at a time chains the rows here.
 import type { KeyObject } from 'node:crypto'
 import type { Clocked } from '../../lib/clock.ts'
 import type { Platform } from '../../lib/platform.ts'
@@ -30,7 +30,7 @@ export const startAuditSealing = (parts: AuditParts & Clocked): (() => Promise<v
     mayRun: parts.clock.isAgreed,
   })
 
-/** The sealer of this process. Each call is one round: it seals the rows that it can see, then removes those that retention ends. */
+/** Creates the sealer of this process. Each call is one round: it seals the rows that it can see, then deletes those that are old enough. */
 export function createAuditSealer(parts: AuditParts): () => Promise<void> {
   const reported = new Set<string>()
   const report = (chain: string): void => {
@@ -55,8 +55,8 @@ export function createAuditSealer(parts: AuditParts): () => Promise<void> {
 }
 
 /**
- * Adds a partition when the newest one ends within a day. Several processes may do this at once: one of them has the lock of the sealer.
- * After a long pause one partition takes the whole time that was left out.
+ * Adds a partition when the newest one ends within a day. When several processes do this at once, the one with the sealer's lock adds it. After a
+ * long pause one partition covers the whole time of the pause.
  */
 export async function providePartition(tx: Tx, platform: Platform, partitionDays: number): Promise<void> {
   const lock = await lockLog(tx, 'devices')
@@ -84,11 +84,11 @@ async function sealLog(parts: AuditParts, log: AuditLogName, report: ReportChain
 interface Batch {
   readonly log: AuditLogName
   readonly limit: number
-  /** Chains that are not extended, because somebody altered them. Their rows stay unsealed, and verification counts them. */
+  /** Chains that somebody altered, and that are therefore not extended. Their rows stay unsealed, and verification counts them. */
   readonly broken: Set<string>
 }
 
-/** Seals the next rows and returns how many were found; undefined while another process seals. */
+/** Seals the next rows and returns their number; undefined while another process seals. */
 async function sealBatch(parts: AuditParts, tx: Tx, { log, limit, broken }: Batch): Promise<number | undefined> {
   const lock = await lockLog(tx, log)
   if (lock === undefined) return undefined
@@ -96,7 +96,7 @@ async function sealBatch(parts: AuditParts, tx: Tx, { log, limit, broken }: Batc
   const keyed = await giveUserKeys(tx, parts.platform, log, rows)
   const placed = await extendChains(tx, parts.installationKeys.auditSeal, keyed, broken)
   if (placed.length > 0) {
-    // Never before the batch before, whatever the clock of the process that sealed it: partitions cut each chain in one place.
+    // Never earlier than the batch before, whatever the clocks of the processes say. So a partition ends at the same place in each chain.
     const at = new Date(Math.max(parts.platform.now(), lock.sealedAt?.getTime() ?? 0))
     await placeRows(tx, log, placed, at)
     await noteSealing(tx, log, at)
@@ -104,7 +104,7 @@ async function sealBatch(parts: AuditParts, tx: Tx, { log, limit, broken }: Batc
   return rows.length
 }
 
-/** Adds the keys of the users to rows. They are read for each batch, because a user may have been erased since the last one. */
+/** Adds to each row the key of its user. Each batch reads the keys again, because a user may have been erased since the last one. */
 async function giveUserKeys(
   tx: Tx,
   platform: Pick<Platform, 'randomBytes'>,
@@ -133,7 +133,7 @@ async function extendChains(
   const all: PlacedRow[] = []
   for (const [name, added] of rowsByChain) {
     const chain = chains.get(name)
-    // To extend a chain that somebody altered would make the alteration authentic.
+    // A new head would make the alteration of the chain authentic.
     if (chain && !isExtensible(key, chain)) {
       broken.add(name)
       continue
@@ -154,7 +154,8 @@ async function extendChains(
 
 const INTERVAL_MS = 5_000
 const USER_KEY_BYTES = 32
-// What was copied to the log is deleted in the background; the rows of processes of the version before come first.
+// A round takes at most so many batches out of the table of the version before. The newest rows come first: running processes of that version write
+// them.
 const TAKEN_OVER_BATCHES = 10
-// The embedded database answers nobody else while a batch is sealed, which takes some 20 ms.
+// The embedded database answers nothing else while a batch is sealed, which takes about 20 ms.
 const BATCH_ROWS: Record<Database['kind'], number> = { embedded: 250, postgresql: 2_000 }

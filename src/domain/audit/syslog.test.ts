@@ -1,4 +1,4 @@
-// Which receivers of syslog have taken what they were sent, and that all others are failures: there is no answer to go by.
+// Tests which syslog receivers count as having taken the messages, although syslog has no answer. All others are failures.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { findQuietPort } from '../../../test/helpers/ports.ts'

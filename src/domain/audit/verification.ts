@@ -17,14 +17,14 @@ export interface ChainReport {
   /** `application:` and its id, `no-application` or `administration`. */
   readonly chain: string
   readonly isIntact: boolean
-  /** Rows whose seal is right; up to the fault when there is one. */
+  /** The number of rows whose seal is right, up to the fault if there is one. */
   readonly sealed: number
-  /** Rows that wait for the sealer. */
+  /** The number of rows that wait for the sealer. */
   readonly unsealed: number
-  /** How many rows retention has removed. */
+  /** The number of rows that retention has deleted. */
   readonly startPosition: number
   readonly headPosition: number
-  /** 32 bytes in hexadecimal. If position and seal of a head are noted elsewhere, they show later whether the log was cut or written anew. */
+  /** 32 bytes in hexadecimal. A bank that notes position and seal of a head elsewhere can later see whether the log was cut or written anew. */
   readonly headSeal: string
   readonly fault?: ChainFault
 }
@@ -37,14 +37,14 @@ interface ChainFault {
   readonly sequence?: number
 }
 
-/** A head that was noted elsewhere; `seal` is hex. */
+/** A head that the bank noted elsewhere. `seal` is in hexadecimal. */
 export interface NotedHead {
   readonly chain: string
   readonly position: number
   readonly seal: string
 }
 
-/** A verification for many callers: whoever asks while one runs gets the report of that one. */
+/** Creates a verification for many callers. A caller that asks while one runs gets the report of that one. */
 export function createAuditVerification(parts: SealParts): () => Promise<AuditReport> {
   let running: Promise<AuditReport> | undefined
   return () => {
@@ -99,7 +99,7 @@ async function walkChain(parts: SealParts, found: ChainRow): Promise<Walk> {
     const step = followSeals(installationKeys.auditSeal, chain, at, rows)
     at = step.at
     if (step.fault === undefined && rows.length > 0 && at.position < chain.head.position) continue
-    // Meanwhile the sealer may have moved the head, and retention the start.
+    // The sealer may have moved the head meanwhile, and retention the start.
     const [now] = await findChains(db, [chain.name])
     if (now === undefined) return { chain, sealed: 0, fault: { problem: 'the chain is gone' } }
     const isAuthentic = isChainAuthentic(installationKeys.auditSeal, now)
@@ -154,7 +154,7 @@ const describeAdded = (sequence: number | undefined): ChainFault | undefined =>
 async function compareHeads(db: Db, chain: ChainRow | undefined, noted: readonly NotedHead[]): Promise<ChainFault | undefined> {
   for (const { position, seal } of noted) {
     if (position > (chain?.head.position ?? 0)) return { problem: 'the chain ends before the noted head', position }
-    // What retention has removed cannot be compared any more.
+    // Retention has deleted these rows, so their seals cannot be compared.
     if (chain === undefined || position < chain.start.position) continue
     const kept =
       position === chain.start.position ? chain.start.seal : await findSeal(db, logOfChain(chain.name), chain.chainId, position)

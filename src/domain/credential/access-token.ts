@@ -1,5 +1,5 @@
-// Verifies access tokens of the bank's own authorization server, which take the place of a password (cloud §2.1): JWTs of OAuth 2 client
-// credentials (RFC 9068). pawl stores nothing about their users; role and application of a token hold for its request alone.
+// Verifies access tokens of the bank's own authorization server, which a caller sends instead of a password (cloud §2.1): JWTs of OAuth 2 client
+// credentials (RFC 9068). pawl stores nothing about their users. Role and application of a token hold only for its request.
 import type { JWTPayload } from 'jose'
 import * as errors from 'jose/errors'
 import { jwtVerify } from 'jose/jwt/verify'
@@ -25,12 +25,12 @@ interface AccessTokenSettings {
 }
 
 /**
- * The caller whom a token names. Throws CREDENTIALS_INVALID for every fault of the token, and UNAVAILABLE while the keys of the authorization
- * server cannot be fetched.
+ * Returns the caller whom a token names. Throws CREDENTIALS_INVALID for every fault of the token, and UNAVAILABLE while the keys of the
+ * authorization server cannot be fetched.
  */
 export type VerifyAccessToken = (token: string, source: string) => Promise<Caller>
 
-/** Makes the verification of tokens; undefined when the settings name no authorization server. */
+/** Creates the verification of tokens; undefined when the settings name no authorization server. */
 export function createAccessTokens({
   settings,
   platform,
@@ -52,7 +52,8 @@ export function createAccessTokens({
   const { find: keys } = findKeys(() => fetchKeySet(ask), ask, platform.monotonic)
   return async (token, source) => {
     try {
-      // The signature is looked at before any claim: only who has a genuine token can tell one refused claim from another, by its time.
+      // jose checks the signature before any claim. So only a sender with a genuine token can learn from the time of the answer which claim is
+      // refused.
       const { payload, protectedHeader } = await jwtVerify(token, keys, {
         issuer,
         audience,
@@ -76,7 +77,7 @@ export function createAccessTokens({
 }
 
 function reasonOf(error: unknown): string {
-  // Its message repeats a name from the header, and whatever strangers send there must not be in the log.
+  // The message repeats a name from the header of the token, and the log must not have texts of strangers.
   if (error instanceof errors.JOSENotSupported) return error.code
   return error instanceof errors.JOSEError || error instanceof ClaimRefused ? error.message : 'malformed'
 }
@@ -84,20 +85,20 @@ function reasonOf(error: unknown): string {
 /** The error for a genuine token whose claims pawl cannot use. */
 class ClaimRefused extends Error {}
 
-/** Refuses a token with a repeated member: jose takes the last one, another reader may take the first (RFC 7519 §4). */
+/** Refuses a token with a repeated member: jose takes the last one, but another reader may take the first (RFC 7519 §4). */
 function requireSingleMembers(token: string): void {
   for (const part of token.split('.', 2))
     if (findMemberTwice(Buffer.from(part, 'base64url').toString()) !== undefined) throw new ClaimRefused('a member stands twice')
 }
 
-/** Throws ClaimRefused for a token of another kind: one that ends a session, for example, is genuine, too. */
+/** Throws ClaimRefused for a token of another kind: the server also signs, for example, tokens that end a session. */
 function requireType(typ: unknown, types: AccessTokenSettings['jwtTypes']): void {
-  // RFC 7519 §5.1 leaves it out at will, RFC 7515 §4.1.9 writes it in either case and with or without the first half of a media type.
+  // `typ` may be missing (RFC 7519 §5.1). It may be in upper or lower case, and with or without `application/` (RFC 7515 §4.1.9).
   const type = typ === undefined ? 'jwt' : typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : undefined
   if (!types.some((one) => one.toLowerCase() === type)) throw new ClaimRefused('"typ" is of no access token')
 }
 
-/** Refuses times that jose would ignore, and a lifetime that is too long: that is mostly one in milliseconds. */
+/** Refuses times that jose would ignore, and a lifetime that is too long: such a time is mostly in milliseconds instead of seconds. */
 function requireTimes({ exp, nbf, iat }: JWTPayload, now: number, toleranceSeconds: number): void {
   const seconds = now / 1000 + toleranceSeconds
   for (const time of [exp, nbf, iat])
@@ -106,7 +107,7 @@ function requireTimes({ exp, nbf, iat }: JWTPayload, now: number, toleranceSecon
   if (iat !== undefined && iat > seconds) throw new ClaimRefused('"iat" is in the future')
 }
 
-/** Refuses claims that name somebody and are no texts, even if pawl does not use them. */
+/** Refuses claims with names of parties that are no texts, even if pawl does not use these claims. */
 function requireTexts(payload: JWTPayload): void {
   for (const name of ['iss', 'sub', 'azp', 'client_id', 'jti'])
     if (payload[name] !== undefined && typeof payload[name] !== 'string') throw new ClaimRefused(`${name} is no text`)
@@ -123,11 +124,11 @@ function toCaller(payload: JWTPayload, { jwtRoleClaim, jwtApplicationClaim }: Ac
   const application = claimOf(payload, jwtApplicationClaim)
   if (application !== undefined && !(isName(application) && isIdentifier(application)))
     throw new ClaimRefused(`${jwtApplicationClaim} is no application`)
-  // No credential has a colon in its name, so nobody is taken for a user of pawl's own.
+  // No credential of pawl has a colon in its name, so no user of pawl has the same name.
   return { username: `oauth:${sub}`, role, applicationId: application ?? null, rights: [] }
 }
 
-/** A claim by its name, or by the names on the way to it with dots between them. */
+/** Finds a claim by its name, or by a path of names with dots between them. */
 function claimOf(payload: JWTPayload, name: string): unknown {
   if (Object.hasOwn(payload, name)) return payload[name]
   return name.split('.').reduce<unknown>((value, part) => {
@@ -136,7 +137,7 @@ function claimOf(payload: JWTPayload, name: string): unknown {
   }, payload)
 }
 
-/** A list of texts, or one text with spaces, as `scope` is, by the name of the claim. */
+/** Returns the texts of a claim: a list, or the words of one text, as in `scope`. */
 function textsOf(payload: JWTPayload, name: string): readonly string[] {
   const claim = claimOf(payload, name) ?? []
   const texts: readonly unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [claim]
@@ -148,8 +149,8 @@ function textsOf(payload: JWTPayload, name: string): readonly string[] {
 
 const PREFIX = 'pawl:'
 const ROLES: readonly Role[] = ['admin', 'integration', 'internal', 'read-only', 'verification']
-/** Well-formed: the database takes every half of a surrogate pair for the same character. */
+/** A name must be well-formed: the database stores every half of a surrogate pair as the same character. */
 const isName = (value: unknown): value is string => typeof value === 'string' && NAME.test(value) && value.isWellFormed()
 const NAME = /^\P{Cc}{1,200}$/u
-/** The longest that providers let an access token live is 30 days. */
+/** Providers allow a lifetime of an access token of at most 30 days. */
 const LIFETIME_SECONDS_MAX = 31 * 86_400

@@ -1,4 +1,4 @@
-// The administrator of an installation: the first start makes it, and the command line can give it a new password.
+// Makes the first administrator of an installation, and gives an administrator a new password on the command line.
 import { PawlError, StartError } from '../../lib/errors.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { deleteCredential, findCredential, hasAdmin } from '../../storage/credential/credentials.ts'
@@ -7,8 +7,8 @@ import type { CredentialParts, Credentials, PreparedPassword } from './credentia
 import { isCredentialAuthentic } from './mac.ts'
 
 /**
- * Makes sure that the configured administrator has the configured password, if there is one: a user who is missing is created, a differing
- * password replaced. Throws StartError when the name is another user's.
+ * Gives the configured administrator the configured password, if there is one. Creates a missing user and replaces a different password. Throws
+ * StartError when a user with another role has the name.
  */
 export async function applyAdminPassword(
   parts: CredentialParts,
@@ -19,7 +19,7 @@ export async function applyAdminPassword(
   const existing = await findCredential(parts.db, adminUser)
   if (existing !== undefined && !isCredentialAuthentic(parts.installationKeys.credentialMac, existing)) {
     parts.events.credentialAltered({ username: adminUser })
-    // The operator says who the administrator is, and the database does not: the credential is made anew.
+    // The settings of the operator name the administrator, so the altered credential is replaced.
     if (adminPassword !== undefined)
       await remakeAdmin(parts, credentials, adminUser, await credentials.prepare(adminPassword), 'start')
     return
@@ -48,7 +48,10 @@ export const createFirstAdmin = async (
   adminUser: string,
 ): Promise<string | undefined> => ((await hasAdmin(parts.db)) ? undefined : createAdmin(parts, credentials, adminUser, undefined))
 
-/** Returns the password, or undefined when another process of the same first start was faster and has shown its own. */
+/**
+ * Creates an administrator and returns the password. Undefined when another process of the same first start has created it, and has shown its
+ * password.
+ */
 async function createAdmin(
   parts: CredentialParts,
   credentials: Credentials,
@@ -66,8 +69,8 @@ async function createAdmin(
 }
 
 /**
- * Makes an administrator anew, and returns the generated password. The passwords of an earlier credential of that name end. It is for the
- * operator who has the database and the master key, and is recorded in the audit log of administrators.
+ * Replaces the credential of a name by a new administrator, and returns its generated password. The old passwords of the name end. It is for the
+ * operator with the database and the master key. The audit log of administrators records it.
  */
 export async function resetAdmin(parts: CredentialParts, credentials: Credentials, username: string): Promise<string> {
   const prepared = await credentials.prepare(undefined)

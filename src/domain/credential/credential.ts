@@ -1,4 +1,4 @@
-// Credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
+// Verifies and changes credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
 import type { KeyObject } from 'node:crypto'
 import { toBase64Url } from '../../lib/base64.ts'
 import { administrationRefused, existsAlready, notFound, PawlError } from '../../lib/errors.ts'
@@ -32,7 +32,7 @@ export interface CredentialParts {
   readonly events: Events
   readonly installationKeys: { readonly credentialHash: KeyObject; readonly credentialMac: KeyObject }
   readonly settings: { readonly credentialFailuresPerMinute: number }
-  /** The failures of all processes on the database, if there may be several. */
+  /** The failure counts of all processes; undefined where only one process uses the database. */
   readonly sharedFailures?: SharedFailures | undefined
 }
 
@@ -47,11 +47,11 @@ export interface Caller {
 
 export interface Credentials extends CredentialChanges {
   /**
-   * Checks the password of a caller. Throws CREDENTIALS_INVALID, or TOO_MANY_REQUESTS while this user name and source have to wait after too
-   * many failures. Then even a right password is refused, because it is not looked at.
+   * Checks the password of a caller. Throws CREDENTIALS_INVALID. Throws TOO_MANY_REQUESTS while this user name and source have to wait after too
+   * many failures; even a right password is then refused unchecked.
    */
   readonly verify: (login: Login, password: string) => Promise<VerifiedCaller>
-  /** Whether a password is one of the user's, without counting or logging. */
+  /** Whether a password is one of the user's. It counts and logs nothing. */
   readonly isPassword: (username: string, password: string) => Promise<boolean>
   /**
    * Hashes a password for an existing or new user; without a password it generates one. Hashing a chosen password takes long, so call it before
@@ -116,7 +116,7 @@ const passwordTooWeak = (): PawlError =>
     violations: [{ fieldName: 'password', hint: 'must not be easily guessed' }],
   })
 
-/** Whom a certificate stands for. */
+/** The caller whom a client certificate identifies. */
 type CertificateHolder = Omit<VerifiedCaller, 'passwordId'>
 
 interface CertificateLogin {
@@ -141,7 +141,7 @@ function createCertificateLogin({
     const generationRead = generation
     const now = platform.now()
     const [username, ...others] = await listCertificateHolders(db, fingerprint)
-    // A certificate that two credentials have stands for neither.
+    // A certificate in two credentials identifies neither.
     const credential = username === undefined || others.length > 0 ? undefined : await findAuthentic(username)
     if (credential === undefined || credential.isDisabled || !credential.certificates.includes(fingerprint)) return undefined
     if (hasEnded(credential.expiresAt, now)) return undefined
@@ -166,7 +166,7 @@ function createCertificateLogin({
   }
 }
 
-/** A password and what is stored of it. */
+/** A password, and the row that is stored for it. */
 export interface PreparedPassword {
   readonly password: string
   readonly row: NewPassword
@@ -192,8 +192,8 @@ interface CredentialChanges {
 /** `macKey` is the key of the MACs over credentials. */
 function createCredentialChanges(macKey: KeyObject, platform: Pick<Platform, 'now'>): CredentialChanges {
   /**
-   * Locks a credential, changes it, and renews its MAC. The lock matters, because the MAC would also cover values that somebody else has
-   * written into the row.
+   * Locks a credential, changes it, and renews its MAC. Without the lock, the new MAC could also cover values that somebody else wrote into the
+   * row.
    */
   const change = async (tx: Tx, username: string, write: () => Promise<boolean>): Promise<void> => {
     await lockCredential(tx, username)

@@ -10,26 +10,26 @@ interface KeySet {
   readonly keys: readonly object[]
 }
 
-/** Where a key set is, and what errors call the place. */
+/** The address of a key set, and its name in errors. */
 interface KeySetAddress {
   readonly name: string
   readonly url: string
   readonly rules: TargetRules
 }
 
-/** Finds keys, as jose calls it. */
+/** Finds keys for jose. */
 export interface FoundKeys {
   readonly find: JWTVerifyGetKey
-  /** Throws KeysMissing if `find` would throw it because there are no keys at all. */
+  /** Throws KeysMissing when `find` would throw it because no key set is known. */
   readonly ready: () => Promise<void>
 }
 
-/** The error when the key set could not be fetched, so that nothing is known about the token. */
+/** The error when the key set could not be fetched. Nothing is known about the token then. */
 export class KeysMissing extends Error {}
 
 /**
- * Finds keys in a set that is remembered for ten minutes. It is fetched again for an unknown key at most twice a minute, and after a failure at
- * most every five seconds. Throws KeysMissing. jose's own cache is not used, because it goes by the clock.
+ * Finds keys in a key set that is remembered for ten minutes. For an unknown key it is fetched again at most twice a minute, and after a failure at
+ * most every five seconds. Throws KeysMissing. jose's own cache goes by the wall clock, so it is not used.
  */
 export function findKeys(ask: () => Promise<KeySet>, { name }: Pick<KeySetAddress, 'name'>, monotonic: () => number): FoundKeys {
   const askOrRefuse = (): Promise<KeySet> =>
@@ -51,7 +51,7 @@ export function findKeys(ask: () => Promise<KeySet>, { name }: Pick<KeySetAddres
   }
 }
 
-/** Fetches a key set. Throws OutboundError when there is none at the address. */
+/** Fetches a key set. Throws OutboundError when the address gives none. */
 export async function fetchKeySet({ name, url, rules }: KeySetAddress): Promise<KeySet> {
   const { origin } = new URL(url)
   const { status, body } = await sendOutbound({

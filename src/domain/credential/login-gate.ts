@@ -1,9 +1,8 @@
-// Decides who may have a password checked, and when: waits after failures come before the slow hash, and hashes run in two lanes.
+// Decides whether and when a password is checked. Waits after failures come before the slow hash, and hashes run in two lanes.
 //
-// Failures of all processes count for a user name and its source together, and for the source alone; so nobody can lock out a credential
-// that is used from elsewhere. While a pair waits, even the right password is refused: otherwise the wait would not stop guessing. Callers
-// whose user name and source had a right password within the last hour have a lane of their own, and the wait of their source does not
-// touch them.
+// Failures of all processes count for a user name and its source together, and for the source alone. So nobody can lock out a credential that is
+// used from another source. While a pair of user name and source waits, even the right password is refused: otherwise the wait would not stop
+// guessing. Pairs that had a right password within the last hour have their own lane, and the wait of their source does not concern them.
 import { sourceOf } from '../../lib/address.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'
@@ -18,21 +17,21 @@ export interface Login {
   readonly username: string
   /** Address of the caller. */
   readonly source: string
-  /** Calls back when the caller is gone and nobody reads the answer; returns what ends that. */
+  /** Calls `callback` when the caller has disconnected and nobody reads the answer. Returns a function that unsubscribes. */
   readonly onGone: (callback: () => void) => () => void
 }
 
 /** Times are milliseconds of a monotonic clock. */
 export interface LoginGate {
   /**
-   * Throws TOO_MANY_REQUESTS while this user name has to wait at this source, and while the whole source has to wait, unless the user is known
-   * there.
+   * Throws TOO_MANY_REQUESTS while this user name has to wait at this source. Also throws it while the whole source has to wait, unless the user is
+   * known there.
    */
   readonly enter: (login: Login, now: number) => void
   /**
-   * Runs `check` with the lane for its hash, once for all callers at a source who send the same at the same time; `shown` stands for user name
-   * and password, and for the credential that they are compared with. Throws TOO_MANY_REQUESTS when too many checks of this key are under way,
-   * UNAVAILABLE when there are too many in all. A waiting check is dropped when nobody waits for it any more.
+   * Runs `check` with the lane for its hash. Callers at one source with the same `shown` share one check; `shown` stands for user name, password
+   * and the credential that they are compared with. Throws TOO_MANY_REQUESTS when too many checks of this key are under way, UNAVAILABLE when there
+   * are too many in all. A waiting check is dropped when all its callers have disconnected.
    */
   readonly check: <T>(login: Login, shown: string, now: number, check: (lane: Lane) => Promise<T>) => Promise<T>
   /** Notes a right password: from now on this user is known at this source. */
@@ -43,10 +42,7 @@ export interface LoginGate {
   readonly ownLane: Lane
 }
 
-/**
- * `failuresPerMinute` is the number of failures of one user name from one source before it has to wait; a whole source may have ten times as
- * many.
- */
+/** Creates the gate. A user name at one source has to wait after `failuresPerMinute` failures, a whole source after ten times as many. */
 export function createLoginGate(
   events: Events,
   clock: () => number,
@@ -57,14 +53,14 @@ export function createLoginGate(
   const pairs = open(failuresPerMinute, 'login')
   const sources = open(failuresPerMinute * 10, 'logins of a source')
   const knownPairs = createMemory<object>({ max: KNOWN_MAX, ttl: KNOWN_MS, clock })
-  // One hash at a time in each lane: of the four threads of the pool two stay free for everything else.
+  // One hash at a time in each lane. So two of the four threads of the pool stay free for other work.
   const known = createFairQueue({ atOnce: 1, waitingMax: 200, waitingPerKeyMax: 50 })
   const strangers = createFairQueue({ atOnce: 1, waitingMax: 200, waitingPerKeyMax: 20 })
   const join = createSharedChecks()
 
   const isKnown = (pair: string): boolean => knownPairs.get(pair) !== undefined
 
-  /** Takes places among the failures of the minute for a running attempt, so that no more attempts run than may fail. */
+  /** Reserves places among the allowed failures for a running attempt, so that no more attempts run than may fail. */
   const take = (login: Login, now: number): readonly Taken[] => {
     const { pair, source } = keysOf(login)
     const ofPair = pairs.take(pair, now)
@@ -85,7 +81,7 @@ export function createLoginGate(
     },
     check: async (login, shown, now, check) => {
       const { pair, source } = keysOf(login)
-      // A hash takes a thousand times as long as this read.
+      // The hash takes a thousand times as long as this read.
       await Promise.all([pairs.hear(pair, now), sources.hear(source, now)])
       return join(`${source}\0${shown}`, login.onGone, (signal) => {
         const taken = take(login, now)
@@ -119,7 +115,7 @@ function keysOf({ username, source: address }: Login): { readonly pair: string; 
   return { pair: `${source}\0${username.slice(0, 255)}`, source }
 }
 
-/** Only its presence matters. */
+/** Marks a known pair. The object itself has no meaning. */
 const KNOWN = {}
 const KNOWN_MS = 3_600_000
 const KNOWN_MAX = 10_000
@@ -153,7 +149,7 @@ function createSharedChecks(): JoinCheck {
       if (check.askers === 0) check.dropped.abort(new PawlError('TOO_MANY_REQUESTS', { detail: 'the caller has gone' }))
     })
     try {
-      // The same key is the same check, with the same result.
+      // All callers of one key get the result of one check.
       return (await check.result) as T
     } finally {
       stopListening()
@@ -164,6 +160,6 @@ function createSharedChecks(): JoinCheck {
 interface Check {
   readonly result: Promise<unknown>
   readonly dropped: AbortController
-  /** How many connected callers wait for the result. */
+  /** The number of connected callers that wait for the result. */
   askers: number
 }

@@ -1,4 +1,5 @@
-// The MAC over a credential and its passwords. A credential that somebody changed by hand in the database is refused (SECURITY.md).
+// Makes and checks the MAC over a credential and its passwords. A credential that somebody changed by hand in the database is refused
+// (SECURITY.md).
 import type { KeyObject } from 'node:crypto'
 import {
   type CredentialWithPasswords,
@@ -14,13 +15,13 @@ import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/ro
 export const isCredentialAuthentic = (key: KeyObject, credential: CredentialWithPasswords): boolean =>
   isRowAuthentic(key, decidingRow(credential), credential.mac)
 
-/** Writes the MAC over the present row of a credential, which the transaction has changed or locked. */
+/** Writes the MAC over the present row of a credential. The transaction has changed or locked the row. */
 export async function sealCredential(tx: Tx, key: KeyObject, username: string): Promise<void> {
   const credential = await findCredential(tx, username)
   if (credential !== undefined) await storeCredentialMac(tx, username, authenticateRow(key, decidingRow(credential)))
 }
 
-/** The same for all credentials that are older than the MACs; returns their names with roles. */
+/** Writes the MACs of all credentials, which are older than the key of the MACs. Returns their names with roles. */
 export async function sealAllCredentials(tx: Tx, key: KeyObject): Promise<string[]> {
   const credentials = await listCredentials(tx)
   for (const { username } of credentials) {
@@ -51,15 +52,16 @@ function decidingRow({
       password.passwordHash.toString('hex'),
       timeOf(password.expiresAt),
     ])
-  // A credential without them has the MAC that it had before there were any. No other row has as many fields: six, and four for a password.
+  // Without addresses the MAC is that of earlier versions. With addresses two fields follow. No other row has as many fields: a row has six, and
+  // four for each password.
   const addresses = allowedAddresses.length === 0 ? [] : ['allowed addresses', allowedAddresses.join(',')]
-  // With certificates three fields follow, which no other row has either.
+  // With certificates three fields follow, a number that no other row has.
   const bound =
     certificates.length === 0 ? addresses : ['addresses and certificates', allowedAddresses.join(','), certificates.join(',')]
-  // With rights five fields follow: four would be those of one more password.
+  // With rights five fields follow, because four fields would look like one more password.
   const entitled = ['addresses', allowedAddresses.join(','), 'certificates and rights', certificates.join(','), rights.join(',')]
   return { table: 'credential', fields: [...row, ...rows, ...(rights.length === 0 ? bound : entitled)] }
 }
 
-/** In milliseconds. */
+/** Milliseconds since 1970 as text. */
 const timeOf = (time: Date | null): string | null => (time === null ? null : String(time.getTime()))

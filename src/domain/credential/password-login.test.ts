@@ -1,4 +1,4 @@
-// What a login by password costs: whoever is refused has waited for the same hashes. And what holds for it when the credential changes meanwhile.
+// Tests that every refused login by password waits for the same hashes, and that logins notice changes of the credential.
 import { expect, test } from 'vitest'
 import { importHmacKey } from '../../crypto/hash.ts'
 import { PawlError } from '../../lib/errors.ts'
@@ -49,12 +49,12 @@ test('a right generated password from an address that is not admitted costs the 
   expect(hashes).toBe(2)
   expect(await verify(from('10.1.2.3'), RIGHT)).toMatchObject({ username: 'bound', passwordId: 'first' })
   expect(hashes).toBe(2)
-  // Also after this process has seen it.
+  // The process remembers the password now, and still computes the hash.
   await expect(verify(from('192.0.2.1'), RIGHT)).rejects.toThrow(PawlError)
   expect(hashes).toBe(3)
 })
 
-/** A credential with one password in the clear, and a MAC that is another one after each change. */
+/** A credential with one password, whose hash is its text. Its MAC is different for each password. */
 const credentialOf = (password: string): CredentialWithPasswords => ({
   username: 'bank',
   role: 'integration',
@@ -70,7 +70,7 @@ const credentialOf = (password: string): CredentialWithPasswords => ({
 })
 const LOGIN: Login = { username: 'bank', source: '192.0.2.1', onGone: () => () => undefined }
 
-/** Logins whose slow hash ends when `hashed` is called, at a credential that `change` replaces as an administrator of this process does. */
+/** Creates logins whose slow hash ends when `hashed` is called. `change` replaces the credential as an administrator of this process does. */
 function slowLogins() {
   let stored: CredentialWithPasswords | undefined = credentialOf('old')
   let now = 1_000_000

@@ -1,5 +1,5 @@
-// Callers who show a password of a credential (cloud §2). What was right is remembered for a moment, so that a back end is not held up by a
-// slow hash with each of its calls.
+// Checks passwords of callers (cloud §2). It remembers a right password for some seconds, so that the calls of a back end do not each wait for a
+// slow hash.
 import { hmac, importHmacKey } from '../../crypto/hash.ts'
 import { createRanges } from '../../lib/address.ts'
 import { toBase64 } from '../../lib/base64.ts'
@@ -10,7 +10,7 @@ import type { Login, LoginGate } from './login-gate.ts'
 import { type Passwords, usablePasswords } from './password.ts'
 import type { DomainParts } from '../secrets/secrets.ts'
 
-/** A caller with the password that was sent. Without allowed addresses, any address is allowed. */
+/** A caller and the id of the right password. An empty list of allowed addresses allows every address. */
 export interface VerifiedCaller
   extends Pick<CredentialWithPasswords, 'username' | 'role' | 'applicationId' | 'allowedAddresses' | 'rights'> {
   readonly passwordId: string
@@ -24,13 +24,13 @@ interface PasswordLogin {
 /** Finds a credential; one that was altered in the database counts as missing. */
 export type FindAuthentic = (username: string) => Promise<CredentialWithPasswords | undefined>
 
-/** Whether a credential may be used from where the caller is. */
+/** Whether a credential may be used from the caller's address. */
 export const isAdmitted = (
   { allowedAddresses }: Pick<VerifiedCaller, 'allowedAddresses'>,
   { source }: Pick<Login, 'source'>,
 ): boolean => allowedAddresses.length === 0 || createRanges(allowedAddresses)(source)
 
-/** A credential that another process deletes or changes is noticed within five seconds, the request that read it included. */
+/** So a process notices changes by other processes within five seconds, including the time of the request that read the credential. */
 export const REMEMBERED_MS = 4_000
 
 export function createPasswordLogin(
@@ -47,18 +47,18 @@ export function createPasswordLogin(
     const generationRead = generation
     const now = platform.now()
     const credential = await findAuthentic(login.username)
-    // From an address that is not admitted no password is right: a right one takes the steps of a wrong one, the hash among them.
+    // From an address that is not admitted no password is right. A right one takes the same steps as a wrong one, also the hash.
     const admitted = credential !== undefined && isAdmitted(credential, login) ? credential : undefined
-    // A password that was right stays right as long as its row is there, so scrypt is not computed again.
+    // A right password stays right while its row exists, so scrypt is not computed again.
     const right = admitted && rightRows.get(key)
     const remembered = right && usablePasswords(admitted, now).find((row) => equalPublic(row.passwordHash, right.passwordHash))
-    // Those who share a check have read the same credential: what was right before a change is not right after it.
+    // Callers share a check only for the same MAC of the credential: a password that was right before a change may be wrong after it.
     const shown = `${key}\0${admitted?.mac ? toBase64(admitted.mac) : ''}`
     const row =
       remembered ??
       (await gate.check(login, shown, platform.monotonic(), (lane) => passwords.findMatch(admitted, password, now, lane)))
     if (admitted === undefined || row === undefined) throw gate.fail(login, platform.monotonic(), credential !== undefined)
-    // Hashes wait for their turn, and meanwhile the credential may have changed.
+    // The credential may have changed while the hash waited for its turn.
     if (remembered === undefined && (generationRead !== generation || platform.now() - now >= REMEMBERED_MS)) {
       rightRows.set(key, row)
       return check(login, password, key)

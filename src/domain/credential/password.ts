@@ -1,8 +1,8 @@
-// Passwords of credentials: how they are stored and compared (cloud §2).
+// Hashes and compares passwords of credentials (cloud §2).
 //
-// Generated passwords carry 256 random bits and are stored as a keyed hash; passwords chosen by a person pass scrypt first. All
-// passwords of a credential share its salt, so one scrypt checks them all. A password that is refused has cost exactly one scrypt,
-// whether the user is unknown, disabled or expired or the password wrong: time does not tell which.
+// Generated passwords have 256 random bits and are stored as a keyed hash. A password that a person chose passes scrypt before it. All passwords of
+// a credential have one salt, so one scrypt checks them all. A refused password costs exactly one scrypt, whether the user is unknown, disabled or
+// expired or the password is wrong. So the time of the answer does not show the reason.
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
 import { hashPassword } from '../../crypto/kdf.ts'
@@ -11,7 +11,7 @@ import type { CredentialWithPasswords, PasswordRow } from '../../storage/credent
 
 type PasswordScheme = PasswordRow['scheme']
 
-/** Runs a slow hash when there is room for it. */
+/** Runs a slow hash when its turn comes. */
 export type Lane = (work: () => Promise<Uint8Array>) => Promise<Uint8Array>
 
 export interface Passwords {

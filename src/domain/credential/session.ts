@@ -1,5 +1,5 @@
-// Sessions of the console: a login by password gives a random token, which ends with its time or with its credential. The console calls the cloud
-// API in its caller's name with a ticket in place of a password; all checks of the API apply.
+// Begins, reads and ends sessions of the console. A login by password gives a random token, which ends with its time or with its credential. The
+// console calls the cloud API in its caller's name with a ticket instead of a password; all checks of the API apply.
 import type { KeyObject } from 'node:crypto'
 import { hmac, importHmacKey, sha256 } from '../../crypto/hash.ts'
 import { toBase64Url } from '../../lib/base64.ts'
@@ -35,7 +35,7 @@ export interface SessionParts {
 export interface Session {
   readonly sessionId: string
   readonly caller: Caller
-  /** The token in forms of this session. It is derived from the session's token; the database has neither. */
+  /** The token in the forms of this session, derived from the session's token. The database has neither. */
   readonly formToken: string
 }
 
@@ -43,9 +43,9 @@ export interface Session {
 export type ListedSession = Omit<SessionRow, 'tokenHash' | 'credentialMac' | 'mac'>
 
 /**
- * Checks a password through the login gate and begins a session. Its token is returned only this once. The audit log of administrators has the
- * sign-in. Throws as Credentials.verify does, and ROLE_FORBIDDEN for credentials other than administrators and `read-only` ones without
- * application.
+ * Checks a password through the login gate and begins a session. Returns the token of the session, which nothing else shows. The audit log of
+ * administrators records the sign-in. Throws as Credentials.verify does. Throws ROLE_FORBIDDEN unless the credential is an administrator, or
+ * `read-only` without application.
  */
 export async function beginSession(parts: SessionParts, login: Login, password: string): Promise<string> {
   const { db, platform, settings } = parts
@@ -57,7 +57,7 @@ export async function beginSession(parts: SessionParts, login: Login, password: 
     await lockAdministration(tx)
     const credential = await findCredential(tx, caller.username)
     const shown = usablePasswords(credential, now).find(({ passwordId }) => passwordId === caller.passwordId)
-    // Removed, never sealed, or given another password, since this one was checked.
+    // The credential was removed or got another password after the check, or it has no MAC.
     if (credential === undefined || credential.mac === null || shown === undefined) throw new PawlError('CREDENTIALS_INVALID')
     const ends = [credential.expiresAt, shown.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
     const row = {
@@ -68,7 +68,7 @@ export async function beginSession(parts: SessionParts, login: Login, password: 
       source: login.source,
       createdAt: new Date(now),
       lastSeenAt: new Date(now),
-      // A password that a newer one replaces opens no session that outlives it.
+      // A session ends at the latest with its password, which a newer one may have replaced.
       expiresAt: new Date(Math.min(now + settings.consoleSessionSeconds * 1000, ...ends)),
     }
     const mac = Buffer.from(authenticateRow(parts.installationKeys.credentialMac, decidingRow(row)))
@@ -79,9 +79,9 @@ export async function beginSession(parts: SessionParts, login: Login, password: 
 }
 
 /**
- * The session of a token. Undefined when there is none, when it was idle for too long or its time is over, when the clock was set back since its
- * last use, and when its credential is no longer what it was at the beginning, or may not be used from `source`. `isUse`: a person did something,
- * which begins the idle time anew.
+ * Reads the session of a token. Undefined when it does not exist, was idle for too long, or is over. Undefined when the clock was set back since
+ * its last use, when its credential has changed since the sign-in, and when the credential may not be used from `source`. `isUse`: a person did
+ * something, so the idle time begins anew.
  */
 export async function readSession(
   parts: SessionParts,
@@ -94,7 +94,7 @@ export async function readSession(
   if (row === undefined || hasEnded(row.expiresAt, now)) return undefined
   if (!isRowAuthentic(installationKeys.credentialMac, decidingRow(row), row.mac)) return undefined
   const idleMs = now - row.lastSeenAt.getTime()
-  // A use that is yet to come is of a clock that was set back: nobody knows for how long the session lay idle.
+  // The last use is in the future: the clock was set back, and nobody knows for how long the session was idle.
   if (idleMs >= settings.consoleIdleSeconds * 1000 || idleMs < -SET_BACK_MS) return undefined
   const credential = await findCredential(db, row.username)
   if (credential?.mac === undefined || credential.mac === null || !equalConstantTime(credential.mac, row.credentialMac))
@@ -114,9 +114,7 @@ export function listLiveSessions({ db, platform, settings }: SessionParts): Prom
   return listSessions(db, seen, new Date(now))
 }
 
-/**
- * Ends a session of the caller or of somebody else; the audit log of administrators names `by`. A session that has ended already is no error.
- */
+/** Ends any session. The audit log of administrators names `by`. A session that has ended already is no error. */
 export async function endSession(parts: SessionParts, sessionId: string, by: string): Promise<void> {
   await inTransaction(parts.db, async (tx) => {
     await lockAdministration(tx)
@@ -128,7 +126,7 @@ export async function endSession(parts: SessionParts, sessionId: string, by: str
 /** Whether a form carries the token of its session. */
 export const isFormTokenOf = ({ formToken }: Session, given: string): boolean => equalConstantTime(utf8(formToken), utf8(given))
 
-/** The columns under the MAC of a session. Without it, whoever can write to the database could become an administrator. */
+/** The columns under the MAC of a session. Without the MAC, anybody who can write to the database could become an administrator. */
 const decidingRow = (row: Omit<SessionRow, 'mac' | 'lastSeenAt'>): DecidingRow => ({
   table: 'console_session',
   fields: [
@@ -157,21 +155,21 @@ const record = ({ platform }: SessionParts, tx: Tx, username: string, action: st
     occurredAt: new Date(platform.now()),
   })
 
-/** The clocks of processes on one database differ by much less. */
+/** The clocks of the processes on one database differ by much less than this. */
 const SET_BACK_MS = 60_000
-// The time of the last use is written once in a while, not with each request.
+// The time of the last use is written only after so long, not with each request.
 const TOUCH_MS = 20_000
 
 export interface Tickets {
-  /** A random text of 128 bits that stands for the caller in one call. */
+  /** Returns a random text of 128 bits that stands for the caller in one call. */
   readonly issue: (caller: Caller) => string
-  /** The caller of a ticket, which is then used up; undefined for anything else. */
+  /** Returns the caller of a ticket, and uses the ticket up; undefined for any other text. */
   readonly redeem: (ticket: string) => Caller | undefined
   /** Removes the ticket of a call that ended before it was redeemed. */
   readonly drop: (ticket: string) => void
 }
 
-/** The tickets of one process. They are only in its memory, only for the time of a call, and never leave the process. */
+/** Creates the tickets of one process. They are only in its memory, only for the time of a call, and never leave the process. */
 export function createTickets(platform: Pick<Platform, 'randomBytes'>): Tickets {
   const issued = new Map<string, Caller>()
   return {
@@ -189,5 +187,5 @@ export function createTickets(platform: Pick<Platform, 'randomBytes'>): Tickets 
   }
 }
 
-/** The header of a ticket, in place of `Authorization`. */
+/** The header that carries a ticket, instead of `Authorization`. */
 export const TICKET_HEADER = 'x-pawl-ticket'

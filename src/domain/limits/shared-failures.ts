@@ -1,5 +1,5 @@
-// Counts failures over all processes of a database. Each process counts in its own memory and decides by that count. A failure is also written
-// to the database, whose answer has the count of all processes (docs/decisions/0001-work-for-strangers.md). What does not fail costs no
+// Counts failures over all processes of a database. Each process counts in its own memory and decides by that count. It also writes failures to the
+// database, whose answer has the count of all processes (docs/decisions/0001-work-for-strangers.md). A request that does not fail costs no
 // statement.
 import type { KeyObject } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,7 +15,7 @@ export interface Standing {
   /** The failures in the minute that ends at `endsAt`. */
   readonly failures: number
   readonly endsAt: number
-  /** The number of waits in a row, and the end of the last one, which is meaningless without a wait. */
+  /** The number of waits in a row. `waitEndsAt` is the end of the last one, and has no meaning without a wait. */
   readonly waits: number
   readonly waitEndsAt: number
 }
@@ -36,7 +36,7 @@ interface Waiting {
 }
 
 /**
- * Times in the database are by its clock. `lookup` is the key of the hashes under which keys are stored, because somebody may type a password
+ * Creates the shared counts. Times in the database are by its clock. Keys are stored as hashes under `lookup`, because somebody may type a password
  * as a user name.
  */
 export function createSharedFailures(
@@ -78,7 +78,7 @@ export function createSharedFailures(
   const keepTelling = async (): Promise<void> => {
     isTelling = true
     while (waiting.size > 0) {
-      // While the database is away each process goes on by what it has counted itself.
+      // While the database does not answer, each process decides by its own count.
       await tellAll().catch(() => undefined)
       await sleep(PAUSE_MS, undefined, { ref: false })
     }
@@ -92,7 +92,7 @@ export function createSharedFailures(
         known.failure = merge(known.failure, failure)
         known.adopt.push(adopt)
       } else if (waiting.size < KEYS_MAX) waiting.set(key, { failure, adopt: [adopt] })
-      // Work of no request: it goes on for as long as anybody fails.
+      // This work belongs to no request. It goes on while failures wait to be written.
       if (!isTelling) void runInScope(undefined, keepTelling)
     },
     ask: async (key) => {
@@ -110,6 +110,6 @@ const merge = (one: Standing, other: Standing): Standing => ({
 })
 
 const LONG_AGO = new Date(0)
-/** The pause between two statements of a process: strangers who fail all the time cause at most 50 statements a second. */
+/** The pause between two statements of a process. So constant failures cause at most 50 statements a second. */
 const PAUSE_MS = 20
 const KEYS_MAX = 1_000

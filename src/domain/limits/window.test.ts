@@ -1,4 +1,4 @@
-// Tests how much one key has in a minute, which of it counts, and how long a key waits that fails too often.
+// Tests the limits of one key in a minute, which events count, and the wait of a key that fails too often.
 import { expect, test } from 'vitest'
 import { createWindow } from './window.ts'
 

@@ -5,44 +5,44 @@ import { createMemory } from '../../lib/memory.ts'
 import type { SharedFailures, Standing } from './shared-failures.ts'
 
 interface WindowOptions {
-  /** How much one key may have in a minute, which begins with the first of it. */
+  /** The number of events or failures that one key may have in a minute. The minute begins with the first one. */
   readonly perMinute: number
-  /** Set when failures count over other processes, too. */
+  /** Set when the failures of all processes count together. */
   readonly others?: Others | undefined
   /**
-   * With it, a key that fails `perMinute` times has to wait for a minute. Within an hour after a wait, a quarter of the failures is enough for
-   * the next one, which lasts twice as long, up to sixteen minutes. A success changes nothing, because others may share the key.
+   * When true, a key with `perMinute` failures has to wait for a minute. Within an hour after a wait, a quarter of the failures is enough for the
+   * next wait, which lasts twice as long, up to sixteen minutes. A success does not end this, because others may share the key.
    */
   readonly backsOff?: boolean
 }
 
-/** The failures of other processes; `of` tells windows apart. */
+/** The counts of all processes. `of` distinguishes the windows in them. */
 interface Others {
   readonly shared: SharedFailures
   readonly of: string
 }
 
-/** Times are milliseconds of a monotonic clock. At most 100,000 keys are remembered; those least in use are forgotten first. */
+/** Times are milliseconds of a monotonic clock. At most 100,000 keys are remembered; the least recently used ones are forgotten first. */
 export interface Window {
   /** Takes a place in the minute of `key`. Throws TOO_MANY_REQUESTS when none is left, or while the key has to wait. */
   readonly take: (key: string, now: number) => Taken
   /** The same, but undefined instead of an error. With `weight` it takes so many places, if at least one is left. */
   readonly takeIfLeft: (key: string, now: number, weight?: number) => Taken | undefined
-  /** Seconds until a key that has no place left has one again, at least 1. */
+  /** Returns the seconds until a key without a place has one again, at least 1. */
   readonly secondsLeft: (key: string, now: number) => number
-  /** The error to throw while `key` has to wait. Places that are taken at the moment do not matter. */
+  /** Returns the error to throw while `key` has to wait. Taken places do not matter for it. */
   readonly refusal: (key: string, now: number) => PawlError | undefined
-  /** Counts a failure for which no place was taken. Returns the seconds to wait when it is one too many. */
+  /** Counts a failure for which no place was taken. Returns the seconds of the wait when the failure begins one. */
   readonly fail: (key: string, now: number) => number | undefined
-  /** Takes over the counts of other processes for `key`. Without other processes there is no statement. */
+  /** Reads the counts of all processes for `key` and adopts them. Runs no statement when failures are not shared. */
   readonly hear: (key: string, now: number) => Promise<void>
 }
 
-/** A place that counts until its minute is over. */
+/** A place, which counts until it is given back or its minute is over. */
 export interface Taken {
-  /** Frees the place when it must not count. */
+  /** Frees the place, which then does not count. */
   readonly giveBack: () => void
-  /** Keeps the place for a failure, and reports the failure to other processes. */
+  /** Counts the place as a failure, and reports the failure to other processes. */
   readonly keep: () => void
 }
 
@@ -123,14 +123,14 @@ interface Minute {
   /** The failures of all processes, as far as this one knows. */
   failures: number
   endsAt: number
-  /** The state of the key, if it may have to wait; else that of this minute. */
+  /** The state of the key over several minutes if it may have to wait; else the state of this minute. */
   readonly lasting: Lasting
 }
 
 interface Lasting {
-  /** Places that are neither given back nor kept. */
+  /** The number of places that are neither given back nor kept. */
   underWay: number
-  /** Waits in a row, and the end of the last one. */
+  /** The number of waits in a row. `waitEndsAt` is the end of the last one. */
   waits: number
   waitEndsAt: number
 }
@@ -140,13 +140,13 @@ const isAsNew = ({ failures, lasting: { underWay, waits } }: Minute): boolean =>
 
 const nameOf = ({ of }: Others, key: string): string => `${of}\0${key}`
 
-/** The number of waits in a row; after an hour without a wait it is 0 again. */
+/** The number of waits in a row. An hour after the end of a wait it is 0 again. */
 const waitsAt = ({ waits, waitEndsAt }: Lasting, now: number): number => (now < waitEndsAt + MEMORY_MS ? waits : 0)
 
-/** The length of the next wait after so many. */
+/** The milliseconds of the next wait after so many waits in a row. */
 const waitAfter = (waits: number): number => MINUTE_MS * 2 ** Math.min(waits, DOUBLINGS_MAX)
 
-/** Begins a wait, and returns its seconds. */
+/** Begins a wait and returns its length in seconds. */
 function beginWait(minute: Minute, now: number): number {
   const { lasting } = minute
   const waits = waitsAt(lasting, now)
@@ -156,10 +156,10 @@ function beginWait(minute: Minute, now: number): number {
   return waitAfter(waits) / SECOND_MS
 }
 
-/** Takes over what all processes have counted. */
+/** Adopts the counts of all processes. */
 function adopt(minute: Minute, { failures, endsAt, waits, waitEndsAt }: Standing, now: number): void {
   const { lasting } = minute
-  // What ends later than it could is of a time before the database's clock was set back.
+  // A time that is too far away was stored before the clock of the database was set back.
   const mayEnd = (end: number, msMax: number): boolean => end <= now + msMax + MINUTE_MS
   if (waits > 0 && waitEndsAt > lasting.waitEndsAt && mayEnd(waitEndsAt, waitAfter(waits - 1))) {
     lasting.waits = Math.max(waitsAt(lasting, now), waits)
@@ -168,7 +168,7 @@ function adopt(minute: Minute, { failures, endsAt, waits, waitEndsAt }: Standing
   }
   if (endsAt <= now || !mayEnd(endsAt, MINUTE_MS)) return
   minute.failures = Math.max(minute.failures, failures)
-  // The minute of all began with the first failure of any.
+  // The shared minute began with the first failure in any process.
   minute.endsAt = Math.min(minute.endsAt, endsAt)
 }
 

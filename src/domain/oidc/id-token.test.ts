@@ -1,4 +1,4 @@
-// ID tokens that are taken, and all that are not (OpenID Connect Core 1.0, 3.1.3.7).
+// Tests which ID tokens are accepted, and that all others are refused (OpenID Connect Core 1.0, 3.1.3.7).
 import { createHash } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { createLocalJWKSet } from 'jose/jwks/local'

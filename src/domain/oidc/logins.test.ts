@@ -1,4 +1,4 @@
-// Logins against servers that do what no good provider does.
+// Tests logins at providers that misbehave.
 import { generateKeyPairSync } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -148,7 +148,7 @@ test('keys are kept, and a new one is taken when its first token comes', async (
   elapsed += 30_001
   expect(await logins.redeem(provider, PROOF)).toBe('bob')
   expect(asked['/jwks']).toHaveLength(2)
-  // A key that nobody has is looked for once in a while only.
+  // For an unknown key the key set is fetched again only once in a while.
   answerToken = async (response) => json(response, await tokens('good', 'bob', { kid: 'k3', by: next }))
   await expect(logins.redeem(provider, PROOF)).rejects.toThrow('its ID token is refused')
   await expect(logins.redeem(provider, PROOF)).rejects.toThrow('its ID token is refused')

@@ -1,4 +1,4 @@
-// Logins at an OpenID provider that bind a phone (cloud §10.1): finds the address of the login for the app, and the user id for a code.
+// Makes logins at an OpenID provider that bind a phone (cloud §10.1): finds the address of the login for the app, and the user id for a code.
 import { createFairQueue, type FairQueue } from '../../lib/fair-queue.ts'
 import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { type KeptAnswer, keepAnswer } from '../../lib/kept-answer.ts'
@@ -20,7 +20,7 @@ export interface OidcLogins {
   /** The address to which the app sends its user. Throws OutboundError when discovery is needed and fails. */
   readonly findAuthorizationEndpoint: (provider: OidcProvider) => Promise<string>
   /**
-   * Redeems a code, and returns the user id of the ID token, within five seconds. Throws OutboundError for every answer without a user id,
+   * Redeems a code, and returns the user id of the ID token, within five seconds. Throws OutboundError for every answer without a user id. Throws
    * UNAVAILABLE when too many logins wait. The code may be used up even if it throws.
    */
   readonly redeem: (provider: OidcProvider, proof: LoginProof) => Promise<string>
@@ -32,16 +32,19 @@ interface Endpoints {
   readonly jwksUri: string
 }
 
-/** The remembered values of a provider with its present settings. */
+/** The remembered values of a provider, for its present settings. */
 interface Acquaintance {
   readonly endpoints: KeptAnswer<Endpoints>
   /** The key set, with its address. */
   keys: { readonly jwksUri: string; readonly found: FoundKeys } | undefined
-  /** The queue of this provider, so that one that hangs takes neither all sockets of the process nor the places of others. */
+  /** The queue of this provider. A provider that hangs takes neither all sockets of the process nor the places of other providers. */
   readonly queue: FairQueue
 }
 
-/** Remembers discovered endpoints and keys for ten minutes. A change of a provider's settings begins anew, in every process. */
+/**
+ * Creates the logins. Discovered endpoints and keys are remembered for ten minutes. After a change of a provider's settings every process reads
+ * them anew.
+ */
 export function createOidcLogins(parts: { readonly platform: Platform; readonly settings: TargetRules }): OidcLogins {
   const acquaintances = createMemory<Acquaintance>({ max: PROVIDERS_MAX })
 
@@ -70,7 +73,7 @@ export function createOidcLogins(parts: { readonly platform: Platform; readonly 
     const acquaintance = acquaintanceOf(provider)
     const { tokenEndpoint, jwksUri } = (await acquaintance.endpoints.read(KEPT_MS)).value
     const keys = keysOf(acquaintance, jwksUri)
-    // Without keys the code would be spent for nothing.
+    // The code can be redeemed only once, and without keys that would be useless.
     await keys.ready()
     const timeoutMs = endsAt - parts.platform.monotonic()
     if (timeoutMs <= 0) throw new OutboundError(TOO_LATE)
@@ -99,7 +102,7 @@ export function createOidcLogins(parts: { readonly platform: Platform; readonly 
   }
 }
 
-/** Names the provider in a failure for the log, which has nothing that came from the phone. */
+/** Adds the provider's name to a failure for the log. The failure has no text from the phone. */
 async function telling<T>({ providerId }: OidcProvider, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -111,7 +114,7 @@ async function telling<T>({ providerId }: OidcProvider, work: () => Promise<T>):
   }
 }
 
-/** Rejects after five seconds; requests that are under way then end by their own limits. */
+/** Rejects after five seconds. Requests that are under way then end by their own limits. */
 async function withinTime<T>(work: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new OutboundError(TOO_LATE)), LOGIN_MS)

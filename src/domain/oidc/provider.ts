@@ -1,5 +1,5 @@
-// OpenID providers of an application, as administrators configure them: endpoints, pawl's own client authentication, and whether the bank
-// commits the phone (cloud §10.1).
+// Reads and stores OpenID providers of an application, as administrators configure them: endpoints, pawl's own client authentication, and whether
+// the bank commits the phone (cloud §10.1).
 import { readSigningKey } from '../../crypto/signing-key.ts'
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError, type Violation } from '../../lib/errors.ts'
@@ -34,7 +34,7 @@ export const ID_TOKEN_ALGORITHMS = [
   'Ed25519',
 ] as const
 
-/** The settings of a provider, without secrets. Endpoints that are null are found by discovery; nothing else is. */
+/** The settings of a provider, without secrets. Only endpoints that are null are read from the provider's discovery. */
 export interface OidcSettings {
   readonly issuer: string
   readonly clientId: string
@@ -61,7 +61,7 @@ export interface OidcProvider extends Omit<OidcProviderRow, 'settings' | 'creden
   readonly credentials: string
 }
 
-/** A provider of an application, if there is one of that id. One that was altered in the database is none. */
+/** Reads a provider of an application. Undefined when no provider has the id, and when its row was altered in the database. */
 export async function readOidcProvider(
   { db, recordKeys }: Pick<KeyParts, 'db' | 'recordKeys'>,
   applicationId: string,
@@ -71,14 +71,14 @@ export async function readOidcProvider(
   return row && toProvider(recordKeys, row)
 }
 
-/** All of an application, by id. */
+/** Reads all providers of an application, sorted by id. */
 export const readOidcProviders = async (
   { db, recordKeys }: Pick<KeyParts, 'db' | 'recordKeys'>,
   applicationId: string,
 ): Promise<readonly OidcProvider[]> =>
   (await listOidcProviders(db, applicationId)).flatMap((row) => toProvider(recordKeys, row) ?? [])
 
-/** Undefined for a row that is not as an administrator wrote it: whoever makes a provider binds a phone for any user. */
+/** Undefined for a row that was altered: whoever can make a provider can bind a phone for any user. */
 function toProvider(recordKeys: RecordKeys, { applicationId, providerId, ...row }: OidcProviderRow): OidcProvider | undefined {
   const place = places.oidcCredentials(applicationId, providerId, row.settings)
   const opened = unlessAltered(() => recordKeys.open(place, row.credentials ?? NOT_SEALED))
@@ -86,13 +86,13 @@ function toProvider(recordKeys: RecordKeys, { applicationId, providerId, ...row 
   return { applicationId, providerId, settings: JSON.parse(row.settings) as OidcSettings, credentials: fromUtf8(opened) }
 }
 
-/** Whether there is something that the client shows. */
+/** Whether the client authenticates with a secret or a key. */
 export const hasCredentials = ({ settings }: Pick<OidcProvider, 'settings'>): boolean => settings.clientAuthentication !== 'none'
 
 /**
  * Stores a provider, in place of the one with the same id. `credentials` are the client secret, or the private key in PEM; undefined keeps the
  * stored ones. Throws REQUEST_INVALID for settings that contradict each other, and when credentials would be kept for another server or another
- * use; ADMINISTRATION_REFUSED when there is no such application.
+ * use. Throws ADMINISTRATION_REFUSED when the application does not exist.
  */
 export async function writeOidcProvider(
   parts: KeyParts & { readonly settings: TargetRules },
@@ -126,7 +126,7 @@ const isSameClient = (one: OidcSettings, other: OidcSettings): boolean =>
   one.clientId === other.clientId &&
   kindOf(one) === kindOf(other)
 
-/** The kind of credentials. A client secret is one kind, though there are two methods for it. */
+/** The kind of credentials. The two methods for a client secret are one kind. */
 const kindOf = ({ clientAuthentication }: OidcSettings): string => clientAuthentication.replace(/_(?:basic|post)$/, '')
 
 const isKeyShown = ({ clientAuthentication }: OidcSettings): boolean => clientAuthentication === 'private_key_jwt'
@@ -155,7 +155,7 @@ function findCredentialProblems(settings: OidcSettings, credentials: string | un
   return [{ fieldName, hint: 'must be a private key of RSA (2048 bits or more), P-256, P-384 or Ed25519: PKCS#8 in PEM' }]
 }
 
-/** The maximum of an application. */
+/** The largest number of providers of an application. */
 const PROVIDERS_MAX = 16
-/** Opens nowhere. */
+/** Opens at no place. */
 const NOT_SEALED = new Uint8Array(0)

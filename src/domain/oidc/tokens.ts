@@ -1,4 +1,4 @@
-// Redeems a code at the token endpoint of a provider (RFC 6749 §4.1.3), verifies the ID token that it gives (OpenID Connect Core 1.0, 3.1.3.7), and
+// Redeems a code at the token endpoint of a provider (RFC 6749 §4.1.3), verifies the ID token in the answer (OpenID Connect Core 1.0, 3.1.3.7), and
 // reads the user id from it (cloud §10.1).
 import type * as oauth4webapi from 'oauth4webapi'
 import { readSigningKey } from '../../crypto/signing-key.ts'
@@ -21,7 +21,7 @@ interface TokenRequest {
   readonly codeVerifier: string
   readonly timeoutMs: number
   readonly rules: TargetRules
-  /** By how many milliseconds the database's clock is ahead of the system's. */
+  /** Milliseconds by which the clock of the database is ahead of the system's. */
   readonly clockDifferenceMs: number
 }
 
@@ -31,17 +31,17 @@ interface Tokens {
 }
 
 /**
- * Redeems a code. Throws OutboundError, without secrets in it, for every answer without tokens. Client and authentication are made anew for each
- * call, so nothing of one client can be sent for another.
+ * Redeems a code. Throws OutboundError, without secrets in it, for every answer without tokens. Client and authentication are made for each call,
+ * so no secret of one client is sent for another.
  */
 export async function requestTokens(request: TokenRequest): Promise<Tokens> {
   const { settings, tokenEndpoint, code, codeVerifier } = request
-  // Loaded when a code comes for the first time: it touches Node's fetch, which takes memory.
+  // The module is loaded for the first code. It uses Node's fetch, which takes memory.
   const oauth = await import('oauth4webapi')
   const server = {
     issuer: settings.issuer,
     token_endpoint: tokenEndpoint,
-    // What may be signed with is configured, never what the provider says of itself.
+    // The accepted algorithms come from the configuration, never from the provider.
     id_token_signing_alg_values_supported: [...settings.algorithms],
   }
   const client: oauth4webapi.Client = {
@@ -77,7 +77,7 @@ export async function requestTokens(request: TokenRequest): Promise<Tokens> {
     return { idToken, accessToken }
   } catch (error) {
     if (error instanceof OutboundError) throw error
-    // The error is no cause of the new one: it holds the answer, and the answer may hold tokens.
+    // The new error does not have this one as its cause: it holds the answer, which may contain tokens.
     if (error instanceof oauth.ResponseBodyError)
       throw new OutboundError(
         `it refused the code: ${/^[\w-]{1,64}$/.test(error.error) ? error.error : 'an error without a name'}`,
@@ -113,7 +113,7 @@ async function send(
     rules,
   })
   if (answer.body.length > ANSWER_BYTES_MAX) throw new OutboundError(`it answered with more than ${ANSWER_BYTES_MAX} bytes`)
-  // RFC 6749 §5.2 has an error in the body of these.
+  // With 400 and 401 the body has an error code (RFC 6749 §5.2).
   if (![200, 400, 401].includes(answer.status))
     throw new OutboundError(`it ${describeStatus(answer.status, 'clientAuthentication')}`)
   const contentType = answer.headers['content-type']
@@ -123,7 +123,7 @@ async function send(
   })
 }
 
-/** What a token is checked against. */
+/** The values that an ID token must match. */
 interface IdTokenTerms {
   readonly settings: Pick<OidcSettings, 'issuer' | 'clientId' | 'algorithms' | 'userIdClaim'>
   readonly keys: JWTVerifyGetKey
@@ -135,10 +135,10 @@ interface IdTokenTerms {
   readonly now: number
 }
 
-/** The error for a refused token. The message has the reason, and nothing from the token. */
+/** The error for a refused token. Its message has the reason, and nothing from the token. */
 export class IdTokenRefused extends Error {}
 
-/** The user id in a genuine token. Throws IdTokenRefused, and the error of `keys` when there are none. */
+/** Reads the user id of a genuine token. Throws IdTokenRefused for other tokens, and KeysMissing when `keys` has no keys. */
 export async function readIdToken(idToken: string, terms: IdTokenTerms): Promise<string> {
   const { settings, keys, nonce, accessToken, now } = terms
   const { payload, protectedHeader } = await jwtVerify(idToken, keys, {
@@ -149,10 +149,10 @@ export async function readIdToken(idToken: string, terms: IdTokenTerms): Promise
     currentDate: new Date(now),
     requiredClaims: ['exp', 'iat', 'sub'],
   }).catch((error: unknown) => {
-    // Its message repeats a name from the header.
+    // The message repeats a name from the header of the token.
     if (error instanceof errors.JOSENotSupported) throw new IdTokenRefused(error.code)
     if (error instanceof errors.JOSEError) throw new IdTokenRefused(error.message)
-    // The provider publishes a key that is too short, no point of its curve, or short of a member.
+    // The provider publishes an unusable key: it is too short, not a point of its curve, or lacks a member.
     const isOfKey = error instanceof TypeError || error instanceof DOMException
     throw isOfKey ? new IdTokenRefused('its key cannot be used', { cause: error }) : error
   })
@@ -180,7 +180,7 @@ function requireIssued({ iat = 0 }: JWTPayload, now: number): void {
   if (iat > now / 1000 + TOLERANCE_SECONDS) throw new IdTokenRefused('"iat" is in the future')
 }
 
-/** OpenID Connect Core 1.0, 3.1.3.6: the left half of the hash, by the hash function of the signature. */
+/** Checks `at_hash`: the left half of the hash of the access token, by the hash function of the signature (OpenID Connect Core 1.0, 3.1.3.6). */
 function requireAccessTokenHash(given: unknown, algorithm: string, accessToken: string): void {
   if (given === undefined) return
   const hash = sha2(BITS[algorithm.slice(-3)] ?? 512, utf8(accessToken))
@@ -192,5 +192,5 @@ function requireAccessTokenHash(given: unknown, algorithm: string, accessToken: 
 const ANSWER_BYTES_MAX = 64 * 1024
 /** The bits of the hash, by the end of the algorithm's name; EdDSA has 512. */
 const BITS: Readonly<Record<string, 256 | 384 | 512>> = { '256': 256, '384': 384, '512': 512 }
-/** How far the clocks of pawl and the provider may differ. */
+/** The clocks of pawl and of the provider may differ by so much. */
 const TOLERANCE_SECONDS = 60

@@ -1,12 +1,14 @@
-// Records of an activation are sealed for its user and its application (`places`): a row that somebody moves to another user opens nothing. Those
-// of a version before are sealed for their row alone. They are taken until a server has sealed them all anew, and then refused for ever, also
-// when one is put back. A row of the database says that they are still taken, under a MAC; without the row they are not.
+// Moves an installation to sealed records that are bound to their owner. A bound record of an activation is sealed for its user and its application
+// (`places`), so it does not open in the row of another user. Versions before sealed a record for its row alone. Such unbound records are accepted
+// until a server has sealed them all anew. Then they are refused for ever, even when somebody puts one back. A row of the database with a MAC says
+// that unbound records are still accepted. Without this row they are refused.
 //
 //   OPEN   processes of the version before may run, which read no bound record: new records are unbound
 //   BEGUN  new records are bound; once every process knows it, servers seal the others anew
 //   none   all are bound
 //
-// An embedded database has one process, which begins at its start. On PostgreSQL an operator says that none of before is left (`pawl key bind`).
+// An embedded database has one process, which begins to bind at its start. On PostgreSQL an operator begins with `pawl key bind`, once no process
+// of the version before runs.
 import type { KeyObject } from 'node:crypto'
 import type { Events } from '../../log/events.ts'
 import { startRounds } from '../../lib/rounds.ts'
@@ -26,17 +28,17 @@ export interface BindingParts {
   readonly events: Pick<Events, 'bindingAltered' | 'bindingStage' | 'bindingFailed' | 'recordsBound'>
 }
 
-/** What the row says of this moment. */
+/** The stage in the row at this moment. */
 interface Binding {
   readonly stage: BindingStage
-  /** Whether every process knows it. */
+  /** Whether every process has read this stage. */
   readonly isSettled: boolean
 }
 
 /**
- * Reads the row, and sets the record keys of this process to its stage; undefined when all records are bound. An altered row counts as missing,
- * and a process never goes back to an earlier stage. `scan` is the connection for the long search that tells the row of a migration from a
- * forged one.
+ * Reads the row, and sets the record keys of this process to its stage. Undefined when all records are bound. An altered row counts as missing, and
+ * a process never goes back to an earlier stage. A row of a migration has no MAC yet; a long search for bound records shows that it is not forged.
+ * `scan` is the connection for this search.
  */
 export async function followBinding(
   { db, recordKeys, installationKeys, events }: BindingParts,
@@ -67,14 +69,17 @@ export async function beginToBind(parts: BindingParts): Promise<Binding | undefi
 
 export interface BindingTerms {
   readonly database: Pick<Database, 'kind' | 'openPatient'>
-  /** False for a process that leaves the sealing to others. */
+  /** False for a process that does not seal records anew itself. */
   readonly works: boolean
-  /** The time after which every process knows that the binding has begun. */
+  /** After so many seconds every process has read that the binding has begun. */
   readonly settleSeconds?: number
   readonly intervalMs?: number
 }
 
-/** Follows the row from the start on, and seals records anew when needed. The returned function stops that, and waits for a running round. */
+/**
+ * Reads the row at the start and then regularly, and seals records anew when needed. The returned function stops this and waits for a running
+ * round.
+ */
 export async function startBinding(
   parts: BindingParts,
   { database, works, settleSeconds = database.kind === 'embedded' ? 0 : SETTLE_SECONDS, intervalMs = INTERVAL_MS }: BindingTerms,
@@ -90,7 +95,7 @@ export async function startBinding(
       if (stage === undefined) return
       const binding = await followBinding(parts, { settleSeconds })
       const isDue = works && binding?.stage === 'BEGUN' && binding.isSettled && performance.now() >= dueAt
-      // What could not be sealed now cannot be in a moment.
+      // If a round leaves records, the next one would leave them too. So the process waits for a while.
       if (isDue) dueAt = performance.now() + AGAIN_MS
       const next = isDue && (await bindRecords(parts, signal)) ? undefined : binding?.stage
       if (next !== stage) events.bindingStage({ stage: next ?? 'BOUND' })
@@ -112,8 +117,8 @@ async function followAtStart(parts: BindingParts, { kind, openPatient }: Binding
 }
 
 /**
- * Seals unbound records anew, and ends the binding when none is left: then it returns true. Altered records are left, and refused from then on.
- * While records are under a missing master key, the binding does not end.
+ * Seals unbound records anew. Ends the binding and returns true when none is left. Altered records stay, and are refused from then on. While some
+ * records are under a missing master key, the binding does not end.
  */
 export async function bindRecords(parts: BindingParts, signal?: AbortSignal): Promise<boolean> {
   const { db, recordKeys, events } = parts
@@ -127,7 +132,7 @@ export async function bindRecords(parts: BindingParts, signal?: AbortSignal): Pr
   const rotation = await rotateRecords(parts, undefined, terms).catch((error: unknown) => {
     if (signal?.aborted !== true) throw error
   })
-  // The process ends; the next one goes on.
+  // This process is stopping. The next one continues.
   if (rotation === undefined) return false
   const { replaced, left, unopened } = rotation
   events.recordsBound({ replaced, left, unopened })
@@ -142,7 +147,7 @@ const macOf = (key: KeyObject, stage: BindingStage): Uint8Array => authenticateR
 
 const INTERVAL_MS = 5_000
 const AGAIN_MS = 60_000
-/** A process that has not asked for so long seals no unbound record, and says that it is not available. */
+/** A process that has not read the row for so long does not seal unbound records, and answers UNAVAILABLE. */
 const KNOWN_MS = 30_000
-/** Longer than that, and than what was sealed in its last moment needs to be stored. */
+/** Longer than KNOWN_MS, plus the time to store a record that was sealed in its last moment. */
 const SETTLE_SECONDS = 120

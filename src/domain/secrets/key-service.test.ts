@@ -1,4 +1,4 @@
-// Master keys under a key service: a server that speaks as Vault's transit engine does, with a key of its own.
+// Tests master keys that a key service unwraps. A test server speaks as Vault's transit engine does, with its own key.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
@@ -12,7 +12,7 @@ const TOKEN = 'hvs.marked-token'
 const serviceKey = randomBytes(32)
 let server: Server
 let url = ''
-/** What the server answers instead of a key. */
+/** An answer of the server in place of a key. */
 let spoiled: { readonly status: number; readonly body: string } | undefined
 const asked: string[] = []
 

@@ -1,4 +1,4 @@
-// Tests where master keys come from: the settings, a command, a file; and what a start says when they do not come.
+// Tests the sources of master keys: the settings, a command, a file. Tests the error of a start without keys.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

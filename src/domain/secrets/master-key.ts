@@ -1,5 +1,5 @@
-// The master keys: from the settings, from a command, or for the embedded database from a file beside it, made at the first start.
-// Those that are wrapped are unwrapped by a key service.
+// Loads the master keys from the settings, from a command, or for the embedded database from a file beside it, which the first start makes. A key
+// service unwraps wrapped keys.
 import { execFile } from 'node:child_process'
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -21,9 +21,9 @@ interface KeySources {
 }
 
 /**
- * Loads the master keys, 32 bytes each; the first one seals. Throws StartError when PostgreSQL is used without a key, the key file is damaged,
- * or the source of the keys does not give them. The embedded database gets a new key if there is none, and `isWritten` says that nothing was
- * written under one.
+ * Loads the master keys, 32 bytes each; the first one seals. Throws StartError when PostgreSQL is used without a key, when the key file is damaged,
+ * and when the source gives no keys. Makes a key for an embedded database without one, unless `isWritten` says that the database was written under
+ * a key.
  */
 export async function loadMasterKeys(
   { config, secrets }: KeySources,
@@ -72,7 +72,7 @@ async function findGivenKeys(
   if (kind === 'postgresql')
     throw new StartError('PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32')
   return readOrCreateKeyFile(config.dataDir, async () => {
-    // A new key would open nothing there is, and lie where the right one belongs.
+    // A new key would open no record, and its file would be in the place of the right one.
     if (await isWritten())
       throw new StartError(
         `PAWL_DATA_DIR: the master key that this database was written with is missing; put ${keyPathIn(config.dataDir)} back from the backup`,
@@ -89,9 +89,8 @@ async function unwrap(service: KeyService | undefined, key: GivenKey): Promise<U
 }
 
 /**
- * Runs the program, and returns what it prints on stdout. It runs without a shell, and only with the given environment, because that of the
- * server has secrets. Throws StartError when it fails or takes too long; neither its output nor its arguments are repeated, because both may
- * contain secrets.
+ * Runs the program and returns its output on stdout. It runs without a shell, and with the given environment only, because that of the server has
+ * secrets. Throws StartError when it fails or takes too long. The error has neither output nor arguments, because both may contain secrets.
  */
 export function runKeyCommand(command: string, env: Readonly<Record<string, string>>, timeoutMs = TIMEOUT_MS): Promise<string> {
   const [program = '', ...args] = command.trim().split(/\s+/)
@@ -121,7 +120,7 @@ function explain(error: Error & { killed?: boolean; code?: unknown; signal?: unk
     : `was ended by a signal (${String(error.signal)}); look at the log of the system`
 }
 
-/** Reads the keys, or writes the one that `create` makes (32 bytes). Throws StartError when the file contains no keys. */
+/** Reads the keys of the file, or writes a new one from `create` (32 bytes). Throws StartError when the file contains no keys. */
 async function readOrCreateKeyFile(dataDir: string, create: () => Promise<Uint8Array>): Promise<GivenKeys> {
   const path = keyPathIn(dataDir)
   const text = readIfPresent(path)
@@ -151,7 +150,7 @@ function readIfPresent(path: string): string | undefined {
 function write(path: string, key: Uint8Array): Uint8Array {
   const temporary = `${path}.new`
   const file = openSync(temporary, 'w', 0o600)
-  // Not writeSync: a disk that gets full takes a part of it, and says so only by a number.
+  // writeSync may write only a part to a full disk, and says so only by the number that it returns.
   writeFileSync(file, `${toBase64(key)}\n`)
   fsyncSync(file)
   closeSync(file)
@@ -163,23 +162,23 @@ function write(path: string, key: Uint8Array): Uint8Array {
 }
 
 /**
- * Unwraps master keys at a key service (KMS), whose own key never leaves it. Another service needs another implementation, and another form of
- * wrapped key in lib/key-list.ts. docs/decisions/0015-key-service.md says why there is the transit engine of Vault.
+ * A key service (KMS) that unwraps master keys. Its own key never leaves it. Another service needs another implementation, and another form of
+ * wrapped key in lib/key-list.ts. docs/decisions/0015-key-service.md says why pawl has the transit engine of Vault.
  */
 interface KeyService {
-  /** Unwraps a master key to its 32 bytes. Throws StartError when the service does not answer with them. */
+  /** Unwraps a master key to its 32 bytes. Throws StartError when the service does not return them. */
   readonly unwrap: (wrapped: string) => Promise<Uint8Array>
   /** Makes a new master key, which leaves the service only wrapped. */
   readonly createWrapped: () => Promise<string>
 }
 
 interface VaultSettings {
-  /** `https://vault.example:8200/v1/transit/keys/pawl`: where the engine describes the key. */
+  /** The address at which the engine describes the key, for example `https://vault.example:8200/v1/transit/keys/pawl`. */
   readonly keyUrl: string
   readonly token: string | undefined
 }
 
-/** The transit engine of HashiCorp Vault and of OpenBao. Nothing that it answers is repeated in an error. */
+/** Calls the transit engine of HashiCorp Vault or OpenBao. Its errors repeat nothing from the answers. */
 function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService {
   const ask = async (action: string, question: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>> => {
     const url = keyUrl.replace(KEY_PATH, `/${action}/$1`)
@@ -222,15 +221,15 @@ function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService {
   }
 }
 
-/** Explains an answer of Vault that is no key, and what to look at. */
+/** Explains an error status of Vault, and names the settings to look at. */
 function describeAnswer(action: string, status: number): string {
   if (status === 400) return `refuses to ${action} (status 400): look at the key in PAWL_VAULT_KEY_URL, and at PAWL_MASTER_KEY`
-  // Its API, "Health".
+  // The statuses are those of "Health" in Vault's API.
   if ([429, 472, 473, 503].includes(status)) return `answered with status ${status}: it is sealed, or stands by for another`
   return describeStatus(status, 'PAWL_VAULT_TOKEN')
 }
 
-/** Throws JsonFault. */
+/** Reads the member `data` of an answer. Throws JsonFault. */
 function readData(body: Uint8Array): Readonly<Record<string, unknown>> {
   const { data } = parseForeignObject(body)
   if (isJsonObject(data)) return data

@@ -1,4 +1,4 @@
-// Secrets at rest: what was sealed opens in its own place only.
+// Tests secrets at rest: a sealed value opens only in its own place.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { generateKeyPair } from '../../crypto/key.ts'

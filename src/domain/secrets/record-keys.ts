@@ -1,13 +1,13 @@
-// Secrets at rest: every secret column is encrypted for its own table, column and row under the master key.
+// Encrypts secrets at rest. Every value of a secret column is encrypted for its own table, column and row under the master key.
 //
-// A record's key is HMAC-SHA-256(master key, place), so that no AES-GCM key ever sees more than the writes of one row and random
-// 96-bit nonces stay far below the 2^32 invocations of NIST SP 800-38D §8.3. The associated data are form and id of the master key, the place
-// once more, and the values that it is bound to, each with its length in front (row-mac.ts).
+// The key of a record is HMAC-SHA-256(master key, place). So one AES-GCM key only encrypts the writes of one row, and random 96-bit nonces stay far
+// below the 2^32 invocations of NIST SP 800-38D §8.3. The associated data are the form, the id of the master key, the place again, and the values
+// that the record is bound to, each with its length in front (row-mac.ts).
 //
 //   sealed = form ‖ master key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)
 //
-// The form is 0x02 where the place is bound to something, else 0x01. Records of a bound place that are older than the binding are 0x01 too:
-// binding.ts says how long they are taken. Of several master keys the first seals, and a record opens under the one that it names.
+// The form is 0x02 for a record that is bound to values, else 0x01. Records from before the binding have 0x01 also at a bound place; binding.ts
+// says how long they are accepted. Of several master keys the first seals. A record opens under the key whose id it has.
 import type { KeyObject } from 'node:crypto'
 import { aesGcmOpen, aesGcmSeal } from '../../crypto/aes.ts'
 import { hmac, importHmacKey } from '../../crypto/hash.ts'
@@ -25,15 +25,15 @@ export interface Place {
   readonly column: string
   /** The primary key of the row. */
   readonly row: string
-  /** Values of other columns that must be the same as at the sealing: the owner of the row. */
+  /** Values of other columns, for example the owner of the row. A record opens only while they are the same as when it was sealed. */
   readonly bound?: readonly string[]
 }
 
-/** What becomes of the records of bound places. It changes while a process runs, in one direction (binding.ts). */
+/** The handling of records at bound places. It changes while a process runs, in one direction (binding.ts). */
 interface BoundRecords {
-  /** Whether they are sealed with what they are bound to. */
+  /** Whether new records are bound. */
   areBound: boolean
-  /** Until when this process knows that new records are not to be bound; milliseconds of the monotonic clock. */
+  /** Until this time, in milliseconds of the monotonic clock, the process knows that new records are not to be bound. */
   knownUntil: number
   /** Whether unbound records are opened. */
   areUnboundTaken: boolean
@@ -45,7 +45,7 @@ export type MasterKeys = readonly [Uint8Array, ...Uint8Array[]]
 /** The source of the master keys. */
 export interface KeyOrigin {
   readonly setting: string
-  /** What to do when they are the wrong ones. */
+  /** Advice for the operator when the keys are the wrong ones. */
   readonly todo: string
 }
 
@@ -55,34 +55,37 @@ export interface RecordKeys {
   readonly keyIds: readonly [string, ...string[]]
   /** Encrypts `plaintext` for its place. */
   readonly seal: (place: Place, plaintext: Uint8Array) => Buffer
-  /** May be changed as `binding.ts` does. */
+  /** Only binding.ts changes its members. */
   readonly boundRecords: BoundRecords
   /** Whether a value has a form that is accepted at its place. */
   readonly isTaken: (place: Place, sealed: Uint8Array) => boolean
-  /** Whether a value is sealed as `seal` would seal it now: in the same form, under the same master key. */
+  /** Whether a value has the form and the master key that `seal` would use now. */
   readonly isSealedAsNow: (place: Place, sealed: Uint8Array) => boolean
   /** Decrypts a value. Throws SealedRecordError when it was altered or moved, or sealed under a missing master key. */
   readonly open: (place: Place, sealed: Uint8Array) => Uint8Array
   /**
-   * The result of `build` for the decrypted value. It is remembered as long as the sealed bytes in the database are the same, so a change by
-   * another process is noticed at the next read.
+   * Returns the result of `build` for the decrypted value. It is remembered as long as the sealed bytes in the database are the same, so the next
+   * read notices a change by another process.
    */
   readonly openCached: <T extends object>(place: Place, sealed: Uint8Array, build: (plaintext: Uint8Array) => T, kept?: Kept) => T
-  /** Tells of a record that was altered or moved, and returns the error to throw. For one that opens, where something else shows it. */
+  /**
+   * Reports a record that was altered or moved, and returns the error to throw. It is for a record that opens although another check shows the
+   * alteration.
+   */
   readonly reportAltered: (place: Place) => SealedRecordError
 }
 
-/** How something built is remembered. */
+/** Options for remembering the result of `build`. */
 interface Kept {
-  /** Names what is built where several things are made of one place: each of them is remembered for itself. */
+  /** Distinguishes several results of one place. Each is remembered separately. */
   readonly form?: string
-  /** The end of the result, in milliseconds. Memory forgets it soon after. */
+  /** The end of the result, in milliseconds since 1970. It is forgotten soon after. */
   readonly until?: number
-  /** Whether the result is bytes. Many more of these are remembered, without a name and an end. */
+  /** Whether the result is bytes. Many more of these are remembered. They have no `until`. */
   readonly areBytes?: boolean
 }
 
-/** The error for a sealed record that cannot be opened. It has the place, never the bytes. */
+/** The error for a sealed record that cannot be opened. It names the place, never the bytes. */
 export class SealedRecordError extends Error {
   /** False if only its master key is missing. */
   readonly isAltered: boolean
@@ -96,13 +99,13 @@ export class SealedRecordError extends Error {
 
 interface RecordKeysOptions {
   readonly caches?: Caches
-  /** PAWL_MASTER_KEY without it. */
+  /** The source of the keys, for errors. The default is PAWL_MASTER_KEY. */
   readonly origin?: KeyOrigin
-  /** Is told of each record that was altered or moved; `record` is its place, for people. */
+  /** Called for each record that was altered or moved. `record` is its place as text. */
   readonly onAltered?: (fields: { readonly record: string }) => void
 }
 
-/** Makes the encryption of records under master keys of 32 bytes each. At first it accepts no record that is not bound to its owner. */
+/** Creates the encryption of records under master keys of 32 bytes each. At first it accepts at bound places only bound records. */
 export function createRecordKeys(
   masterKeys: MasterKeys,
   platform: Pick<Platform, 'randomBytes'>,
@@ -158,7 +161,7 @@ export function createRecordKeys(
     const store = areBytes ? byteStore : objectStore
     const name = cacheNameOf(place, form)
     const known = store.find(name, sealed)
-    // The name says what was built.
+    // The name contains `form`, so the entry is a result of the same `build`.
     if (known !== undefined) return known as ReturnType<typeof build>
     const built = build(open(place, sealed))
     store.keep(name, sealed, built, until)
@@ -178,7 +181,7 @@ export function createRecordKeys(
   }
 }
 
-/** Throws UNAVAILABLE unless this process knows the stage: a record that is sealed unbound after all others are bound would be lost. */
+/** Throws UNAVAILABLE unless this process knows the present stage. An unbound record that is sealed after the end of the binding would be lost. */
 function requireKnown({ bound }: Place, { areBound, knownUntil }: BoundRecords): void {
   if (bound === undefined || areBound || performance.now() <= knownUntil) return
   throw new PawlError('UNAVAILABLE', { detail: 'the database has not said lately how records are sealed', retryAfterSeconds: 1 })
@@ -214,19 +217,19 @@ const storeBytes = (derived: Pick<ByteMemory, 'get' | 'set'>): Store<object> => 
 
 interface Opened {
   readonly sealed: Uint8Array
-  /** What was built of it. */
+  /** The result of `build`. */
   readonly value: object
   readonly until: number
 }
 
-/** Estimates the bytes that an entry takes. */
+/** Estimates the memory of an entry in bytes. */
 const bytesOf = ({ sealed, value }: Opened): number => OPENED_BYTES + sealed.length + bytesOfKeys(value)
 
-/** A master key, ready for use. */
+/** A master key as an HMAC key. */
 interface Root {
   readonly id: string
   readonly root: KeyObject
-  /** What every record under it begins with, in each form. */
+  /** The beginning of every record under this key, in each form. */
   readonly plainHeader: Uint8Array
   readonly boundHeader: Uint8Array
 }
@@ -240,13 +243,13 @@ function toRoot(masterKey: Uint8Array): Root {
 
 const deriveKey = ({ root }: Root, name: string): Uint8Array => hmac(root, utf8(`pawl/record-key\0${name}`))
 
-// NUL separates: table and column names are ours, and neither a row key nor another column contains it.
+// NUL separates the parts: pawl chooses the names of tables and columns, and no key of a row or other column contains NUL.
 const nameOf = (place: Place): string => `${place.table}\0${place.column}\0${place.row}`
-/** The name of an entry; it contains the owner, so that one owner's value is never found for another. */
+/** The name of an entry in the caches. It contains the owner, so that a value of one owner is never found for another. */
 const cacheNameOf = (place: Place, form = ''): string => `${nameOf(place)}\0${form}\0${place.bound?.join('\0') ?? ''}`
 const describe = (place: Place): string => `${place.table}.${place.column} of ${place.row}`
 
-/** One key is for one table, column and row, so that the texts begin at one place. */
+/** The texts begin at the same offset for all records of a key, because a key is for one table, column and row. */
 const associatedData = (header: Uint8Array, place: Place): Uint8Array => {
   const prefix = concat(header, utf8(nameOf(place)))
   return header[0] === BOUND_FORM ? encodeTexts(prefix, place.bound ?? []) : prefix
@@ -259,11 +262,12 @@ export const OF_SETTING: KeyOrigin = {
 const FOR_EVER = Number.POSITIVE_INFINITY
 const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12
-// What full caches hold is measured in docs/decisions/0014-memory.md.
+// docs/decisions/0014-memory.md has the measured memory of full caches.
 const CACHED_DERIVED = 100_000
-// Two sizes, 49 bytes of a sealed KEY_MASTER_SECRET, and 112 of the keys of its activation (v3 §3.2). The secret of a token takes less.
+// An entry has two sizes, the 49 bytes of a sealed KEY_MASTER_SECRET, and the 112 bytes of keys of its activation (v3 §3.2). A token secret takes
+// less.
 const DERIVED_BYTES = 176
 const CACHED_VALUES = 5_000
 const CACHED_BYTES = 16 * 1024 * 1024
-// The derived keys of an activation, with what remembers them; a private key comes on top.
+// The memory of the derived keys of an activation and of their entry. The memory of a private key is added.
 const OPENED_BYTES = 3_000

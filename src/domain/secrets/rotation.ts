@@ -1,5 +1,5 @@
-// Seals all values anew: under the first master key, and in the form of binding.ts. It takes a page of rows at a time, while servers work on
-// the same rows. It may be stopped at any moment; the next run skips what is done.
+// Seals all values anew, under the first master key and in the form of binding.ts. It takes a page of rows at a time, while servers work on the
+// same rows. It may be stopped at any moment. The next run skips finished values.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../../storage/database/database.ts'
 import {
@@ -15,35 +15,35 @@ import type { Place, RecordKeys } from './record-keys.ts'
 import { ifOpens, type KeyParts, places } from './secrets.ts'
 
 interface Rotation {
-  /** Rows whose values were sealed anew. */
+  /** The number of rows whose values were sealed anew. */
   readonly replaced: number
-  /** Rows that the last pass found under an older key and could not replace, because others changed them in that moment. */
+  /** The number of rows under an older key that the last pass could not replace, because others changed them at that moment. */
   readonly left: number
-  /** Places that open under none of the keys; at most 20 are named. */
+  /** Places of records that open under none of the keys, at most 20. */
   readonly unopened: readonly string[]
 }
 
 export interface RotationTerms {
-  /** The tables to go through; all of them by default. */
+  /** The tables to rotate; all of them by default. */
   readonly tables?: readonly SealedTable[]
   /** Whether a value stays as it is. */
   readonly isDone?: (place: Place, value: Uint8Array) => boolean
-  /** Ends the rotation between two pages, by an exception. */
+  /** An abort ends the rotation between two pages with an exception. */
   readonly signal?: AbortSignal
 }
 
 interface Progress {
   readonly table: string
-  /** Rows of this table that were looked at in this pass. */
+  /** The number of rows of this table that this pass has read. */
   readonly seen: number
-  /** Rows sealed anew so far, of all tables and passes. */
+  /** The number of rows sealed anew so far, of all tables and passes. */
   readonly replaced: number
 }
 
 /**
- * Seals every value anew that is not sealed as it would be now. It makes several passes over all tables, until one finds nothing more to do,
- * because servers go on writing. A server that still seals under an older key prevents the end; after some passes `left` says so. After each
- * page with work it rests as long as the page took.
+ * Seals every value anew that `seal` would now seal differently. Servers go on writing, so it makes several passes over all tables, until one finds
+ * nothing to do. A server that still seals under an older key prevents that; after some passes `left` counts its rows. After each page with work it
+ * rests as long as the page took.
  */
 export async function rotateRecords(
   parts: Pick<KeyParts, 'db' | 'recordKeys'>,
@@ -95,7 +95,7 @@ function sealAnew(
   unopened: Set<string>,
 ): readonly Replacement[] {
   const { columns, sealedFor = table.table } = table
-  // As `places` names a row of two columns.
+  // `places` names a row with a key of two columns in the same way.
   const name = row.key.length === 1 ? String(row.key[0]) : JSON.stringify(row.key)
   const next = columns.map((column, i) => {
     const value = row.values[i]

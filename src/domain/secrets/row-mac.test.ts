@@ -1,4 +1,4 @@
-// The MAC of a row: every field counts, its place too, and nothing but the MAC of this very row passes.
+// Tests the MAC of a row: every field and the order count, and only the MAC of this very row is accepted.
 import { expect, test } from 'vitest'
 import { importHmacKey } from '../../crypto/hash.ts'
 import { authenticateRow, isRowAuthentic } from './row-mac.ts'

@@ -1,17 +1,16 @@
-// The MAC of a row: it shows whether the columns that decide are as pawl wrote them, or were changed by somebody with access to the
-// database.
+// Makes and checks the MAC of a row. It shows whether somebody with access to the database changed a column on which a decision depends.
 //
 //   MAC = HMAC-SHA-256(key, texts(table, field, field, ...))
 //
-// Each text stands with its length in front, so that no two rows have the same encoding. An earlier state of a row is as authentic as the
-// present one: docs/SECURITY-MODEL.md says what that leaves.
+// Each text has its length in front, so that no two rows have the same encoding. An earlier state of a row is as authentic as the present one:
+// docs/SECURITY-MODEL.md says what follows from that.
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
 
 /**
- * The columns of one row that decide: its table, then its primary key and the columns, always in one order. Bytes as Base64 or hex, times
- * in ms.
+ * The columns of one row on which decisions depend. `fields` are the primary key and the columns, always in the same order. Bytes are Base64 or
+ * hexadecimal, times milliseconds since 1970.
  */
 export interface DecidingRow {
   readonly table: string
@@ -27,8 +26,8 @@ export const isRowAuthentic = (key: KeyObject, row: DecidingRow, mac: Uint8Array
   mac !== null && equalConstantTime(authenticateRow(key, row), mac)
 
 /**
- * Encodes texts: `prefix`, which has one length for one key, then each text as its length in 4 bytes and its UTF-8 bytes. Null is encoded as a
- * length that no text has.
+ * Encodes texts: first `prefix`, whose length is fixed for one key, then each text as its length in 4 bytes and its UTF-8 bytes. Null is encoded as
+ * a length that no text has.
  */
 export function encodeTexts(prefix: Uint8Array, texts: readonly (string | null)[]): Uint8Array {
   let length = prefix.length

@@ -1,9 +1,9 @@
-// Tickets of envelopes that were opened for the bank (cloud §13.2): all that it takes to seal the one answer, for any process, and for the caller
-// alone who had the envelope opened. No row is kept for one.
+// Makes and reads tickets of envelopes that were opened for the bank (cloud §13.2). A ticket has all values for sealing the one answer. Any process
+// can read it, but only for the caller that had the envelope opened. No row is stored for it.
 //
 //   ticket = form ‖ ticket id (16) ‖ nonce (12) ‖ ciphertext ‖ tag (16), as base64url
 //
-// The key of a ticket is HMAC-SHA-256(key of the installation, "ticket" ‖ ticket id). What else the protocol needs is derived from the same key.
+// The key of a ticket is HMAC-SHA-256(key of the installation, "ticket" ‖ ticket id). Answer hashes and nonces come from the same key.
 import type { KeyObject } from 'node:crypto'
 import { aesGcmOpen, aesGcmSeal } from '../../crypto/aes.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'
@@ -12,21 +12,21 @@ import { asBuffer, concat, concatWithSizes, splitBySizes, u64, utf8 } from '../.
 import type { Platform } from '../../lib/platform.ts'
 import { encodeTexts } from './row-mac.ts'
 
-/** What a ticket holds. */
+/** The content of a ticket. */
 interface SealTicket {
-  /** 16 bytes, of the envelope: however often it is opened, it has one. */
+  /** The id of the envelope, 16 bytes. Every opening of one envelope gives the same id. */
   readonly ticketId: Uint8Array
-  /** Of the protocol: `v3`. */
+  /** The generation of the protocol, for example `v3`. */
   readonly generation: string
   readonly scope: string
   /** The answer keys that the protocol has exported. */
   readonly answerKeys: Uint8Array
-  /** Milliseconds by the clock of the database. */
+  /** Milliseconds since 1970 by the clock of the database, also `expiresAt`. */
   readonly openedAt: number
   readonly expiresAt: number
 }
 
-/** Who may use a ticket. */
+/** The credential and the application that may use a ticket. */
 interface TicketHolder {
   readonly username: string
   readonly applicationId: string
@@ -49,7 +49,7 @@ export function issueTicket(
   return toBase64Url(concat(header, nonce, aesGcmSeal(ticketKey(key, ticketId), nonce, content, bindTo(header, holder))))
 }
 
-/** Reads a ticket of its holder, even if it has expired; undefined for anything else. */
+/** Reads a ticket of its holder, even an expired one; undefined for any other text. */
 export function readTicket(key: KeyObject, holder: TicketHolder, text: string): SealTicket | undefined {
   if (!BASE64_URL.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64url')

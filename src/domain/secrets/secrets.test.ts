@@ -1,4 +1,4 @@
-// Private keys by their place: sealed by one function, opened by its twin.
+// Tests that private keys are sealed and opened only in their place.
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { exportPrivateKey, generateKeyPair } from '../../crypto/key.ts'

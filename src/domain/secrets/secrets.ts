@@ -1,5 +1,5 @@
-// Seals and opens every secret column. The place of a value (table, column, row, owner) goes into its seal. What is only looked up, or only must not
-// come twice, is hashed.
+// Seals and opens every secret column. The seal covers the place of a value: table, column, row and owner. Values that are only looked up, or only
+// must not occur twice, are hashed.
 import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'
@@ -22,9 +22,9 @@ export interface DomainParts extends KeyParts {
   readonly events: Events
 }
 
-/** An activation with what it waits for. */
+/** An activation that waits for its phone. */
 interface WaitingActivation extends OwnedActivation {
-  /** Of its activation code. */
+  /** The hash of the activation code, under the key `codeLookup`. */
   readonly codeHash: Uint8Array
 }
 
@@ -48,17 +48,15 @@ const owned =
     bound: [applicationId, userId],
   })
 
-/**
- * The places of all sealed columns. Those of counters are bound to no owner, because without the master secret beside them they prove nothing.
- */
+/** The places of all sealed columns. Counters are not bound to an owner, because they prove nothing without the master secret in the same row. */
 export const places = {
   applicationSecret: place('application_version', 'application_secret'),
   masterPrivateKey: place('master_key_pair', 'private_key'),
   pinningPrivateKey: place('pinning_key_pair', 'private_key'),
   activationQrCode: owned('activation', 'activation_qr_code'),
   /**
-   * The server key until the key exchange. If somebody changes the code of the row, or sets the state of an exchanged one back, it does not
-   * open.
+   * The place of the server key until the key exchange. The key does not open when somebody changes the code in the row, or sets the state of an
+   * activation back after its key exchange.
    */
   waitingServerKey: ({ codeHash, ...activation }: WaitingActivation): Place => {
     const { bound = [], ...at } = places.serverPrivateKey(activation)
@@ -75,19 +73,19 @@ export const places = {
   }),
   temporaryPrivateKey: place('temporary_key', 'private_key'),
   proximitySeed: place('operation', 'proximity_seed'),
-  /** The sealed value itself names application and activation. */
+  /** The sealed value itself contains application and activation. */
   challengeTerms: place('offline_challenge', 'terms'),
   webhookSecret: place('webhook', 'secret'),
   webhookPreviousSecret: place('webhook', 'previous_secret'),
   webhookBasicCredentials: place('webhook', 'basic_credentials'),
-  /** For these settings alone: they say whose logins bind a phone, and where the credentials are shown. */
+  /** Credentials open only with the same settings, which decide whose logins bind a phone and where the credentials are sent. */
   oidcCredentials: (applicationId: string, providerId: string, settings: string) =>
     place('oidc_provider', 'credentials')(JSON.stringify([applicationId, providerId, toHex(sha256(utf8(settings)))])),
   pushToken: owned('push_registration', 'push_token'),
   userClaims: (applicationId: string, userId: string) => place('user_claims', 'claims')(JSON.stringify([applicationId, userId])),
 } as const
 
-/** The result of `open`; undefined for a record that was altered or moved to another owner. */
+/** Returns the result of `open`; undefined for a record that was altered or moved to another owner. */
 export function unlessAltered<T>(open: () => T): T | undefined {
   try {
     return open()
@@ -96,13 +94,15 @@ export function unlessAltered<T>(open: () => T): T | undefined {
   }
 }
 
-/** Undefined for the error of a record that was altered or moved; throws every other error. It also catches what a promise rejects with. */
+/**
+ * Returns undefined for the error of a record that was altered or moved, and throws every other error. It also serves as the `catch` of a promise.
+ */
 export function undefinedIfAltered(error: unknown): undefined {
   if (error instanceof SealedRecordError && error.isAltered) return undefined
   throw error
 }
 
-/** The same, and undefined also for a record under a master key that is not given: for work that goes on without it. */
+/** Returns the result of `open`; undefined also for a record under a missing master key. It is for work that continues without the record. */
 export function ifOpens<T>(open: () => T): T | undefined {
   try {
     return open()
@@ -112,7 +112,7 @@ export function ifOpens<T>(open: () => T): T | undefined {
   }
 }
 
-/** The Base64 text of an application secret, as the protocol uses it (v3 §3.1). */
+/** Opens an application secret: the Base64 text that the protocol uses (v3 §3.1). */
 export const openApplicationSecret = (
   keys: RecordKeys,
   version: { applicationKey: string; applicationSecret: Uint8Array },
@@ -129,19 +129,16 @@ export const openPrivateKey = (keys: RecordKeys, at: Place, sealed: Uint8Array):
 export const sealPrivateKey = (keys: RecordKeys, at: Place, pair: KeyPair): Uint8Array =>
   keys.seal(at, exportPrivateKey(pair.privateKey))
 
-/** The name of this result, beside that of a protocol for the same server key. */
+/** The `form` of this result: a protocol may remember another result of the same server key. */
 const PRIVATE_KEY = 'private key'
 
-/** The hash by which an activation code is looked up: HMAC-SHA-256 of its text, 32 bytes. So the database has no usable code in the clear. */
+/** The hash by which an activation code is looked up: HMAC-SHA-256 of its text, 32 bytes. So the database has no code in the clear. */
 export const hashActivationCode = (codeLookup: KeyObject, code: string): Uint8Array => hmac(codeLookup, utf8(code))
 
 /** The hash by which a push token is looked up, 32 bytes. No activation code begins with this prefix, so one key may serve both. */
 export const hashPushToken = (codeLookup: KeyObject, platform: string, token: string): Uint8Array =>
   hmac(codeLookup, utf8(`push token\0${platform}\0${token}`))
 
-/**
- * What stands for a value that may be used once, whatever its parts (v3 §14): SHA-256 over kind, identifier and value with their lengths, 32
- * bytes.
- */
+/** The hash of a value that may be used once (v3 §14): SHA-256 over kind, identifier and value with their lengths, 32 bytes. */
 export const hashUniqueValue = (kind: string, identifier: string, value: Uint8Array): Uint8Array =>
   sha256(concatWithSizes(utf8(kind), utf8(identifier), value))

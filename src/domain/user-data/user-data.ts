@@ -1,5 +1,5 @@
-// What pawl stores on one user of the bank. An export lists it. An erasure (docs/decisions/0019-erasure.md) deletes the rows of the user, and puts a
-// pseudonym into the audit logs without breaking the chains of seals.
+// Exports and erases the data of one user of the bank. An export lists the rows of the user. An erasure (docs/decisions/0019-erasure.md) deletes
+// them, and puts a pseudonym into the audit logs without breaking the chains of seals.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ADMINISTRATION, AUDIT_LOGS, type AuditLogName, type ChainRow, findChains, lockLog } from '../../storage/audit/chain.ts'
 import { deleteUserKey, findTold, type Person, replaceFields, replacePending, type ToldRow } from '../../storage/audit/erasure.ts'
@@ -26,19 +26,19 @@ import type { KeyParts } from '../secrets/secrets.ts'
 import { openClaims } from '../user-info/user-info.ts'
 
 interface Erasure extends ErasedRows {
-  /** `erased-` and random: what stands in the audit logs from now on. Nothing leads from it to the user. */
+  /** `erased-` and a random text. It replaces the user in the audit logs, and nothing leads from it to the user. */
   readonly pseudonym: string
   readonly auditRows: number
 }
 
-/** The error when the audit log was altered. Nothing was erased; the verification of the log says where. */
+/** The error when the audit log was altered. Nothing was erased. The verification of the log names the altered row. */
 export class AlteredLogError extends Error {}
 
 /**
- * Erases a user from every table, in one transaction. Live registrations are deleted too: their phones are refused from then on, and webhooks
- * get no message. The log of administrators has the erasure under the pseudonym. Records that others write about the user meanwhile are erased,
- * or their writers are refused, even if their transactions began before and commit later, or begin within `closedMs` afterwards. Throws
- * AlteredLogError, and Error when others do not release a lock.
+ * Erases a user from every table, in one transaction. Live registrations are deleted too: pawl then refuses their phones, and sends no webhook
+ * message. The log of administrators records the erasure under the pseudonym. Rows that others write about the user at the same time are erased, or
+ * their transactions are refused. That also holds for a transaction that began before and commits later, and for one that begins within `closedMs`
+ * afterwards. Throws AlteredLogError, and Error when others do not release a lock.
  */
 export async function eraseUser(
   parts: Pick<AuditParts, 'db' | 'platform' | 'installationKeys'>,
@@ -48,7 +48,7 @@ export async function eraseUser(
   const random = (bytes: number): Buffer => Buffer.from(parts.platform.randomBytes(bytes))
   const pseudonym = `erased-${random(PSEUDONYM_BYTES).toString('hex')}`
   const closing = { erasureId: random(PSEUDONYM_BYTES).toString('hex'), salt: random(SALT_BYTES) }
-  // Rows of the version before, which no other statement looks for.
+  // The table of the version before may still have rows of the user. No other statement looks for them there.
   while ((await takeOverEvents(parts.db, BATCH_ROWS)) === BATCH_ROWS);
   try {
     for (let tries = LOCK_TRIES; tries > 0; tries -= 1) {
@@ -66,14 +66,16 @@ export async function eraseUser(
   throw new Error('others hold rows of the user, or seal the audit log, all the time; nothing was erased, try again')
 }
 
-/** The result of `work`; undefined when it did not get a lock in time, and nothing was done. */
+/** Runs `work`. Undefined when it did not get a lock in time; it has then done nothing. */
 const whileUnlocked = <T>(work: () => Promise<T>): Promise<T | undefined> =>
   work().catch((error: unknown) => {
     if (isLockTimeout(error) || isDeadlock(error)) return undefined
     throw error
   })
 
-/** Undefined while another process seals, and when another erasure has opened the name: nothing was done. */
+/**
+ * Erases the user within a transaction. Undefined while another process seals, and when another erasure has opened the name; nothing was done then.
+ */
 async function eraseWithin(
   tx: Tx,
   parts: Pick<AuditParts, 'db' | 'platform' | 'installationKeys'>,
@@ -118,7 +120,7 @@ async function eraseSealed(
     const erased = told.map((row) => {
       const chain = log === 'devices' ? chains.find(({ chainId }) => chainId === row.chainId) : chains[0]
       const previous = chain && placeBefore(chain, row)
-      // To certify what somebody altered would make the alteration authentic.
+      // A certificate for an altered row would make the alteration authentic.
       if (!chain || !previous || !isSealed(auditSeal, chain.name, previous, row)) throw alteredAt(chain?.name, row.position)
       const fields = PSEUDONYMISED[log](row.fields, person, pseudonym)
       return {
@@ -165,11 +167,11 @@ const LOCK_WAIT_MS = 100
 interface UserExport extends UserRows {
   readonly userId: string
   readonly exportedAt: Date
-  /** What phones are told about the user. */
+  /** The claims that phones can read about the user. */
   readonly claims: readonly UserRow[]
 }
 
-/** The rows of a user in all applications, none of them secret; lists are empty where there is nothing. */
+/** Reads the rows of a user in all applications, without secrets. A list is empty when there are no rows. */
 export async function exportUser({ db, platform, recordKeys }: KeyParts, userId: string): Promise<UserExport> {
   const stored = await findAllUserClaims(db, userId)
   const claims = stored.map((row) => ({

@@ -4,7 +4,7 @@ import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { describeStatus, OF_OPERATOR, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 
 interface HttpProviderSettings {
-  /** What errors name: PAWL_USER_INFO, for example, of PAWL_USER_INFO_URL. */
+  /** The beginning of the setting's name for errors: PAWL_USER_INFO for PAWL_USER_INFO_URL. */
   readonly setting: string
   readonly url: string
   readonly timeoutMs: number

@@ -1,4 +1,4 @@
-// Claims about the owner of an activation: those that the bank stored, and those that a provider of the bank answers (v3 §13).
+// Reads claims about the owner of an activation: claims that the bank stored, and claims from a provider of the bank (v3 §13).
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { describeUncarried, findUncarried } from '../../lib/json.ts'
@@ -10,21 +10,21 @@ import { type DomainParts, type KeyParts, places, unlessAltered } from '../secre
 /** A JSON object. */
 export type Claims = Readonly<Record<string, unknown>>
 
-/** Whose claims are asked for. */
+/** The user and the activation whose claims are read. */
 interface Subject {
   readonly applicationId: string
   readonly userId: string
   readonly activationId: string
-  /** sealed; what the bank stored, null when that is nothing, undefined where it is to be read */
+  /** The claims that the bank stored, sealed. Null when there are none, undefined when they are still to be read. */
   readonly storedClaims?: Uint8Array | null | undefined
 }
 
-/** A source of claims. It returns an empty object when there are none, and throws OutboundError when the source does not answer properly. */
+/** A source of claims. `readClaims` returns an empty object when there are none. Throws OutboundError when the source does not answer properly. */
 export interface UserInfoProvider {
   readonly readClaims: (subject: Subject) => Promise<Claims>
 }
 
-/** The stored claims; with `ask` also those that a server of the bank answers, which stand above stored ones of the same name. */
+/** Creates the source of the stored claims. With `ask` it also asks a server of the bank, whose claims replace stored ones of the same name. */
 export function createUserInfoProvider(parts: KeyParts, ask: HttpProvider | undefined): UserInfoProvider {
   const readStored = async ({ applicationId, userId, storedClaims }: Subject) =>
     storedClaims === undefined
@@ -43,7 +43,7 @@ export function createUserInfoProvider(parts: KeyParts, ask: HttpProvider | unde
   }
 }
 
-/** The claims the bank stored about a user; undefined when there are none. */
+/** Reads the claims that the bank stored about a user; undefined when there are none. */
 export async function readStoredClaims(
   { db, recordKeys }: Pick<KeyParts, 'db' | 'recordKeys'>,
   applicationId: string,
@@ -52,7 +52,7 @@ export async function readStoredClaims(
   return openClaims({ recordKeys }, applicationId, userId, await findUserClaims(db, applicationId, userId))
 }
 
-/** Claims as the bank stored them; undefined where there are none, and where somebody altered them in the database. */
+/** Opens stored claims. Undefined when there are none, and when somebody altered them in the database. */
 export function openClaims(
   { recordKeys }: Pick<KeyParts, 'recordKeys'>,
   applicationId: string,
@@ -64,8 +64,8 @@ export function openClaims(
 }
 
 /**
- * Stores claims in place of earlier ones. Throws REQUEST_INVALID for reserved names, for numbers that would be rounded on their way to phones,
- * and for more than 16 KiB.
+ * Stores claims in place of earlier ones. Throws REQUEST_INVALID for reserved names, for numbers that phones would read rounded, and for more than
+ * 16 KiB.
  */
 export async function writeClaims(parts: KeyParts, applicationId: string, userId: string, claims: Claims): Promise<void> {
   const reserved = RESERVED.filter((name) => Object.hasOwn(claims, name))
@@ -94,7 +94,7 @@ interface UserInfo {
   readonly iat: number
 }
 
-/** The answer of user/info. Throws USER_INFO_FAILED when the provider fails. */
+/** Composes the answer of user/info. Throws USER_INFO_FAILED when the provider fails. */
 export async function readUserInfo(
   provider: UserInfoProvider,
   parts: Pick<DomainParts, 'platform' | 'events'>,
@@ -110,8 +110,7 @@ export async function readUserInfo(
 }
 
 /**
- * The claims for the answer of activation/create; undefined when there are none, or when the provider fails, because the phone is bound all the
- * same.
+ * Reads the claims for the answer of activation/create. Undefined when there are none, and when the provider fails: the phone is bound in any case.
  */
 export async function readUserInfoOfNew(
   provider: UserInfoProvider,
@@ -127,7 +126,7 @@ export async function readUserInfoOfNew(
   }
 }
 
-/** Adds the members that identify the answer, which are always the server's own. */
+/** Adds the members that identify the answer. They replace claims of these names. */
 const toUserInfo = ({ platform }: Pick<DomainParts, 'platform'>, { userId }: Subject, claims: Claims): UserInfo => ({
   ...claims,
   sub: userId,
