@@ -16,11 +16,11 @@ export type Lane = (work: () => Promise<Uint8Array>) => Promise<Uint8Array>
 
 export interface Passwords {
   /**
-   * The stored form of a password: HMAC-SHA-256 under the installation's key, 32 bytes. `salt` is that of the credential, 16 bytes. Throws what
-   * the lane throws.
+   * The stored form of a password: HMAC-SHA-256 under the installation's key, 32 bytes. `salt` is that of the credential, 16 bytes. Errors of the
+   * lane are passed on.
    */
   readonly hash: (scheme: PasswordScheme, password: string, salt: Uint8Array, lane: Lane) => Promise<Uint8Array>
-  /** The row that a password matches. Throws what the lane throws. */
+  /** Finds the row that a password matches. Errors of the lane are passed on. */
   readonly findMatch: (
     credential: CredentialWithPasswords | undefined,
     password: string,

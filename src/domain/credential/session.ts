@@ -161,7 +161,7 @@ const SET_BACK_MS = 60_000
 const TOUCH_MS = 20_000
 
 export interface Tickets {
-  /** Returns a random text of 128 bits that stands for the caller in one call. */
+  /** Returns a random text of 128 bits that represents the caller in one call. */
   readonly issue: (caller: Caller) => string
   /** Returns the caller of a ticket, and uses the ticket up; undefined for any other text. */
   readonly redeem: (ticket: string) => Caller | undefined

@@ -22,25 +22,25 @@ export interface OperationRequest {
   readonly language: string
   readonly externalId: string | null
   readonly parameters: Readonly<Record<string, string>>
-  /** The only activation that is to see and decide the operation. */
+  /** Only this activation sees and decides the operation. */
   readonly activationId?: string | undefined
   /** The flag that an activation must have to approve the operation. */
   readonly activationFlag?: string | undefined
-  /** The end, in place of the template's. */
+  /** The end of the operation, in place of the template's. */
   readonly expiresAt?: Date | undefined
-  /** With it, the same request of the same caller within a day gets the operation of the first request. */
+  /** When it is given, the same request of the same caller within a day gets the operation of the first request. */
   readonly idempotency?: { readonly username: string; readonly key: string } | undefined
 }
 
-/** The user who is asked, in the application of the caller; null for the first who claims the operation. */
+/** The user who is to decide, in the application of the caller. Null stands for the first user who claims the operation. */
 export interface Asked extends Pick<OwnerNames, 'applicationId'> {
   readonly userId: string | null
 }
 
 /**
- * Creates a PENDING operation. Undefined when there is no such application. Throws REGISTRATION_NOT_FOUND when the user has no ACTIVE
- * registration, or the activation that is named is none of the user, REQUEST_INVALID for an unknown template, for parameters that do not fit
- * it, for another flag than that of the template, for an end that is past, and for an idempotency key that was used with another request.
+ * Creates a PENDING operation. Undefined when the application does not exist. Throws REGISTRATION_NOT_FOUND when the user has no ACTIVE
+ * registration, or the named activation is not the user's. Throws REQUEST_INVALID for an unknown template, for parameters that do not fit it, for
+ * another flag than the template's, for an end in the past, and for an idempotency key that was used with another request.
  */
 export async function createOperation(
   parts: OperationParts,
@@ -63,7 +63,7 @@ interface FilledTemplate {
   readonly data: string
 }
 
-/** Fills the template. Throws REQUEST_INVALID, with the reasons why the request does not fit it. */
+/** Fills the template. Returns the error REQUEST_INVALID, with the reasons, when the request does not fit the template. */
 async function fillTemplate(parts: OperationParts, request: OperationRequest): Promise<FilledTemplate | PawlError> {
   const template = await parts.templates.find(request.template)
   const composed = template && composeOperationData(template.dataTemplate, request.parameters)
@@ -77,7 +77,7 @@ async function fillTemplate(parts: OperationParts, request: OperationRequest): P
   })
 }
 
-/** Refuses a flag other than the template's: the template's must be demanded, and the column has room for one. */
+/** Refuses a flag other than the template's: the column has room for one flag, and the template's must be demanded. */
 function checkFlag(template: TemplateRow, { activationFlag }: OperationRequest): PawlError | undefined {
   if (activationFlag === undefined || template.activationFlag === null || template.activationFlag === activationFlag)
     return undefined
@@ -87,7 +87,7 @@ function checkFlag(template: TemplateRow, { activationFlag }: OperationRequest):
   return new PawlError('REQUEST_INVALID', { detail: 'the template demands another flag', violations })
 }
 
-/** Throws the refusal of a missing registration before that of the request. */
+/** Throws `refusal`, or the error for a missing registration if the user has none. Undefined when the application does not exist. */
 async function refuse(
   { db, platform }: Pick<OperationParts, 'platform'> & { readonly db: Db },
   named: Asked,
@@ -132,7 +132,7 @@ function buildOperation(
   }
 }
 
-/** Stores the operation, or reads the first one if the idempotency key was used before. Undefined when there is no such application. */
+/** Stores the operation, or reads the first one if the idempotency key was used before. Undefined when the application does not exist. */
 async function storeOnce(
   parts: OperationParts,
   named: Asked,
@@ -155,7 +155,7 @@ async function storeOnce(
     const known = await takeIdempotencyKey(tx, key, operationId, createdAt, keepUntil)
     if (known !== undefined) return { known }
     const stored = await store({ ...parts, db: tx }, { ...operation, applicationId })
-    // The throw gives the key back.
+    // The error rolls the transaction back, so the key is free again.
     if (stored === undefined) throw noRegistration()
     return { stored }
   })
@@ -163,8 +163,8 @@ async function storeOnce(
 }
 
 /**
- * Stores the operation. Undefined when the user has no ACTIVE registration. An end in the past is refused only here, because it may have been
- * in the future at the first request.
+ * Stores the operation. Undefined when the user has no ACTIVE registration. An end in the past is refused only here: it may have been in the future
+ * when the first request with this idempotency key came.
  */
 async function store(
   parts: Pick<OperationParts, 'platform'> & { readonly db: Db },
@@ -181,7 +181,7 @@ async function store(
     : { ...operation, applicationId, status: 'PENDING', statusReason: null, failureCount: 0 }
 }
 
-/** The first answer to the same request. It is read before the template, which may have changed or be gone. */
+/** Reads the first answer to the same request. This comes before the template is read, because the template may have changed or be deleted. */
 async function findFirst(
   { db, platform }: Pick<OperationParts, 'db' | 'platform'>,
   named: Asked,
@@ -198,7 +198,7 @@ async function findFirst(
   return isSame ? readFirst(db, owner, known, bodyHash) : undefined
 }
 
-/** The first answer, whatever has happened to the operation since. */
+/** Reads the first answer, whatever happened to the operation since. */
 async function readFirst(
   db: Db,
   { applicationId, userId }: Asked & Pick<Owner, 'applicationId'>,
@@ -218,7 +218,7 @@ const createdEventOf = ({ operationId, templateName: template, operationType }: 
   eventData: composeEventData({ operationId, template, operationType }),
 })
 
-/** Logs placeholders without parameter, for which a text shows nothing, and screens that phones would refuse and do not get. */
+/** Logs placeholders without a parameter, which become empty text. Logs screens that phones would refuse, and that are therefore left out. */
 function warnOfGaps(
   { events }: OperationParts,
   template: TemplateRow,
@@ -235,11 +235,11 @@ function warnOfGaps(
 
 const noRegistration = (): PawlError => new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the user has no active registration' })
 
-/** The hash by which two requests are the same. It covers every member that enters the operation. */
+/** The hash by which two requests count as the same, 32 bytes. It covers every member that enters the operation. */
 function hashRequest({ applicationId, userId }: Asked, request: OperationRequest): Uint8Array {
   const { template, language, externalId, parameters, activationId, activationFlag, expiresAt } = request
   const sorted = Object.entries(parameters).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  // Without them the text is that of an older version, which a repeated request may have met first.
+  // A request without limits has the same text as in older versions, which may have answered it first.
   const limits = { activationId, activationFlag, expiresAt: expiresAt?.getTime() }
   const isLimited = Object.values(limits).some((value) => value !== undefined)
   const members = [applicationId, userId, template, language, externalId, sorted, ...(isLimited ? [limits] : [])]

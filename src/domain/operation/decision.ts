@@ -1,8 +1,8 @@
 // Applies a phone's answer to an operation, inside the transaction that checked the phone and locked the operation (mobile-token §4.5,
 // §4.6; cloud §6.2).
 //
-// An operation of another user or application, or for another phone alone, answers like an unknown one and is never touched: a caller who
-// learned an operation's id can neither use up its attempts nor learn its state.
+// An operation of another user or application, or for another phone alone, is answered like an unknown one and never changed. So a caller who
+// learned the id of an operation can neither use up its attempts nor learn its state.
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Db, Tx } from '../../storage/database/database.ts'
 import type { ActivationRow, OwnedActivation } from '../../storage/activation/find.ts'
@@ -18,14 +18,14 @@ import type { DomainParts } from '../secrets/secrets.ts'
 /** The values of an approval. */
 export interface Approval {
   readonly data: string
-  /** Lower case, for example possession_knowledge. */
+  /** The factors in lower case, for example possession_knowledge. */
   readonly factors: string
   readonly proximityOtp: string | undefined
-  /** Stored with the operation. */
+  /** Members that are stored with the operation. */
   readonly additionalData: Readonly<Record<string, unknown>>
 }
 
-/** Approves a locked operation, or counts a failure. Undefined when the operation is APPROVED now, else the error of the refusal. */
+/** Approves a locked operation, or counts a failure. Returns undefined when the operation is now APPROVED, else the error code. */
 export async function decideApproval(
   tx: Tx,
   parts: Omit<DomainParts, 'db'>,
@@ -54,7 +54,7 @@ export async function decideApproval(
   return undefined
 }
 
-/** The refusal if the flags of the approver's activation forbid an approval, online or offline; else undefined. */
+/** Returns the error code if the flags of the approver's activation forbid an approval, online or offline; else undefined. */
 export function flagRefusalOf({
   activationFlag,
   approverFlags,
@@ -63,7 +63,7 @@ export function flagRefusalOf({
   return activationFlag !== null && !approverFlags.includes(activationFlag) ? 'ACTIVATION_FLAG_MISSING' : undefined
 }
 
-/** Counts a wrong code for the locked operation, if that is the approver's own. Returns OPERATION_FAILED when it was the last attempt. */
+/** Counts a wrong code for the locked operation if it belongs to the approver. Returns OPERATION_FAILED when this was the last attempt. */
 export async function countWrongCode(
   tx: Tx,
   parts: Omit<DomainParts, 'db'>,
@@ -75,7 +75,7 @@ export async function countWrongCode(
   return status === 'FAILED' ? 'OPERATION_FAILED' : undefined
 }
 
-/** Rejects a locked PENDING operation. Undefined when it is REJECTED now, else the error of the refusal. A refused rejection never counts. */
+/** Rejects a locked PENDING operation. Returns undefined when it is now REJECTED, else the error code. A refused rejection is never counted. */
 export async function decideRejection(
   tx: Tx,
   parts: Omit<DomainParts, 'db'>,
@@ -98,8 +98,8 @@ export async function decideRejection(
 }
 
 /**
- * Gives a locked operation that nobody has claimed to the user of a phone, if that phone could approve it. Undefined when it belongs to the
- * user now, or did before, else the error of the refusal (mobile-token §4.3).
+ * Gives a locked operation that nobody has claimed to the user of a phone, if that phone could approve it. Returns undefined when it now belongs to
+ * the user, or did before, else the error code (mobile-token §4.3).
  */
 export async function decideClaim(
   tx: Tx,

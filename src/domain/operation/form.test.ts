@@ -1,4 +1,4 @@
-// The form of an operation as phones read it (mobile-token §3 to §6), and the texts of a QR code (cloud §6.5).
+// Tests the form of an operation as phones read it (mobile-token §3 to §6), and the texts of a QR code (cloud §6.5).
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type OperationFormInput, renderOperationForm, renderQrTexts } from './form.ts'
@@ -7,7 +7,7 @@ import { type AttributeTemplate, type LocalizedTexts, SHIPPED_TEMPLATES } from '
 const texts = (more: Partial<LocalizedTexts> = {}): LocalizedTexts => ({ title: 'T', message: 'M', attributes: [], ...more })
 const render = (input: Partial<OperationFormInput>) =>
   renderOperationForm({ texts: texts(), locale: 'en', parameters: {}, riskFlags: '', hasProximityCheck: false, ...input })
-/** The members in their order, as text. */
+/** The attributes as JSON, which shows the order of their members. */
 const attributesOf = (attributes: AttributeTemplate[], parameters: Record<string, string>, locale = 'en'): string[] =>
   render({ texts: texts({ attributes }), parameters, locale }).formData.attributes.map((attribute) => JSON.stringify(attribute))
 const row = (type: string, params: Record<string, string>): AttributeTemplate => ({ id: 'i', type, text: 'L', params })
@@ -70,7 +70,7 @@ describe('formData', () => {
       { a: given, m: 'x' },
       `{"type":"ALERT","id":"i","label":"L","alertType":"${shown}","message":"x"}`,
     ]),
-    // What is not named by the template, or not given with the operation.
+    // The template does not name the parameter, or the operation does not have it.
     [row('ALERT', { message: 'm' }), { m: 'x' }, '{"type":"ALERT","id":"i","label":"L","alertType":"INFO","message":"x"}'],
     [
       row('ALERT', { alertType: 'constructor', title: 't', message: 'm' }),

@@ -8,13 +8,13 @@ export interface OperationFormInput {
   readonly texts: LocalizedTexts
   /** BCP 47. */
   readonly locale: string
-  /** BCP 47, for numbers; that of the texts when absent. */
+  /** BCP 47, for numbers. By default the locale of the texts. */
   readonly numberLocale?: string | undefined
   readonly parameters: OperationParameters
   /** Letters of X, F and C in any order. */
   readonly riskFlags: string
   readonly hasProximityCheck: boolean
-  /** The spelling that the phone's SDK reads; without it, that of most SDKs. */
+  /** The spelling that the phone's SDK reads. By default that of most SDKs. */
   readonly listElementType?: ListElementType
 }
 
@@ -26,13 +26,13 @@ export interface OperationForm {
     readonly resultTexts?: ResultTexts
   }
   readonly ui?: Json
-  /** Names of placeholders without a parameter, which were left out; for the log. */
+  /** Names of placeholders without a parameter, for the log. Their texts are empty. */
   readonly missing: readonly string[]
-  /** Members of `ui` that phones would refuse, of a template that is older than the checks; for the log. */
+  /** Members of `ui` that were left out because phones would refuse them, for the log. Only a template older than the checks has some. */
   readonly leftOut: readonly string[]
 }
 
-/** The form of an operation. Amounts in it are raw JSON: serialise it with JSON.stringify. */
+/** Composes the form of an operation. Its amounts are raw JSON, so serialise it with JSON.stringify. */
 export function renderOperationForm(input: OperationFormInput): OperationForm {
   const { texts, locale, numberLocale = locale, parameters } = input
   const missing = new Set<string>()
@@ -53,7 +53,7 @@ export function renderOperationForm(input: OperationFormInput): OperationForm {
   return { formData, ...(Object.keys(ui).length > 0 && { ui }), missing: [...missing], leftOut }
 }
 
-/** Title and message of an operation, each as a line of a QR text (cloud §6.5). */
+/** Composes title and message of an operation, each as one line of a QR text (cloud §6.5). */
 export function renderQrTexts(texts: LocalizedTexts, parameters: OperationParameters): { title: string; message: string } {
   const render = (text: string): string => escapeLine(fillText(text, parameters).text)
   return { title: render(texts.title), message: render(texts.message) }
@@ -61,7 +61,7 @@ export function renderQrTexts(texts: LocalizedTexts, parameters: OperationParame
 
 const escapeLine = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replace(BELOW_SPACE, '')
 
-/** Fills every text inside a JSON value. A parameter cannot leave its text, as if it were escaped for JSON. */
+/** Fills every text inside a JSON value. The value is not text yet, so a parameter cannot add members to it. */
 function fillEverywhere(value: unknown, fill: (text: string) => string): unknown {
   if (typeof value === 'string') return fill(value)
   if (Array.isArray(value)) return value.map((item) => fillEverywhere(item, fill))

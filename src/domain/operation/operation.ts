@@ -1,4 +1,4 @@
-// Operations that exist: their states, and their cancellation by the bank (cloud §6).
+// Reads and cancels operations, and judges their states (cloud §6).
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { Pool } from '../../storage/database/database.ts'
@@ -14,13 +14,13 @@ export interface OperationParts extends DomainParts {
   readonly db: Pool
   readonly templates: TemplateReader
   readonly templateTexts: ReadTemplateTexts
-  /** One-time passwords that are typed for one activation. */
+  /** Counts one-time passwords that are typed for an activation. */
   readonly otpAttempts: Window
 }
 
 /**
- * Takes one of the one-time passwords that may be typed for an activation in a minute, whether for an operation, for a bank's own text or by the
- * reference's API. With the application of the caller, so that nobody uses up the attempts of another one. Throws TOO_MANY_REQUESTS.
+ * Takes one of the attempts at one-time passwords that an activation has in a minute: for an operation, for a text of the bank, and by the
+ * reference's API. The application of the caller counts too, so that nobody uses up the attempts of another application. Throws TOO_MANY_REQUESTS.
  */
 export function takeOtpAttempt(
   { otpAttempts, platform }: Pick<OperationParts, 'otpAttempts' | 'platform'>,
@@ -38,11 +38,11 @@ export const isOf = (
   approver: OwnedActivation,
 ): boolean => userId === approver.userId && (activationId === null || activationId === approver.activationId)
 
-/** The same, or that nobody has claimed it and this phone may. */
+/** Whether isOf is true, or nobody has claimed the operation and this phone may. */
 export const isShownTo = (operation: Pick<OperationRow, 'userId' | 'activationId'>, approver: OwnedActivation): boolean =>
   isOf({ ...operation, userId: operation.userId ?? approver.userId }, approver)
 
-/** Reads an operation. One past its end is EXPIRED, even if that is not stored yet. Throws OPERATION_NOT_FOUND. */
+/** Reads an operation. After its end it is EXPIRED, even if that is not stored yet. Throws OPERATION_NOT_FOUND. */
 export async function readOperation(parts: OperationParts, applicationId: string, operationId: string): Promise<OperationRow> {
   const row = await findOperation(parts.db, applicationId, operationId)
   if (row === undefined) throw new PawlError('OPERATION_NOT_FOUND')
@@ -59,7 +59,7 @@ export async function readOperations(
   return rows.map((row) => ({ ...row, status: statusAt(row, parts.platform.now()) }))
 }
 
-/** Cancels a PENDING operation. Throws OPERATION_NOT_FOUND, or the code of the state that it has reached. */
+/** Cancels a PENDING operation. Throws OPERATION_NOT_FOUND, or the error code for a state other than PENDING. */
 export async function cancelOperation(
   parts: OperationParts,
   applicationId: string,
@@ -83,18 +83,18 @@ export async function cancelOperation(
     parts.events.operationEnded({ state: 'CANCELED', ageMs: at.getTime() - createdAt.getTime() })
     return
   }
-  // Somebody was faster; a final state does not change any more.
+  // Another request has ended the operation. Its state is final now.
   refuseUnlessPending((await readOperation(parts, applicationId, operationId)).status)
 }
 
-/** The status at a time (ms). */
+/** The status at a time in milliseconds since 1970. */
 export const statusAt = ({ status, expiresAt }: Pick<OperationRow, 'status' | 'expiresAt'>, now: number): OperationStatus =>
   status === 'PENDING' && expiresAt.getTime() <= now ? 'EXPIRED' : status
 
 /** The error code for an operation that is not PENDING. */
 export const refusalOf = (status: OperationStatus): ErrorCode | undefined => REFUSALS[status]
 
-/** Throws the code of a state that is not PENDING. */
+/** Throws the error for a state other than PENDING. */
 export function refuseUnlessPending(status: OperationStatus): void {
   const refusal = refusalOf(status)
   if (refusal !== undefined) throw new PawlError(refusal, { detail: `the operation is ${status}` })
@@ -109,5 +109,5 @@ const REFUSALS = {
   FAILED: 'OPERATION_FAILED',
 } as const satisfies Record<OperationStatus, ErrorCode | undefined>
 
-/** All refusals of an operation that is not PENDING, for the errors that an endpoint declares. */
+/** All error codes for states other than PENDING, for the errors that an endpoint declares. */
 export const STATE_REFUSALS: readonly ErrorCode[] = [...new Set(Object.values(REFUSALS))].filter((code) => code !== undefined)

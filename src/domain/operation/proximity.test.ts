@@ -1,4 +1,4 @@
-// The one-time passwords of a proximity check (v3 §15.3), against public vectors.
+// Tests the one-time passwords of a proximity check (v3 §15.3) against public vectors.
 import { expect, test } from 'vitest'
 import { totp, totpStep } from './proximity.ts'
 

@@ -1,28 +1,32 @@
-// The proximity check: a one-time password that the phone must scan from the screen in front of its user (v3 §15.3, cloud §6.8).
+// Makes and compares the one-time passwords of the proximity check, which a phone must scan from the screen in front of its user (v3 §15.3, cloud
+// §6.8).
 import { equalConstantTime, u64, utf8 } from '../../lib/bytes.ts'
 import { type KeyParts, places, unlessAltered } from '../secrets/secrets.ts'
 import { hmac } from '../../crypto/hash.ts'
 
-/** An operation with a proximity check has a seed. */
+/** The columns of an operation for its proximity check. The seed is null without a check. */
 interface HasProximitySeed {
   readonly operationId: string
   /** sealed, 16 bytes */
   readonly proximitySeed: Uint8Array | null
 }
 
-/** A fresh seed of 16 random bytes, sealed for its operation. */
+/** Makes a seed of 16 random bytes, sealed for its operation. */
 export const createProximitySeed = (
   { recordKeys, platform }: Pick<KeyParts, 'platform' | 'recordKeys'>,
   operationId: string,
 ): Buffer => recordKeys.seal(places.proximitySeed(operationId), platform.randomBytes(16))
 
-/** The password to show now, eight digits; undefined without proximity check, and where its seed was altered in the database. */
+/** Returns the password to show now, eight digits. Undefined without a proximity check, and when the seed was altered in the database. */
 export const readProximityOtp = (
   parts: Pick<KeyParts, 'platform' | 'recordKeys'>,
   operation: HasProximitySeed,
 ): string | undefined => listProximityOtps(parts, operation)?.[0]
 
-/** The passwords that are accepted now, newest first; undefined without proximity check, none where its seed was altered in the database. */
+/**
+ * Returns the passwords that are accepted now, newest first. Undefined without a proximity check; an empty list when the seed was altered in the
+ * database.
+ */
 export function listProximityOtps(
   { platform, recordKeys }: Pick<KeyParts, 'platform' | 'recordKeys'>,
   { operationId, proximitySeed }: HasProximitySeed,
@@ -32,11 +36,11 @@ export function listProximityOtps(
   return seed === undefined ? [] : listProximityOtpsOf(seed, platform.now())
 }
 
-/** The same for a seed of 16 bytes. `now` is in milliseconds. */
+/** The same for a seed of 16 bytes. `now` is in milliseconds since 1970. */
 export const listProximityOtpsOf = (seed: Uint8Array, now: number): readonly string[] =>
   computeTotpCandidates({ seed, stepSeconds: STEP_SECONDS, digits: DIGITS }, now / 1000, EARLIER_STEPS)
 
-/** Whether the phone's password is one of those accepted now; true without proximity check. */
+/** Whether the password of the phone is accepted now; true without a proximity check. */
 export function isNear(
   parts: Pick<KeyParts, 'platform' | 'recordKeys'>,
   operation: HasProximitySeed,
@@ -45,11 +49,11 @@ export function isNear(
   const accepted = listProximityOtps(parts, operation)
   if (accepted === undefined) return true
   const given = utf8(otp ?? '')
-  // All of them, so that the time does not tell which one it was.
+  // All passwords are compared, so that the time does not show which one matched.
   return accepted.map((one) => equalConstantTime(utf8(one), given)).includes(true)
 }
 
-/** How the one-time passwords of a proximity check are made (v3 §15.3). */
+/** The parameters of the one-time passwords of a proximity check (v3 §15.3). */
 interface TotpSettings {
   /** 16 random bytes. */
   readonly seed: Uint8Array
@@ -58,7 +62,7 @@ interface TotpSettings {
   readonly digits: number
 }
 
-/** TOTPs of the current step and `earlierSteps` before it, newest first (v3 §15.3). */
+/** Computes the TOTPs of the current step and of `earlierSteps` before it, newest first (v3 §15.3). */
 export function computeTotpCandidates(
   { seed, stepSeconds, digits }: TotpSettings,
   timeSeconds: number,

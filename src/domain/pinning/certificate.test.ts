@@ -1,11 +1,11 @@
-// Reading the certificate of a TLS server: every way of not getting one ends with an OutboundError, and in time.
+// Tests reading the certificate of a TLS server: every way to get none ends with an OutboundError, and in time.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { OutboundError } from '../../lib/outbound.ts'
 import { readPeerCertificate } from './certificate.ts'
 
 const sockets: Socket[] = []
-/** Says nothing, or something that is not TLS from its first byte on. */
+/** One server says nothing. The other speaks no TLS from its first byte on. */
 const silent = createServer((socket) => sockets.push(socket))
 const plain = createServer((socket) =>
   socket.on('error', () => undefined).once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),

@@ -1,7 +1,7 @@
 // Pins a certificate from its PEM text, from its fingerprint, or from the server that shows it (utility §4).
 //
-// Published SDKs look a pin up by the common name of the certificate that a server shows, exactly, and not by the name of the host. So a pin
-// has any name, and keeps it as it was given.
+// Published SDKs look a pin up by exactly the common name of the certificate that a server shows, not by the name of the host. So a pin may have
+// any name, which is stored as it was given.
 import { domainToASCII } from 'node:url'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import { type Certificate, parseCertificate } from '../../crypto/certificate.ts'
@@ -30,8 +30,8 @@ interface PinTarget {
 }
 
 /**
- * Pins the first certificate of a PEM text. Throws ADMINISTRATION_REFUSED when it is not a certificate, has ended or, without `force`, is
- * for other names.
+ * Pins the first certificate of a PEM text. Throws ADMINISTRATION_REFUSED when the text is no certificate, and when the certificate has expired.
+ * Without `force` it also throws for a certificate for other names.
  */
 export function pinPem(
   parts: Pick<DomainParts, 'db' | 'platform'>,
@@ -45,7 +45,7 @@ export function pinPem(
   return store(parts, applicationId, { domain, port: null, source: 'pem', ...toColumns(certificate) })
 }
 
-/** Pins a certificate that is not at hand, for example one not yet deployed. Throws ADMINISTRATION_REFUSED. */
+/** Pins a certificate by its fingerprint, for example one that is not deployed yet. Throws ADMINISTRATION_REFUSED. */
 export function pinFingerprint(
   parts: Pick<DomainParts, 'db' | 'platform'>,
   { applicationId, domain }: PinTarget,
@@ -58,17 +58,17 @@ export function pinFingerprint(
   return store(parts, applicationId, { domain, port: null, source: 'fingerprint', ...certificate })
 }
 
-/** What a domain shows, found fit to be pinned. */
+/** The certificate of a domain, after the checks for pinning it. */
 interface LiveCertificate {
-  /** As it is stored. */
+  /** The name of the pin, as it is stored. */
   readonly domain: string
   readonly port: number
   readonly certificate: Certificate
-  /** The reason why chain or name does not verify with the public roots. */
+  /** The reason why the chain or the name does not verify with the public roots. */
   readonly chainProblem: string | undefined
 }
 
-/** Connects to the domain and reads its certificate. Throws ADMINISTRATION_REFUSED when there is none that can be pinned. */
+/** Connects to the domain and reads its certificate. Throws ADMINISTRATION_REFUSED when it cannot be pinned. */
 export async function readLive(
   parts: Pick<DomainParts, 'platform'> & { readonly settings: FetchSettings },
   domain: string,
@@ -107,14 +107,14 @@ export async function fetchCertificate(
   return { certificate, chainProblem: peer.chainProblem }
 }
 
-/** The host of a pin's name, in lower case and IDN as punycode; undefined for a name of no host, such as a wildcard. */
+/** Returns the host for the name of a pin, in lower case and IDN as punycode. Undefined for a name that is no host name, such as a wildcard. */
 export function toHostName(name: string): string | undefined {
-  // The conversion stops at what would end a host name in a URL.
+  // domainToASCII stops at a character that ends a host name in a URL, so such characters are refused first.
   const host = /^[^\s/?#\\@:%[\]]{1,253}$/u.test(name) ? domainToASCII(name) : ''
   return host.length <= 253 && HOST_NAME.test(host) ? host : undefined
 }
 
-/** Why apps do not find a pin under its name; undefined when they do, or the certificate is not at hand. */
+/** The reason why apps do not find a pin under its name. Undefined when they find it, and when the certificate is not stored. */
 export function warnOfName({ domain, certificate }: Pick<PinnedCertificateRow, 'domain' | 'certificate'>): string | undefined {
   const parsed = certificate === null ? undefined : parseCertificate(certificate)
   if (parsed === undefined || parsed.commonName === domain) return undefined
@@ -190,16 +190,16 @@ export function readPeerCertificate({
   })
 }
 
-/** The code of what went wrong: messages of OpenSSL name threads and source files. */
+/** Returns the error code of a failed verification. Messages of OpenSSL would name threads and source files. */
 function describeProblem(problem: unknown): string {
   if (typeof problem === 'object' && problem !== null && 'code' in problem && typeof problem.code === 'string')
     return problem.code
   return typeof problem === 'string' ? problem : 'handshake failed'
 }
 
-// Labels of letters, digits, hyphens and, because names in private networks have them, underscores. The last is not a number, so that the
-// name is not an address (WHATWG URL, "ends in a number").
+// Labels of letters, digits, hyphens and underscores, which names in private networks have. The last label is not a number, because such a name
+// would be an address (WHATWG URL, "ends in a number").
 const HOST_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*(?!\d+$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 const FETCH_TIMEOUT_MS = 5_000
-/** Chains of certificates alone may have 100 KB. */
+/** A chain of certificates alone may have 100 KB. */
 const HANDSHAKE_BYTES_MAX = 262_144

@@ -26,21 +26,21 @@ export interface PinnedApplication {
   /** Uncompressed point, 65 bytes. */
   readonly publicKey: Uint8Array
   readonly privateKey: KeyObject
-  /** By domain and expiry; expired ones are among them. */
+  /** Sorted by domain and expiry, with expired ones. */
   readonly certificates: readonly PinnedCertificateRow[]
   readonly rules: readonly VersionRuleRow[]
   readonly texts: readonly VersionTextRow[]
 }
 
-/** Reads applications, and remembers them for two seconds. A change by another process is seen after that. */
+/** Reads applications, and remembers them for two seconds. A change by another process is noticed after that. */
 export interface Pinning {
-  /** Undefined when there is no such application. */
+  /** Undefined when the application does not exist. */
   readonly find: (applicationId: string) => Promise<PinnedApplication | undefined>
   /** Forgets this application after a change, or all of them. */
   readonly forget: (applicationId?: string) => void
 }
 
-/** Makes the memory of this process. Requests that come while an application is read wait for the same read. */
+/** Creates the memory of this process. Requests that come while an application is being read wait for the same read. */
 export function createPinning(parts: KeyParts): Pinning {
   const clock = () => parts.platform.now()
   const known = createMemory<Promise<PinnedApplication | undefined>>({ max: APPLICATIONS_MAX, ttl: KEPT_MS, clock })
@@ -57,7 +57,7 @@ export function createPinning(parts: KeyParts): Pinning {
         dropThis()
         throw error
       })
-      // Names that strangers make up take no room.
+      // Unknown names are not remembered, because strangers can invent any number of them.
       if (application === undefined) dropThis()
       return application
     },
@@ -69,13 +69,13 @@ export function createPinning(parts: KeyParts): Pinning {
 }
 
 /**
- * `X-Cert-Pinning-Signature`: ECDSA with SHA-256 over challenge, `&` and the exact bytes of the body; DER in Base64 (utility §1,
+ * Makes the header `X-Cert-Pinning-Signature`: ECDSA with SHA-256 over challenge, `&` and the exact bytes of the body; DER in Base64 (utility §1,
  * "What is signed").
  */
 export const signPinningAnswer = (privateKey: KeyObject, challenge: string, body: Uint8Array): string =>
   toBase64(ecdsaSign(privateKey, concat(utf8(`${challenge}&`), body)))
 
-/** A row for a fresh key pair of an application. */
+/** Makes the row of a fresh key pair of an application. */
 export function createPinningKeyPair({ platform, recordKeys }: Omit<KeyParts, 'db'>, applicationId: string) {
   const pair = generateKeyPair('P-256')
   return {
@@ -86,7 +86,7 @@ export function createPinningKeyPair({ platform, recordKeys }: Omit<KeyParts, 'd
   }
 }
 
-/** Reads the stored values of an application; undefined when there is no such application. */
+/** Reads the stored values of an application; undefined when the application does not exist. */
 export async function readPinnedApplication(parts: KeyParts, applicationId: string): Promise<PinnedApplication | undefined> {
   const { db, recordKeys } = parts
   const pair = await findOrCreateKeyPair(parts, applicationId)
@@ -111,9 +111,9 @@ async function findOrCreateKeyPair(parts: KeyParts, applicationId: string): Prom
   return (await findPinningKeyPair(parts.db, applicationId)) ?? undefined
 }
 
-/** What a mobile app says of itself. */
+/** Values that a mobile app sends about itself. */
 interface MobileApp {
-  /** MAJOR.MINOR.PATCH; what follows does not count. */
+  /** MAJOR.MINOR.PATCH; a text behind it is ignored. */
   readonly appVersion: string
   /** Starts with the major version: `17.4.1`, or the API level of Android. */
   readonly osVersion: string
@@ -122,13 +122,13 @@ interface MobileApp {
 
 interface VersionVerdict {
   readonly update: 'NOT_REQUIRED' | 'SUGGESTED' | 'FORCED'
-  /** In the first of the user's languages that has a text, else English. */
+  /** The text in the first of the user's languages that has one, else in English. */
   readonly message?: string
 }
 
 /**
- * Judges whether a version of an app is too old for its server (utility §1, optional version check): by the rule for its major version of the
- * operating system, else by the general rule; without a rule every version is accepted. `languages` are the user's language tags, most wanted
+ * Judges whether a version of an app is too old for its server (utility §1, optional version check). The rule for the major version of its
+ * operating system decides, else the general rule; without a rule every version is accepted. `languages` are the user's language tags, most wanted
  * first; regions are ignored.
  */
 export function verifyVersion(

@@ -1,4 +1,4 @@
-// Looks once a day at the certificate that each pinned domain shows. One that is not pinned raises an alarm, because apps will refuse it
+// Checks once a day the certificate that each pinned domain shows. A certificate that is not pinned raises an alarm, because apps will refuse it
 // (utility §4). Several processes share the work by claims in the database.
 import type { Clocked } from '../../lib/clock.ts'
 import { OutboundError } from '../../lib/outbound.ts'
@@ -20,7 +20,7 @@ export const startCertificateWatch = (parts: Watch & Clocked): (() => Promise<vo
     mayRun: parts.clock.isAgreed,
   })
 
-/** One round: checks every domain that is due and that no other process has taken. */
+/** Runs one round: checks every domain that is due and that no other process has claimed. */
 export async function runCertificateWatch(parts: Watch, signal?: AbortSignal): Promise<void> {
   const claim = async (): Promise<readonly DueDomain[]> => {
     if (signal?.aborted === true) return []
@@ -37,13 +37,13 @@ async function checkDomain(parts: Watch, { applicationId, domain, port }: DueDom
   const { db, platform, events } = parts
   const host = toHostName(domain)
   const seen = host === undefined ? NOTHING : await look(parts, host, port, signal)
-  // A check that the end of the process cut off says nothing; the claim runs out and another process looks.
+  // The end of the process has cut the check off, so its result says nothing. The claim expires, and another process checks the domain.
   if (signal?.aborted === true) return
   const now = platform.now()
   const isPinned = await storeDomainCheck(db, {
     applicationId,
     domain,
-    // The pin of a wildcard, say, tells no host that could be looked at.
+    // A pin for a wildcard, for example, names no host to connect to.
     checkedAt: host === undefined ? null : new Date(now),
     nextCheckAt: new Date(now + PERIOD_MS),
     ...seen,
@@ -90,6 +90,6 @@ const DAY_MS = 86_400_000
 const PERIOD_MS = DAY_MS
 const ROUND_MS = 60_000
 const SLACK_MS = 60_000
-// Longer than any batch takes.
+// This is longer than any batch takes.
 const CLAIM_MS = 120_000
 const BATCH_DOMAINS = 10

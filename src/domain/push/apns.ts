@@ -26,7 +26,7 @@ interface ApnsSettings {
   readonly isLocalized: boolean
 }
 
-/** Throws StartError when the key is none of P-256. */
+/** Creates the sender for Apple. Throws StartError when the key is not a private key on P-256. */
 export async function createApnsSender(settings: ApnsSettings, platform: Pick<Platform, 'now' | 'uuid'>): Promise<PushSender> {
   const { topic, isLocalized } = settings
   const bearer = await createBearer(settings, platform)
@@ -36,7 +36,7 @@ export async function createApnsSender(settings: ApnsSettings, platform: Pick<Pl
   }
 
   const send = async (message: PushMessage, { token, environment }: PushAddress): Promise<PushOutcome> => {
-    // The phone may have registered any text. Apple could end the connection for its path, and that would end it for all pushes.
+    // A phone may have registered any text. A wrong path could make Apple end the connection, and that would stop all pushes.
     if (!DEVICE_TOKEN.test(token)) return { reason: 'a push token that Apple has none like', isOfOne: true, isGone: true }
     const answer = await clients[environment ?? 'production'].post({
       path: `/3/device/${token}`,
@@ -58,7 +58,7 @@ export async function createApnsSender(settings: ApnsSettings, platform: Pick<Pl
   return {
     url: settings.url,
     send,
-    // A token that no phone has: Apple looks at the credentials first.
+    // This tries a token that no phone has: Apple checks the credentials first.
     findProblem: async () => {
       const data = { messageType: 'mtoken.operationInit' } as const
       const message = { deliveryId: platform.uuid(), collapseId: 'test', until: platform.now(), data }
@@ -77,7 +77,7 @@ const composeBody = ({ data }: PushMessage, isLocalized: boolean): string => {
   return JSON.stringify({ aps: { alert, sound: 'default', 'mutable-content': 1 }, ...data })
 }
 
-/** Whoever finds the phone reads these: nothing of the operation is in them. */
+/** Anybody who finds the phone can read these texts, so they say nothing about the operation. */
 const TEXTS: Readonly<Record<PushMessageType, string>> = {
   'mtoken.operationInit': 'There is something for you to approve.',
   'mtoken.operationFinished': 'A request is over.',
@@ -91,16 +91,16 @@ function judge({ status, headers, body }: Http2Answer): PushOutcome {
   const failure = { reason, status, retryAfter: headers['retry-after'] }
   if (status === 410 || said === 'BadDeviceToken')
     return { ...failure, isOfOne: true, isGone: true, ...(timestamp !== undefined && { goneSince: timestamp }) }
-  // Too many pushes to one phone, or too many new tokens of pawl's own, which concern all phones.
+  // Either one phone got too many pushes, or pawl made too many new bearer tokens, which concerns all phones.
   if (status === 429) return { ...failure, isOfOne: said !== 'TooManyProviderTokenUpdates' }
   const isOfOne = (status === 400 || status === 413) && !OF_ALL.has(said ?? '')
   return { ...failure, ...(isOfOne && { isOfOne, isFinal: true }) }
 }
 
-/** Refusals with status 400 that every push would get: what is configured is wrong. */
+/** Refusals with status 400 that every push would get, because the configuration is wrong. */
 const OF_ALL: ReadonlySet<string> = new Set(['', 'BadTopic', 'MissingTopic', 'TopicDisallowed'])
 
-/** What Apple says, if it looks like a word of Apple. */
+/** Reads the reason in Apple's answer, if it looks like one. */
 function readRefusal(body: Uint8Array): { reason?: string; timestamp?: number } {
   try {
     const { reason, timestamp } = parseForeignObject(body)
@@ -114,7 +114,7 @@ function readRefusal(body: Uint8Array): { reason?: string; timestamp?: number } 
   }
 }
 
-/** The token that Apple is shown: the same for all pushes, a new one every 40 minutes. */
+/** Creates the token that authenticates pawl at Apple. All pushes share one for 40 minutes. */
 async function createBearer({ key, keyId, teamId }: ApnsSettings, { now }: Pick<Platform, 'now'>) {
   const signingKey = await importPKCS8(key, 'ES256').catch(() => {
     throw new StartError('PAWL_APNS_KEY: not a private key of P-256')
@@ -133,7 +133,7 @@ async function createBearer({ key, keyId, teamId }: ApnsSettings, { now }: Pick<
   }
   return {
     show,
-    /** Apple refuses who makes more than one in 20 minutes. */
+    /** Drops the token, unless it is younger than 20 minutes: Apple refuses clients that make more in that time. */
     forget: () => {
       if (shown !== undefined && Math.abs(now() - shown.at) >= RENEWED_AT_LEAST_MS) shown = undefined
     },
@@ -154,30 +154,30 @@ interface Http2Answer {
 }
 
 interface Http2Client {
-  /** Sends a POST. Throws OutboundError without an answer in time; its message names the server and no path. */
+  /** Sends a POST. Throws OutboundError when no answer comes in time. Its message names the server and no path. */
   readonly post: (request: Http2Request) => Promise<Http2Answer>
   readonly close: () => void
 }
 
 /**
- * One HTTP/2 connection to `origin`, `https:` or, without TLS, `http:`. It stays open while it is used, and is opened again when it is lost.
- * `timeoutMs`: from the request to the last byte of its answer, a connection included.
+ * Creates a client with one HTTP/2 connection to `origin`, `https:` or, without TLS, `http:`. The connection stays open while it is used, and is
+ * opened again when it is lost. `timeoutMs` counts from the request to the last byte of its answer, and includes connecting.
  */
 export function createHttp2Client(origin: string, timeoutMs: number): Http2Client {
   let open: ClientHttp2Session | undefined
 
   const connect = (): ClientHttp2Session => {
-    // Loaded at the first push, because few processes send any.
+    // The module is loaded at the first push, because few processes send any.
     const session = process.getBuiltinModule('node:http2').connect(origin)
     const forget = (): void => {
       if (open === session) open = undefined
     }
-    // Requests that are under way fail by the errors of their own streams.
+    // Requests that are under way fail by the errors of their own streams. Each listens to the session, so the limit of listeners is off.
     session.setMaxListeners(0)
     session.on('error', forget)
     session.on('close', forget)
     session.on('goaway', forget)
-    // A firewall may forget a silent connection, and tells neither side.
+    // A firewall may forget a silent connection without telling either side.
     session.setTimeout(IDLE_MS, () => session.close())
     return session
   }
@@ -193,15 +193,15 @@ export function createHttp2Client(origin: string, timeoutMs: number): Http2Clien
             `${origin} did not answer within ${timeoutMs / 1000} s: it has too much to do, or is not reached`,
           )
           reject(late)
-          // Whoever hangs for one request hangs for the next one as well: that gets a new connection. Requests that wait beside this one fail with
-          // it, also those whose answer has begun to come.
+          // A server that hangs for one request also hangs for the next. So the next request gets a new connection. Other waiting requests fail
+          // with this one, also those whose answer has begun.
           session.destroy(late)
         }, timeoutMs)
         sendRequest(session, { path, headers, body }, { resolve, reject, origin })
       })
     } catch (error) {
       if (error instanceof OutboundError) throw error
-      // A stream that has no connection names why in its cause.
+      // The error of a stream without a connection has the reason in its cause.
       const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
       throw new OutboundError(`${origin} ${describeConnectionFailure(cause)}`, { cause })
     } finally {
@@ -230,13 +230,13 @@ function sendRequest(
     if (length <= ANSWER_BYTES_MAX) chunks.push(chunk)
     else stream.close()
   })
-  // A connection that cannot be opened is told by the session; its streams only know that they were cancelled.
+  // The session reports why a connection cannot be opened. Its streams report only that they were cancelled.
   session.once('error', reject)
   stream.on('error', reject)
   stream.on('close', () => {
     session.off('error', reject)
     const status = answered?.[':status']
-    // An answer that was cut may lack what its status is judged by. Only rstCode tells it from a whole one.
+    // A cut answer may lack the part that decides. Only rstCode shows that an answer was cut.
     if (answered === undefined || status === undefined || stream.rstCode !== NO_ERROR)
       reject(new OutboundError(`${origin} closed the connection without a whole answer: its log may say why`))
     else resolve({ status, headers: answered, body: Buffer.concat(chunks) })
@@ -244,12 +244,12 @@ function sendRequest(
   stream.end(body)
 }
 
-/** 32 bytes today; Apple reserves the right to more. */
+/** A token has 32 bytes today. Apple reserves the right to more. */
 const DEVICE_TOKEN = /^[0-9A-Fa-f]{1,1024}$/
 const RENEWED_MS = 40 * 60_000
 const RENEWED_AT_LEAST_MS = 20 * 60_000
 const COLLAPSE_ID_MAX = 64
 const IDLE_MS = 60_000
 const ANSWER_BYTES_MAX = 4_096
-/** RFC 9113 §7. */
+/** The error code NO_ERROR (RFC 9113 §7). */
 const NO_ERROR = 0

@@ -23,9 +23,8 @@ export type Dropped = 'over' | 'no_device' | 'forgotten' | 'refused'
 type PushResult = PushFailure | { readonly received: number } | { readonly dropped: Dropped }
 
 /**
- * Sends a push and waits for the answer, or finds that nobody is to be told any more. It throws nothing of the provider: what went wrong is the
- * failure.
- * @param wait is given the request that was sent.
+ * Sends a push and waits for the answer, or drops a push that nobody needs any more. Errors of the provider are returned as a failure. `wait` waits
+ * for the answer of the request.
  */
 export async function attemptPush(
   parts: DomainParts,
@@ -51,9 +50,9 @@ async function attempt(
   if (parsed.until <= at) return { dropped: 'over' }
   const target = await findPushTarget(db, { activationId, platform: provider, objectId, at: new Date(at) })
   if (target === undefined) return { dropped: 'no_device' }
-  // Its end has a push of its own.
+  // The operation has ended. A push of its own reports that.
   if (parsed.event === 'created' && target.status !== 'PENDING') return { dropped: 'over' }
-  // Read in the app, or taken out of the inbox.
+  // The user has read the message, or the bank has deleted it.
   if (parsed.event === 'message' && target.isRead !== false) return { dropped: 'over' }
   const until = Math.min(parsed.until, at + KEPT_MS_MAX)
   const message = { deliveryId, collapseId: objectId, until, data: composeData(objectId, parsed) }
@@ -65,7 +64,10 @@ async function attempt(
   return { dropped: 'refused' }
 }
 
-/** Undefined for a text that is no JSON object, because somebody altered it in the database. Nobody can mend it, and the others go on. */
+/**
+ * Parses the payload. Undefined when it is no JSON object, because somebody altered it in the database. Nobody can repair it, so the push is
+ * dropped and others go on.
+ */
 function parsePayload({ events }: DomainParts, provider: PushProvider, payload: string): PushPayload | undefined {
   try {
     const parsed: unknown = parseForeignObject(utf8(payload))
@@ -96,13 +98,13 @@ async function send(
     return opened === undefined ? { dropped: 'no_device' } : await to({ token: fromUtf8(opened), environment })
   } catch (error) {
     if (error instanceof OutboundError) return { reason: error.message }
-    // A token that does not open concerns this phone alone: it waits like any that is refused, and the others go on.
+    // A token that does not open concerns only this phone. This push is tried again like a refused one, and other pushes go on.
     events.webhookUnusable({ webhookId: provider, err: error })
     return { reason: 'the push could not be made, see the log', isOfOne: true }
   }
 }
 
-/** Deletes the token that the provider does not know. If another one was registered since, it is tried in its place. */
+/** Deletes a token that the provider does not know. If the phone has registered another one since, the push is tried again with that. */
 async function forget(
   { db, events }: DomainParts,
   { provider, activationId, target }: Addressed,
@@ -114,5 +116,5 @@ async function forget(
   return { dropped: 'forgotten' }
 }
 
-/** Google refuses a push that is to be kept for longer than 28 days; Apple keeps none for longer than 30. */
+/** Google refuses a push with a lifetime of more than 28 days. Apple keeps a push for 30 days at most. */
 const KEPT_MS_MAX = 28 * 24 * 3_600_000

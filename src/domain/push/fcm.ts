@@ -25,7 +25,7 @@ export interface FcmSettings {
   readonly url: string
 }
 
-/** Throws StartError when the key of the account is none of RSA. */
+/** Creates the sender for Google. Throws StartError when the key of the account is not a private key of RSA. */
 export async function createFcmSender({ account, url }: FcmSettings, platform: Pick<Platform, 'now'>): Promise<PushSender> {
   const access = await createAccess(account, platform)
   const send = async (message: PushMessage, { token }: PushAddress): Promise<PushOutcome> => {
@@ -76,19 +76,20 @@ function judge({ status, headers, body }: OutboundAnswer): PushOutcome {
   const { says, isOfGoogle } = readRefusal(body)
   const reason = says === undefined ? `HTTP ${status}` : `HTTP ${status} ${says}`
   const failure = { reason, status, retryAfter: readHeader(headers['retry-after']) }
-  // A 404 that says no more may be of a project that is gone, and one that Google did not write is of a wrong address: no token is forgotten.
+  // A 404 without more detail may come from a deleted project, and one that Google did not write comes from a wrong address. Neither forgets a
+  // token.
   if (says === 'UNREGISTERED') return { ...failure, isOfOne: true, isGone: true }
   const isOfOne = isOfGoogle && (status === 400 || status === 404 || OF_ONE.has(says ?? ''))
   return { ...failure, ...(isOfOne && { isOfOne, isFinal: true }) }
 }
 
 /**
- * Refusals with status 401 or 403 that concern one phone: its token is of another project, or Google has no credentials for the service through which
- * it is reached.
+ * Refusals with status 401 or 403 that concern one phone: its token belongs to another project, or Google lacks credentials for the service that
+ * reaches the phone.
  */
 const OF_ONE: ReadonlySet<string> = new Set(['SENDER_ID_MISMATCH', 'THIRD_PARTY_AUTH_ERROR'])
 
-/** `errorCode` of FCM, or the `status` of every API of Google. */
+/** Reads `errorCode` of FCM, or `status`, which every API of Google has. */
 function readRefusal(body: Uint8Array): { says: string | undefined; isOfGoogle: boolean } {
   const error = readObject(body)?.['error']
   if (!isJsonObject(error)) return { says: undefined, isOfGoogle: false }
@@ -110,7 +111,7 @@ function readObject(body: Uint8Array): Record<string, unknown> | undefined {
   }
 }
 
-/** The access token, one for all pushes until shortly before its end (RFC 7523 §2.1). */
+/** Creates the source of access tokens. All pushes share one until shortly before its end (RFC 7523 §2.1). */
 async function createAccess({ clientEmail, privateKey, tokenUrl }: FcmSettings['account'], { now }: Pick<Platform, 'now'>) {
   const signingKey = await importPKCS8(privateKey, 'RS256').catch(() => {
     throw new StartError('PAWL_FCM_SERVICE_ACCOUNT: private_key is not a private key of RSA')
@@ -153,7 +154,7 @@ async function createAccess({ clientEmail, privateKey, tokenUrl }: FcmSettings['
       })
       return asking
     },
-    /** A token that was fetched since stays. */
+    /** Drops this token. A token that was fetched since stays. */
     forget: (token: string) => {
       if (known?.token === token) known = undefined
     },

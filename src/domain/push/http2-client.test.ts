@@ -1,4 +1,4 @@
-// Answers that begin and do not end, over the one connection that all pushes share.
+// Tests answers that begin and do not end, on the one connection that all pushes share.
 import { createServer, type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'

@@ -1,32 +1,32 @@
-// What a push says, and the interface of a provider that sends it, implemented for APNs and for FCM (mobile-token §7.1). A push has the kind of
-// event, and the id of its operation or message. It has neither the user nor the data of an operation.
+// Composes the members of a push, and defines the interface of a provider that sends it, for APNs and FCM (mobile-token §7.1). A push has the kind
+// of event and the id of its operation or message. It has neither the user nor the data of an operation.
 import type { PushEnvironment } from '../../storage/token/push-registrations.ts'
 
-/** What the triggers write (migrations/0037). */
+/** The payload of a push in the outbox, as the triggers write it (migrations/0037). */
 export interface PushPayload {
-  /** `created` or how an operation ended, as webhooks name it; `message` of the inbox; `test`. */
+  /** `created` or the end of an operation, as webhooks name it; `message` for a message of the inbox; `test`. */
   readonly event: string
   readonly operationType?: string
-  /** Milliseconds since 1970: later nobody is to be told. */
+  /** After this time nobody needs the push; milliseconds since 1970. */
   readonly until: number
 }
 
 export interface PushMessage {
-  /** A UUID, the same whenever the push is sent again. */
+  /** A UUID, the same for each attempt to send the push. */
   readonly deliveryId: string
-  /** A newer push of the same takes the place of an older one on the phone. */
+  /** A newer push with the same id replaces an older one on the phone. */
   readonly collapseId: string
   /** Milliseconds since 1970. */
   readonly until: number
   readonly data: PushData
 }
 
-/** What the SDK of the app reads: all values are texts. */
+/** The members that the SDK of the app reads. All values are texts. */
 type PushData = Readonly<Record<string, string>> & { readonly messageType: PushMessageType }
 
 export type PushMessageType = 'mtoken.operationInit' | 'mtoken.operationFinished' | 'mtoken.inboxMessage.new'
 
-/** The members of a push of `objectId`, an operation or a message of the inbox. */
+/** Composes the members of a push for `objectId`, an operation or a message of the inbox. */
 export function composeData(objectId: string, { event, operationType = '' }: PushPayload): PushData {
   if (event === 'message') return { messageType: 'mtoken.inboxMessage.new', inboxId: objectId }
   const operation = { operationId: objectId, operationName: operationType }
@@ -35,7 +35,7 @@ export function composeData(objectId: string, { event, operationType = '' }: Pus
   return { messageType: 'mtoken.operationFinished', ...operation, mtokenOperationResult }
 }
 
-/** By the event of an end; that of a beginning has none. */
+/** Results by the event that ends an operation. Other events have none. */
 const RESULTS: Readonly<Record<string, string>> = {
   approved: 'authentication.success',
   rejected: 'operation.canceled',
@@ -44,37 +44,37 @@ const RESULTS: Readonly<Record<string, string>> = {
   failed: 'authentication.fail',
 }
 
-/** The address of a push. */
+/** The push token of a phone, and Apple's environment of it. */
 export interface PushAddress {
   /** The token in the clear. It must never be in a log, an error or a trace. */
   readonly token: string
   readonly environment: PushEnvironment | null
 }
 
-/** A failed push. `reason` has the provider's words, and never a token. */
+/** A failed push. `reason` has the provider's words, never a push token. */
 export interface PushFailure {
   readonly reason: string
   readonly status?: number
-  /** As the header has it. */
+  /** The value of the header `Retry-After`. */
   readonly retryAfter?: string | undefined
   /** Whether the failure concerns only this push. */
   readonly isOfOne?: boolean
-  /** Whether the push would be refused again; others are not concerned. */
+  /** Whether the provider would refuse this push again. Other pushes are not concerned. */
   readonly isFinal?: boolean
   /** Whether the provider no longer knows the token. */
   readonly isGone?: boolean
-  /** Since when; milliseconds since 1970. A token that was registered later is another matter. */
+  /** The provider does not know the token since this time, in milliseconds since 1970. A token that was registered later is not concerned. */
   readonly goneSince?: number
 }
 
 export type PushOutcome = PushFailure | { readonly received: number }
 
 export interface PushSender {
-  /** Shown to operators. */
+  /** The address of the provider, for operators. */
   readonly url: string
-  /** Throws OutboundError when there is no answer. */
+  /** Sends a push. Throws OutboundError without an answer. */
   readonly send: (message: PushMessage, address: PushAddress) => Promise<PushOutcome>
-  /** Asks the provider whether it takes these credentials; undefined when it does, else why not. Throws OutboundError. */
+  /** Asks the provider whether it accepts the credentials. Returns undefined when it does, else the reason. Throws OutboundError. */
   readonly findProblem: () => Promise<string | undefined>
   readonly close: () => void
 }

@@ -1,11 +1,11 @@
-// The providers of pushes that the settings have credentials for (mobile-token §7.1).
+// Creates the senders of the push providers for which the settings have credentials (mobile-token §7.1).
 import type { Platform } from '../../lib/platform.ts'
 import type { PushProvider } from '../../storage/webhook/push-providers.ts'
 import { createApnsSender } from './apns.ts'
 import { createFcmSender, type FcmSettings } from './fcm.ts'
 import type { PushSender } from './push.ts'
 
-/** Empty where pawl sends no pushes. */
+/** The senders by the id of their provider; empty when pawl sends no pushes. */
 export type PushSenders = ReadonlyMap<string, { readonly provider: PushProvider; readonly sender: PushSender }>
 
 interface PushSettings {
@@ -23,7 +23,7 @@ interface PushCredentials {
   readonly fcmServiceAccount?: FcmSettings['account']
 }
 
-/** By the id of their provider. Throws StartError for a key that is none. */
+/** Creates the senders. Throws StartError for an unusable key. */
 export async function createPushSenders(
   settings: PushSettings,
   { apnsKey: key, fcmServiceAccount: account }: PushCredentials,

@@ -1,10 +1,10 @@
-// Rows of the form on the phone: the template maps each slot of a row to a parameter of the operation (mobile-token §5). Amounts are formatted by
-// locale, from decimal text, never through binary floating point.
+// Renders the rows of the form on the phone. A template maps each slot of a row to a parameter of the operation (mobile-token §5). Amounts are
+// formatted by locale from decimal text, never through binary floating point.
 import { safeUrl } from './ui.ts'
 import type { AttributeTemplate, OperationParameters } from './template.ts'
 import { createMemory } from '../../lib/memory.ts'
 
-/** `type` is the first member: the parser of one SDK finds its way more easily so. */
+/** `type` comes first, because the parser of one SDK needs it early. */
 export interface RenderedAttribute {
   readonly type: string
   readonly id: string
@@ -12,7 +12,7 @@ export interface RenderedAttribute {
   readonly [member: string]: unknown
 }
 
-/** The attribute with the parameters of the operation; undefined when one that it needs is missing. An unknown type shows its value. */
+/** Fills an attribute with the parameters of the operation. Undefined when a required parameter is missing. An unknown type becomes KEY_VALUE. */
 export function renderAttribute(
   template: AttributeTemplate,
   parameters: OperationParameters,
@@ -35,12 +35,12 @@ export function renderAttribute(
 }
 
 interface Kind {
-  /** Without the parameter of one of these there is no attribute. */
+  /** An attribute without a value for each of these slots is left out. */
   readonly required: readonly string[]
   readonly optional: readonly string[]
   /** Other names that templates may have for slots. */
   readonly aliases?: Readonly<Record<string, string>>
-  /** `read` gives the value of a slot, `copy` a member of the slot's name, or none without a value. */
+  /** `read` returns the value of a slot. `copy` returns an object with the slot as its member, empty without a value. */
   readonly render: (
     read: (slot: string) => string,
     copy: (slot: string) => Record<string, string>,
@@ -62,7 +62,7 @@ function readSlots(
 
 const keep = (name: string, value: string | undefined): Record<string, string> => (value === undefined ? {} : { [name]: value })
 
-/** The members of an amount of a conversion: `source` and `target` in front of each name. */
+/** The members of one amount of a conversion. Their names begin with `source` or `target`. */
 function renderSide(side: 'source' | 'target', read: (slot: string) => string, locale: string): Record<string, unknown> {
   const money = formatMoney(read(`${side}Amount`), read(`${side}Currency`), locale)
   return Object.fromEntries(
@@ -98,11 +98,11 @@ const KINDS: Readonly<Record<string, Kind>> = {
     optional: ['level'],
     render: (read) => (/^\d{1,3}$/.test(read('level')) ? { level: Number(read('level')) } : {}),
   },
-  // Published SDKs refuse an alert without its message, and do without a title.
+  // Published SDKs refuse an alert without a message, but need no title.
   ALERT: {
     required: ['message'],
     optional: ['alertType', 'title'],
-    // The name that the reference documents.
+    // The reference documents this name.
     aliases: { type: 'alertType' },
     render: (read, copy) => ({ alertType: readAlertType(read('alertType')), ...copy('title'), ...copy('message') }),
   },
@@ -114,7 +114,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   PARTY_INFO: {
     required: ['name'],
     optional: ['logoUrl', 'description', 'websiteUrl'],
-    // One SDK fails when the website is missing, another leaves out the row when a URL is not one.
+    // One SDK fails when the website is missing. Another leaves out the row when a URL is invalid.
     render: (read, copy) => ({
       partyInfo: {
         logoUrl: safeUrl(read('logoUrl')),
@@ -129,15 +129,15 @@ const KINDS: Readonly<Record<string, Kind>> = {
 /** Slots by type of attribute. */
 export const ATTRIBUTE_SLOTS: Readonly<Record<string, Pick<Kind, 'required' | 'optional' | 'aliases'>>> = KINDS
 
-/** A number that JSON.stringify writes digit by digit as it stands. */
+/** A number that JSON.stringify writes with all its digits. */
 interface JsonNumber {
   readonly rawJSON: string
 }
 
 interface Money {
   /**
-   * Absent when the given text is not a decimal number, or one of more than 38 digits, which published SDKs cannot read. All digits are on
-   * the wire, also those beyond 2^53: there a phone that reads a double rounds for itself, which is why it shows the formatted members.
+   * Absent when the text is not a decimal number, or has more than 38 digits, which published SDKs cannot read. JSON has all digits, also beyond
+   * 2^53. A phone that reads a double rounds them, so it shows the formatted members instead.
    */
   readonly amount?: JsonNumber
   readonly currency: string
@@ -147,8 +147,8 @@ interface Money {
 }
 
 /**
- * Formats an amount: at least the fraction digits of its currency, at most 18, rounded towards zero so that nobody sees more money than is
- * paid. A currency without a symbol keeps its code, an amount that is not a number, or one of more than 256 characters, stays as it is.
+ * Formats an amount with at least the fraction digits of its currency and at most 18, rounded towards zero so that nobody sees more money than is
+ * paid. A currency without a symbol keeps its code. An amount that is not a number, or has more than 256 characters, stays as it is.
  */
 export function formatMoney(amount: string, currency: string, locale: string): Money {
   const { format, symbol, formatWithSymbol } = readFormats(locale, currency)
@@ -171,7 +171,7 @@ interface Formats {
   readonly formatWithSymbol: ((amount: string) => string) | undefined
 }
 
-/** Making a formatter costs far more than using one, and phones ask for their list every few seconds. */
+/** Remembers formatters: making one costs far more than using it, and phones request their list every few seconds. */
 function readFormats(locale: string, currency: string): Formats {
   const key = `${locale} ${currency}`
   const known = formats.get(key)
@@ -182,12 +182,12 @@ function readFormats(locale: string, currency: string): Formats {
 }
 
 function createFormats(locale: string, currency: string): Formats {
-  // A language that the runtime does not know is shown as English, not as the language of the machine.
+  // A language that Node does not know is formatted as English, not as the language of the machine.
   const locales = [locale, 'en']
   const style = /^[A-Za-z]{3}$/.test(currency) ? ({ style: 'currency', currency } as const) : {}
   const minimumFractionDigits = new Intl.NumberFormat(locales, style).resolvedOptions().minimumFractionDigits ?? 0
   const digits = {
-    // Two are shown where nothing is known about the currency.
+    // An unknown currency gets two digits.
     minimumFractionDigits: 'style' in style ? minimumFractionDigits : 2,
     maximumFractionDigits: FRACTION_DIGITS_MAX,
     roundingMode: 'trunc',
@@ -203,10 +203,10 @@ function createFormats(locale: string, currency: string): Formats {
   }
 }
 
-/** In every runtime that pawl runs on, but not yet in the types. */
+/** JSON.rawJSON, which Node has and the types do not have yet. */
 const toJsonNumber = (JSON as unknown as { rawJSON: (text: string) => JsonNumber }).rawJSON
 
-// Of the whole process: a format depends on its locale and currency and on nothing else.
+// The whole process shares the formats, because they depend only on locale and currency.
 const formats = createMemory<Formats>({ max: 500 })
 const NUMBER = /^-?\d+(\.\d+)?$/
 // Intl writes an amount from 10^309 on as infinity.

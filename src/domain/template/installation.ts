@@ -18,7 +18,10 @@ import { warnOfDataTemplate } from './operation-data.ts'
 import { parseTemplate } from './parser.ts'
 import { SHIPPED_TEMPLATES, type Template, toTemplateContent } from './template.ts'
 
-/** The templates of a file, which `name` stands before in what is said of it. Throws StartError with one line that says where and why it is not usable. */
+/**
+ * Reads the templates of a file. `name` begins each error message. Throws StartError with one line that names the place of the fault and its
+ * reason.
+ */
 export function readTemplateFile(path: string, name = 'PAWL_TEMPLATES_FILE: the templates file'): readonly Template[] {
   const refuse = (problem: string, cause?: unknown) => new StartError(`${name} ${path} ${problem}`, { cause })
   const json = parseJson(readText(path, refuse), refuse)
@@ -50,7 +53,7 @@ function parseJson(text: string, refuse: Refuse): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    // The parser quotes the text around the fault, line breaks included.
+    // The parser's message quotes the text around the fault with its line breaks.
     throw refuse(`is not JSON: ${(cause instanceof Error ? cause.message : String(cause)).replace(/\s+/g, ' ')}`, cause)
   }
 }
@@ -63,9 +66,9 @@ function describe(item: unknown, index: number): string {
 type Change = 'created' | 'changed' | 'deleted'
 
 /**
- * Applies the templates of the file, if there is one: all of them are written, those that an earlier file brought and this one does not
- * have are deleted. Shipped templates are inserted when there never was any template, and follow new releases as long as nobody else has
- * written them. One transaction under one lock, so that processes that start together do this after one another.
+ * Applies the templates of the file, if there is one: writes all of them, and deletes templates that come from an earlier file and are not in this
+ * one. Inserts shipped templates when there never was any template. They follow new releases as long as nobody else has written them. All this is
+ * one transaction under one lock, so processes that start together do it one after another.
  */
 export async function installTemplates(
   parts: { readonly db: Pool; readonly platform: Platform; readonly events: Events },
@@ -93,7 +96,7 @@ export async function installTemplates(
   }
 }
 
-/** Writes one template. `refused` when `onlyIf` does not hold. */
+/** Writes one template. Returns `refused` when `onlyIf` does not hold. */
 export const writeTemplate = (
   tx: Tx,
   platform: Platform,

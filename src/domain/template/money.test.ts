@@ -1,9 +1,9 @@
-// Amounts by locale, from decimal text (mobile-token §5).
+// Tests amounts by locale, from decimal text (mobile-token §5).
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatMoney } from './attributes.ts'
 
-/** As it is on the wire. */
+/** The amount as the JSON has it. */
 const onWire = (amount: string, currency: string, locale: string): unknown =>
   JSON.parse(JSON.stringify(formatMoney(amount, currency, locale)))
 

@@ -1,4 +1,4 @@
-// Operation data: the string that the phone signs, `header*field*field...` (cloud §5, v3 §15.1).
+// Composes and parses operation data, the string that the phone signs: `header*field*field...` (cloud §5, v3 §15.1).
 import type { Violation } from '../../lib/errors.ts'
 import {
   hasDirectionChange,
@@ -11,13 +11,13 @@ import {
 type ComposedOperationData = { readonly data: string } | { readonly violations: readonly Violation[] }
 
 /**
- * Fills the data template with escaped parameters. Violations name the parameter: characters that are refused wherever they are, a
- * placeholder without parameter, data that is too long to be approved or that a phone would split elsewhere, and for payments (A1) a field
- * that a phone could not read.
+ * Fills the data template with escaped parameters. Violations name the parameter. They report refused characters, a placeholder without a
+ * parameter, data that is too long to be approved, data that a phone would split differently, and in a payment (A1) a field that a phone could not
+ * read.
  */
 export function composeOperationData(dataTemplate: string, parameters: OperationParameters): ComposedOperationData {
   const violations = [...findRefusedCharacters(parameters), ...findMissing(dataTemplate, parameters)]
-  // A template that was stored before such characters were refused may have them.
+  // A template from before the check may have such characters.
   if (hasDirectionChange(dataTemplate)) violations.push({ fieldName: 'template', hint: 'must not change the direction of text' })
   if (violations.length > 0) return { violations }
   const data = replacePlaceholders(dataTemplate, (name) => escapeText(parameters[name] ?? ''))
@@ -42,7 +42,7 @@ interface OperationData {
   readonly fields: readonly (OperationField | undefined)[]
 }
 
-/** Reads operation data as a phone does; undefined when the text is not operation data. The values of fields are not judged. */
+/** Reads operation data as a phone does; undefined for other texts. The values of fields are not checked. */
 export function parseOperationData(data: string): OperationData | undefined {
   const [header = '', ...texts] = splitFields(data)
   const [, templateNumber] = HEADER.exec(header) ?? []
@@ -57,10 +57,10 @@ export function parseOperationData(data: string): OperationData | undefined {
   return { templateNumber: Number(templateNumber), fields }
 }
 
-/** True for a data template from which operation data can be composed: header, number of fields, escapes and placeholders. */
+/** True when operation data can be composed from a data template. Checks its header, number of fields, escapes and placeholders. */
 export function isOperationDataTemplate(dataTemplate: string): boolean {
   if (!hasSoundPlaceholders(dataTemplate)) return false
-  // A placeholder may stand for a whole field, letter included.
+  // A placeholder may stand for a whole field with its letter.
   const [header = '', ...fields] = splitFields(replacePlaceholders(dataTemplate, () => 'X'))
   const areSound = fields.every(
     (field, index) => unescapeText(field) !== undefined && /^([A-Z]|$)/.test(field) && !isSplitWrongly(field, index, fields),
@@ -69,13 +69,13 @@ export function isOperationDataTemplate(dataTemplate: string): boolean {
   return HEADER.test(header) && !CONTROL.test(dataTemplate) && !hasDirectionChange(dataTemplate) && isFull && areSound
 }
 
-/** What is doubtful about a sound data template; undefined when nothing is. */
+/** A warning about a valid data template; undefined when there is none. */
 export const warnOfDataTemplate = (dataTemplate: string): string | undefined =>
   /^A0(\*|$)/.test(dataTemplate)
     ? 'the number 0 in dataTemplate is refused by the SDK in TypeScript, so that its phones cannot approve offline; 3 to 99 are taken by all'
     : undefined
 
-/** Text as it stands in a field: backslash, asterisk and line break escaped. */
+/** Escapes a text for a field: backslash, asterisk and line break. */
 const escapeText = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('*', '\\*').replaceAll('\n', '\\n')
 
 function findRefusedCharacters(parameters: OperationParameters): Violation[] {
@@ -92,7 +92,7 @@ function findMissing(dataTemplate: string, parameters: OperationParameters): Vio
     .map((name) => ({ fieldName: `parameters.${name}`, hint: 'must be present, the template needs it' }))
 }
 
-/** One violation for each parameter that ends a field, but the last, with a backslash. */
+/** Returns one violation for each parameter that ends a field with a backslash. The last field may end with one. */
 function findSplitFaults(dataTemplate: string, data: string, parameters: OperationParameters): Violation[] {
   const hint = 'must not end with a backslash before another field: phones would read the two as one'
   // Escaped values hold no field separator, so both have the same fields.
@@ -107,11 +107,11 @@ function findSplitFaults(dataTemplate: string, data: string, parameters: Operati
   })
 }
 
-/** SDKs split at every asterisk, and take one behind a backslash for escaped though the backslash is. */
+/** SDKs split at every asterisk, except behind a backslash. They do not notice when that backslash is itself escaped. */
 const isSplitWrongly = (field: string, index: number, fields: readonly string[]): boolean =>
   index < fields.length - 1 && field.endsWith('\\')
 
-/** One violation for each parameter of a field that is not as a payment needs it. */
+/** Returns one violation for each parameter of a field that does not fit a payment. */
 function findPaymentFaults(dataTemplate: string, data: string, parameters: OperationParameters): Violation[] {
   const fields = parseOperationData(data)?.fields ?? []
   // Escaped values hold no field separator, so both have the same fields.
@@ -127,7 +127,7 @@ function findPaymentFaults(dataTemplate: string, data: string, parameters: Opera
   })
 }
 
-/** What is wrong with a field of a payment; undefined when nothing is. */
+/** Returns the fault of a field of a payment; undefined when it has none. */
 function findFieldFault(
   field: OperationField | undefined,
   index: number,
@@ -141,7 +141,7 @@ function findFieldFault(
   }
   if (field === undefined) return undefined
   if (field.letter === 'D' && !isDate(field.value)) return 'must give a date like 20301231'
-  // Reference, date and note stand in this order; text may stand anywhere among them.
+  // Reference, date and note come in this order. Text may come anywhere among them.
   const before = fields.slice(2, index).map((other) => ORDER.indexOf(other?.letter ?? ''))
   const isInOrder = ORDER.includes(field.letter) && before.every((place) => place < ORDER.indexOf(field.letter))
   return isInOrder || field.letter === 'T' ? undefined : 'must give a reference, a date or a note, in this order'
@@ -157,11 +157,11 @@ function isDate(text: string): boolean {
   return !Number.isNaN(date.getTime()) && date.getUTCDate() === Number(day)
 }
 
-/** The parts between asterisks that are not escaped, each as it stands. */
+/** Splits at asterisks that are not escaped. The parts stay escaped. */
 const splitFields = (text: string): readonly string[] =>
   (`*${text}`.match(/\*[^*\\]*(?:\\[^]?[^*\\]*)*/g) ?? []).map((part) => part.slice(1))
 
-/** Undefined when a backslash does not begin an escape. */
+/** Removes the escapes of a text. Undefined when a backslash does not begin an escape. */
 function unescapeText(text: string): string | undefined {
   if (text.replace(ESCAPES, '').includes('\\')) return undefined
   return text.replace(ESCAPES, (_, letter: string) => (letter === 'n' ? '\n' : letter))
@@ -175,7 +175,7 @@ const violation = (name: string, value: string, hint: string): Violation => ({
   hint,
 })
 
-// Six bytes a character, if a phone escapes each: an approval fits in 64 KiB.
+// An approval then fits in 64 KiB, even if a phone escapes each character with six bytes.
 const DATA_MAX = 10_000
 const FIELDS_MAX = 5
 const PAYMENT_FIELDS_MIN = 2
@@ -184,9 +184,9 @@ const HEADER = /^A(0|[1-9]\d?)$/
 const ESCAPES = /\\([n\\*])/g
 const ORDER = ['R', 'D', 'N']
 const AMOUNT = /^A\d+(\.\d+)?[A-Z]{3}$/
-// Phones look at the characters only, not at check digits or lengths of countries.
+// Phones check only the characters, not check digits or the lengths of countries.
 const IBAN = /^I[A-Z0-9]{1,34}(,[A-Z0-9]{1,11})?$/
 const ACCOUNT = /^Q[^]*\S/
-// Everything below U+0020, but for the line break; and with it.
+// REFUSED is every character below U+0020 except the line break. CONTROL also has the line break.
 const REFUSED = /[^\n -\u{10FFFF}]/u
 const CONTROL = /[^ -\u{10FFFF}]/u

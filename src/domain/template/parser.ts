@@ -20,7 +20,7 @@ import { isOperationDataTemplate } from './operation-data.ts'
 
 export type ParsedTemplate = { readonly template: Template } | { readonly violations: readonly Violation[] }
 
-/** Checks everything about a template; names every fault. Members it does not know are ignored, null counts as absent. */
+/** Parses a template and names every fault. Unknown members are ignored, and null counts as absent. */
 export function parseTemplate(json: unknown): ParsedTemplate {
   if (!isJsonObject(json)) return { violations: [{ fieldName: 'body', hint: 'must be an object' }] }
   const faults: Violation[] = []
@@ -32,7 +32,7 @@ export function parseTemplate(json: unknown): ParsedTemplate {
       ...rest,
       signatureTypes: SIGNATURE_TYPES.filter((type) => signatureType.includes(type)),
       expirationSeconds: expiration,
-      // Their order has no meaning: one spelling, so that another order does not change the template.
+      // The order of flags has no meaning. They are stored in one order, so that another order does not count as a change.
       riskFlags: ['X', 'F', 'C'].filter((flag) => riskFlags.includes(flag)).join(''),
       isProximityCheckEnabled: proximityCheckEnabled,
       activationFlag,
@@ -41,7 +41,7 @@ export function parseTemplate(json: unknown): ParsedTemplate {
   }
 }
 
-/** The template as parseTemplate reads it, in the order of cloud §4. */
+/** Writes a template as the JSON that parseTemplate reads, in the order of cloud §4. */
 export const renderTemplate = (template: Template) => ({
   templateName: template.templateName,
   operationType: template.operationType,
@@ -55,7 +55,7 @@ export const renderTemplate = (template: Template) => ({
   texts: template.texts,
 })
 
-/** The value as its schema has it, without members that it does not know or that are null. What leaves the schema is told by its description. */
+/** Reads a value by its schema, without unknown members and members that are null. A fault is described by the `description` of the schema. */
 function readValue(schema: TSchema, value: unknown, path: string, faults: Violation[]): unknown {
   if (KindGuard.IsObject(schema) && isJsonObject(value)) return readMembers(schema, value, path, faults)
   if (KindGuard.IsRecord(schema) && isJsonObject(value) && Object.keys(value).length > 0)
@@ -74,7 +74,7 @@ function readMembers({ properties }: TObject, given: Json, path: string, faults:
     if (name === 'params') return [[name, readParams(value, given['type'], own, faults)]]
     if (isAbsent(value) && OptionalKind in schema) return []
     if (name === 'ui') return [[name, readUi(value, own, faults)]]
-    // What must be there says whether it is null or missing.
+    // A fault of a required member distinguishes null from missing.
     return [[name, readValue(schema, value ?? given[name], own, faults)]]
   })
   return Object.fromEntries(read) as Json
@@ -91,7 +91,7 @@ function readLanguages({ patternProperties }: TRecord, given: Json, path: string
   return Object.fromEntries(read) as Json
 }
 
-/** A template whose type of attribute is wrong is refused already. */
+/** An attribute of a wrong type has its fault already. */
 function readParams(given: unknown, type: unknown, path: string, faults: Violation[]): Record<string, string> {
   if (typeof type !== 'string' || !Object.hasOwn(ATTRIBUTE_SLOTS, type)) return {}
   if (!isJsonObject(given)) {
@@ -114,7 +114,7 @@ function readParams(given: unknown, type: unknown, path: string, faults: Violati
   )
 }
 
-/** Slots under the names that templates are stored with. An alias beside the name that it stands for stays, and is refused. */
+/** Renames slots to the names that are stored. An alias beside its own name stays, and is then refused. */
 function withoutAliases(given: Json, aliases: Readonly<Record<string, string>>): Json {
   const nameOf = (slot: string): string => {
     const name = Object.hasOwn(aliases, slot) ? aliases[slot] : undefined
@@ -124,7 +124,7 @@ function withoutAliases(given: Json, aliases: Readonly<Record<string, string>>):
   return Object.fromEntries(params.map(([slot, name]) => [nameOf(slot), name]))
 }
 
-/** What phones refuse is refused here; members that they do not know are free JSON. */
+/** Reads `ui`, and refuses members that phones would refuse. Members that phones do not know are free JSON. */
 function readUi(value: unknown, path: string, faults: Violation[]): Json {
   if (!isJsonObject(value)) {
     faults.push(fault(path, value, 'must be an object'))
@@ -139,7 +139,7 @@ function readUi(value: unknown, path: string, faults: Violation[]): Json {
   return value
 }
 
-/** Text and names anywhere inside that cannot be stored or filled, or a depth that code that walks it later does not take. */
+/** Finds a text or a name inside `ui` that cannot be stored or filled, or a depth that later code cannot walk. */
 function findUiProblem(value: unknown, depth: number): string | undefined {
   if (typeof value === 'string')
     return isMessage(value) ? undefined : 'has a text that has a broken placeholder, or control or direction characters'
@@ -162,13 +162,13 @@ const isAbsent = (value: unknown): value is null | undefined => value === undefi
 
 const SIGNATURE_TYPES: readonly SignatureType[] = ['possession', 'possession_knowledge', 'possession_biometry']
 
-/** No control characters, no change of direction and no half of a surrogate pair. */
+/** True for a text without control characters, changes of direction, and halves of surrogate pairs. */
 const isText = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text) && !hasDirectionChange(text)
-/** The same, but for line breaks, tabulators and sound placeholders. */
+/** The same, but line breaks, tabulators and sound placeholders are allowed. */
 const isMessage = (text: string): boolean => isText(text.replace(/[\n\r\t]/g, '')) && hasSoundPlaceholders(text)
 const isName = (text: string): boolean => isText(text) && isIdentifier(text)
 
-/** A text of at most `maxLength` UTF-16 code units that a function judges. */
+/** Makes the schema of a text of at most `maxLength` UTF-16 code units that `isGood` accepts. */
 function text(format: string, isGood: (text: string) => boolean, description: string, maxLength?: number) {
   FormatRegistry.Set(`template ${format}`, isGood)
   return Type.String({ format: `template ${format}`, description, ...(maxLength !== undefined && { maxLength }) })
@@ -195,13 +195,13 @@ const Attribute = Type.Object(
       `must be one of ${Object.keys(ATTRIBUTE_SLOTS).join(', ')}`,
     ),
     text: text('label', isText, 'must be at most 255 characters without control and direction characters', 255),
-    // Which there are follows from the type: readParams judges them.
+    // The type decides which params are allowed; readParams checks them.
     params: Type.Unsafe<Readonly<Record<string, string>>>(Type.Unknown({ default: {} })),
   },
   AnObject,
 )
 
-/** Title and message are demanded of every language: a phone would show an empty page in one that lacks them. */
+/** Every language needs title and message: without them a phone would show an empty page. */
 const Texts = Type.Object(
   {
     title: Title,
@@ -209,7 +209,7 @@ const Texts = Type.Object(
     attributes: Type.Optional(
       Type.Array(Attribute, { maxItems: 100, default: [], description: 'must be a list of at most 100 attributes' }),
     ),
-    // What phones read of it is OperationUi: readUi judges it.
+    // The schema OperationUi has the members that phones read; readUi checks them.
     ui: Type.Optional(Type.Unsafe<Readonly<Record<string, unknown>>>(Type.Unknown())),
     resultTexts: Type.Optional(
       Type.Object({ success: Type.Optional(Message), failure: Type.Optional(Message), reject: Type.Optional(Message) }, AnObject),
@@ -219,7 +219,7 @@ const Texts = Type.Object(
   AnObject,
 )
 
-/** A `description` is the text of the error for a value that does not match. */
+/** The `description` is the error text for a value that does not match. */
 const TemplateSchema = Type.Object({
   templateName: TemplateName,
   operationType: Identifier,

@@ -1,5 +1,5 @@
-// Templates as operations read them: from memory for a moment where one is created, so that it is one trip to the database. Revisions never
-// change, and phones ask for the texts of theirs every few seconds.
+// Reads templates for operations. A template is remembered for two seconds, so that creating an operation takes one trip to the database. The texts
+// of a revision never change, and phones request those of their operations every few seconds, so they are remembered without an end.
 import { type Caches, createCaches, createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database/database.ts'
@@ -7,13 +7,13 @@ import { findTemplate, findTemplateTexts, type TemplateRow } from '../../storage
 import type { TemplateTexts } from './template.ts'
 
 export interface TemplateReader {
-  /** The newest revision of a template, at most a few seconds old. */
+  /** Reads the newest revision of a template, at most two seconds old. */
   readonly find: (templateName: string) => Promise<TemplateRow | undefined>
-  /** Makes this process forget what it has read; others follow within the time of the memory. */
+  /** Makes this process forget the templates that it has read. Other processes notice a change after two seconds. */
   readonly forget: () => void
 }
 
-/** A reader with a memory of its own. */
+/** Creates a reader with its own memory. */
 export function createTemplateReader(db: Db, platform: Platform, caches: Caches = createCaches()): TemplateReader {
   const memory = caches.watch(
     'templates',
@@ -24,7 +24,7 @@ export function createTemplateReader(db: Db, platform: Platform, caches: Caches 
     find: async (templateName) => {
       const known = memory.get(templateName)
       if (known) return known
-      // From here on, not from the answer on: another process may change it meanwhile.
+      // The time begins before the query, because another process may change the template during the query.
       const from = platform.now()
       const template = await findTemplate(db, templateName)
       if (template) memory.set(templateName, template, { from, to: from + MEMORY_MS })
@@ -36,10 +36,10 @@ export function createTemplateReader(db: Db, platform: Platform, caches: Caches 
 
 const MEMORY_MS = 2_000
 
-/** Gives the texts of revisions, by revision; one query for those that are not known yet, none when all are. */
+/** Reads the texts of revisions by their ids. One query reads all unknown ones; no query is made when all are known. */
 export type ReadTemplateTexts = (revisionIds: readonly string[]) => Promise<ReadonlyMap<string, TemplateTexts>>
 
-/** The texts of one database. */
+/** Creates the reader of texts of one database. */
 export function createTemplateTexts(db: Db, caches: Caches = createCaches()): ReadTemplateTexts {
   const known = caches.watch('template_texts', REVISIONS_MAX, createMemory<TemplateTexts>({ max: REVISIONS_MAX }))
   return async (revisionIds) => {

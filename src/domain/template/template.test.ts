@@ -1,4 +1,4 @@
-// Templates: what is accepted and refused on write, the choice of a language, and placeholders (cloud §4).
+// Tests templates: accepted and refused templates, the choice of a language, and placeholders (cloud §4).
 import { describe, expect, test } from 'vitest'
 import { parseTemplate, renderTemplate } from './parser.ts'
 import { chooseTexts, fillText, hasSoundPlaceholders, SHIPPED_TEMPLATES, toTemplate, toTemplateContent } from './template.ts'
@@ -30,7 +30,7 @@ const post = (type: string, payload: unknown, more: Record<string, unknown> = {}
 const redirect = { redirectText: 'T', redirectUrl: 'https://a', countdown: 5 }
 const review = (more: Record<string, unknown>) => post('REVIEW', { attributes: [{ ...note, ...more }] })
 
-/** What makes an SDK drop a screen, an operation or the whole list. */
+/** Screens that make an SDK drop the screen, the operation or the whole list. */
 const badScreens = [
   ['flipButtons', { flipButtons: 'true' }],
   ['blockApprovalOnCall', { blockApprovalOnCall: 1 }],
@@ -75,7 +75,7 @@ const badScreens = [
   ...[[{}], [['x']], [null], [7]].map((items) => ['preApprovalScreen.items.0', { preApprovalScreen: { ...screen, items } }]),
   ...[{}, 7, ['H']].map((heading) => ['postApprovalScreen.heading', post('REVIEW', { attributes: [] }, { heading })]),
   ...[null, [], true].map((payload) => ['postApprovalScreen.payload', post('GENERIC', payload)]),
-  // No parameter fills it: only whole seconds can be counted down.
+  // A countdown must be whole seconds, so it has no placeholder.
   ...['5', '', '${seconds}', '${seconds}0', 1.5, -1, 2 ** 31, null, [5], {}].map((countdown) => [
     'postApprovalScreen.payload.countdown',
     post('MERCHANT_REDIRECT', { ...redirect, countdown }),

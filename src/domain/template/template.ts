@@ -1,4 +1,4 @@
-// Templates of operations: data, allowed factors, and the texts in each language (cloud §4).
+// Defines templates of operations: data, allowed factors, and the texts in each language. Chooses and fills their texts (cloud §4).
 import type { TemplateContent } from '../../storage/template/templates.ts'
 
 /** Factor combinations that may approve an operation. */
@@ -16,15 +16,15 @@ export interface Template {
   /** Letters of X, F and C, each at most once; their order has no meaning. */
   readonly riskFlags: string
   readonly isProximityCheckEnabled: boolean
-  /** The flag that an activation must carry to approve. */
+  /** The flag that an activation must have to approve. */
   readonly activationFlag: string | null
   readonly texts: TemplateTexts
 }
 
-/** By language: two small letters. There is at least one. */
+/** The texts by language, two small letters. There is at least one. */
 export type TemplateTexts = Readonly<Record<string, LocalizedTexts>>
 
-/** What a phone shows of an operation in one language; every text may hold placeholders, the labels of attributes not. */
+/** The texts that a phone shows for an operation in one language. Every text may have placeholders, except labels of attributes. */
 export interface LocalizedTexts {
   readonly title: string
   readonly message: string
@@ -32,7 +32,7 @@ export interface LocalizedTexts {
   /** Free JSON (mobile-token §6). */
   readonly ui?: Readonly<Record<string, unknown>>
   readonly resultTexts?: ResultTexts
-  /** For a push message. */
+  /** The text for a push message. */
   readonly summary?: string
 }
 
@@ -48,7 +48,7 @@ export interface AttributeTemplate {
   readonly type: string
   /** The label. */
   readonly text: string
-  /** Slot of the attribute to name of an operation parameter. */
+  /** Names of operation parameters by the slot of the attribute. */
   readonly params: Readonly<Record<string, string>>
 }
 
@@ -63,8 +63,8 @@ interface ChosenTexts {
 }
 
 /**
- * The texts for the first of `tags` (BCP 47, most wanted first) whose language there is, else those in English, else those of the
- * alphabetically first language. The locale is the tag that was served, so `en-GB` keeps its region.
+ * Chooses the texts for the first of `tags` (BCP 47, most wanted first) whose language exists, else the English ones, else those of the first
+ * language in the alphabet. The locale is the chosen tag, so `en-GB` keeps its region.
  */
 export function chooseTexts(texts: TemplateTexts, tags: readonly string[]): ChosenTexts {
   const served = tags.find((tag) => Object.hasOwn(texts, languageOf(tag)))
@@ -80,7 +80,7 @@ interface FilledText {
   readonly missing: readonly string[]
 }
 
-/** Replaces each placeholder by its parameter as it is, and by nothing where there is none. */
+/** Replaces each placeholder by its parameter without escaping, and by empty text when the parameter is missing. */
 export function fillText(text: string, parameters: OperationParameters): FilledText {
   const missing = new Set<string>()
   const filled = replacePlaceholders(text, (name) => {
@@ -91,14 +91,14 @@ export function fillText(text: string, parameters: OperationParameters): FilledT
   return { text: filled, missing: [...missing] }
 }
 
-/** The text with each placeholder replaced by what its name gives; replacements are not looked at again. */
+/** Replaces each placeholder by the result of `valueOf`. Placeholders in a result are not replaced. */
 export const replacePlaceholders = (text: string, valueOf: (name: string) => string): string =>
   text.replace(PLACEHOLDER, (_, name: string) => valueOf(name))
 
 /** Names of the placeholders of a text in their order, with repeats. */
 export const listPlaceholders = (text: string): string[] => [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name)
 
-/** True when every `${` begins a placeholder with a usable name. */
+/** True when every `${` begins a placeholder with a valid name. */
 export const hasSoundPlaceholders = (text: string): boolean => !replacePlaceholders(text, () => ' ').includes('${')
 
 /** The template in the form it is stored in. */
@@ -123,16 +123,15 @@ export const toTemplate = (row: TemplateContent): Template => ({
 })
 
 /**
- * True when a text holds a character that changes the direction of what follows, U+202A to U+202E or U+2066 to U+2069: with it, an amount
- * or an account looks different from what is signed (Unicode TR 36 §2.5). Marks like U+200F, which right-to-left text needs, are not among
- * them.
+ * True when a text has a character that changes the direction of the following text, U+202A to U+202E or U+2066 to U+2069. With it, an amount or an
+ * account could look different from the signed one (Unicode TR 36 §2.5). Marks like U+200F, which right-to-left text needs, are allowed.
  */
 export const hasDirectionChange = (text: string): boolean => /[\u202A-\u202E\u2066-\u2069]/.test(text)
 
 const languageOf = (tag: string): string => (tag.split('-', 1)[0] ?? '').toLowerCase()
 
-// A name has no white space, no control characters, none of `${}` and `*\`, which end fields, and no colon: the `${name:-default}` of
-// other systems is not served.
+// A name has no white space and no control characters, none of `${}`, and none of `*\`, which end fields. It has no colon, so `${name:-default}` of
+// other systems is not a placeholder.
 const PLACEHOLDER = /\$\{([^\s${}*\\:\p{Cc}]{1,255})\}/gu
 
 const common = {
@@ -161,7 +160,7 @@ export const PAYMENT_TEMPLATE: Template = {
   },
 }
 
-/** What a new installation begins with, so that operations can be created at once. */
+/** The templates of a new installation, so that operations can be created at once. */
 export const SHIPPED_TEMPLATES: readonly Template[] = [
   {
     ...common,

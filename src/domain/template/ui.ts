@@ -1,26 +1,26 @@
-// The schema of `ui`, the screens before and after an approval (mobile-token §6). It accepts only what published SDKs can read, because some of
-// them lose the whole list of operations by one other screen.
+// Defines the schema of `ui`, the screens before and after an approval (mobile-token §6). It accepts only screens that published SDKs can read.
+// Some SDKs lose the whole list of operations because of one other screen.
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { Value, type ValueError, ValueErrorType } from '@sinclair/typebox/value'
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** The spelling of an element that lists something: `LISTITEM` for the SDK for iOS, `LIST_ITEM` for all others. */
+/** The spelling of the type of a list element: `LISTITEM` for the SDK for iOS, `LIST_ITEM` for all others. */
 export type ListElementType = 'LIST_ITEM' | 'LISTITEM'
 
-/** What is wrong with a value: a path like `preApprovalScreen.items.0`, the value there, and what it must be. */
+/** A fault: the path of a value, for example `preApprovalScreen.items.0`, the value, and a hint how it must be. */
 interface UiFault {
   readonly path: string
   readonly value: unknown
   readonly hint: string
 }
 
-/** Everything in which a template's `ui` leaves the schema. Null counts as absent. */
+/** Finds every fault of a template's `ui` by the schema. Null counts as absent. */
 export const findUiFaults = (ui: Json): UiFault[] => describeErrors([...Value.Errors(OperationUi, completeUi(ui))])
 
 /**
- * The `ui` of an operation, its placeholders filled, made safe for published SDKs: texts they need are there, and what is outside of the
- * schema is left out; `leftOut` names it.
+ * Makes the filled `ui` of an operation safe for published SDKs. It adds missing texts that they need, and leaves out members that do not fit the
+ * schema. `leftOut` has the paths of these members.
  */
 export function renderUi(filled: Json, listElementType: ListElementType): { ui: Json; leftOut: readonly string[] } {
   const leftOut: string[] = []
@@ -42,7 +42,7 @@ export function renderUi(filled: Json, listElementType: ListElementType): { ui: 
   return { ui: spellListElements(ui, listElementType), leftOut }
 }
 
-/** A URL in the form that every SDK reads, or one that shows nothing: iOS leaves out a row whose URL is not one. */
+/** Returns a URL in a form that every SDK reads, or `about:blank`: iOS leaves out a row whose URL is invalid. */
 export function safeUrl(text: string): string {
   if (!URL.canParse(text)) return NO_URL
   if (URI.test(text)) return text
@@ -50,7 +50,7 @@ export function safeUrl(text: string): string {
   return URI.test(href) ? href : NO_URL
 }
 
-/** Without members that are null, and with those that SDKs cannot do without and that say nothing when they are missing. */
+/** Removes members that are null, and adds empty ones that SDKs need. */
 function completeUi(ui: Json): Json {
   const { preApprovalScreen, preApprovalScreens, postApprovalScreen, ...rest } = withoutNulls(ui) as Json
   return {
@@ -74,7 +74,7 @@ function completeReview(screen: unknown): unknown {
   return { ...screen, payload: { ...screen['payload'], attributes: attributes.map(completeAttribute) } }
 }
 
-/** `type` comes first: the parser of one SDK knows only then that an object follows. */
+/** `type` comes first, because the parser of one SDK needs it before an object. */
 function completeAttribute(attribute: unknown): unknown {
   if (!isObject(attribute)) return attribute
   const { type, partyInfo, ...rest } = attribute
@@ -109,7 +109,7 @@ function withoutNulls(value: unknown): unknown {
   return Object.fromEntries(members.map(([name, member]) => [name, withoutNulls(member)]))
 }
 
-/** One fault for each path. Of a choice it names those of the kind that the value's `type` says. */
+/** Keeps one fault for each path. For a union it takes the faults of the variant that the `type` of the value names. */
 function describeErrors(errors: readonly ValueError[]): UiFault[] {
   const faults = new Map<string, UiFault>()
   for (const fault of errors.flatMap(describeError)) if (!faults.has(fault.path)) faults.set(fault.path, fault)
@@ -130,7 +130,7 @@ const isObject = (value: unknown): value is Json => typeof value === 'object' &&
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 const NO_URL = 'about:blank'
-/** RFC 3986 §2, §3.1. */
+/** A URI (RFC 3986 §2, §3.1). */
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+$/
 
 const INTEGER_MAX = 2_147_483_647
@@ -183,7 +183,7 @@ const PreApprovalScreen = Type.Object(
   AnObject,
 )
 
-/** A list in another member of an attribute keeps the parser of one SDK busy for ever, an object ends it early. */
+/** In other members of an attribute, a list keeps the parser of one SDK busy for ever, and an object ends the attribute too early. */
 const Flat = Type.Union([Type.String(), Type.Number(), Type.Boolean()], { description: 'must be neither a list nor an object' })
 const attribute = (type: string, members: TProperties): TSchema =>
   Type.Object({ type: Type.Literal(type), id: Text, label: Text, ...members }, { additionalProperties: Flat })
@@ -203,7 +203,7 @@ const sideOf = (side: 'source' | 'target') =>
     value: `${side}ValueFormatted`,
   })
 
-/** A row as a phone gets it (mobile-token §5). */
+/** A row of the form on the phone (mobile-token §5). */
 const Attribute = Type.Union(
   [
     attribute(
@@ -235,7 +235,7 @@ const Attribute = Type.Union(
 const postApprovalScreen = (type: string, payload: TProperties): TSchema =>
   Type.Object({ type: Type.Literal(type), heading: Text, message: Text, payload: Type.Object(payload, AnObject) })
 
-/** What phones get; members that it does not have are handed over as they are. */
+/** The `ui` for phones. Members that are not listed are passed on unchanged. */
 export const OperationUi = Type.Object({
   flipButtons: Type.Optional(Flag),
   blockApprovalOnCall: Type.Optional(Flag),

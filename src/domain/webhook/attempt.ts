@@ -1,4 +1,4 @@
-// One attempt to deliver a message of a webhook: it is composed, signed, and sent to an address that was checked (cloud §9).
+// Makes one attempt to deliver a message of a webhook: composes it, signs it, and sends it to a checked address (cloud §9).
 import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../../crypto/hash.ts'
 import { toBase64 } from '../../lib/base64.ts'
@@ -20,7 +20,7 @@ interface Message {
   readonly objectId: string
   /** JSON of a snapshot. */
   readonly payload: string
-  /** The texts of the operation on the phone, if they need not be read. */
+  /** The texts of the operation on the phone. When absent, they are read from the template. */
   readonly texts?: OperationTexts
 }
 
@@ -30,13 +30,13 @@ export interface Failure {
   /** The status of the receiver's answer; undefined without an answer. */
   readonly status?: number
   readonly isGone?: boolean
-  /** The wait of the receiver's `Retry-After`. */
+  /** Milliseconds of the receiver's `Retry-After`. */
   readonly waitMs?: number | undefined
   /** Whether the failure concerns only this message, not the receiver. */
   readonly isOfOne?: boolean
 }
 
-/** Sends a message and waits for the answer, 10 s at most. It throws nothing; errors are returned as a failure. */
+/** Sends a message and waits for the answer for at most 10 s. Throws nothing: errors are returned as a failure. */
 export async function attempt(
   parts: DeliveryParts,
   webhook: WebhookRow,
@@ -60,17 +60,17 @@ export async function attempt(
     return { reason: `HTTP ${status}`, status, isGone: status === 410, waitMs }
   } catch (error) {
     if (error instanceof OutboundError) return { reason: error.message }
-    // A secret that does not open concerns this webhook alone, and a payload that is no JSON this message: it waits like any that fails, and the
-    // others go on.
+    // A secret that does not open concerns only this webhook, and a payload that is no JSON only this message. The message is tried again like any
+    // failed one, and others go on.
     parts.events.webhookUnusable({ webhookId: webhook.webhookId, err: error })
     return { reason: 'the message could not be made, see the log' }
   }
 }
 
-/** Parses a payload. Throws JsonFault for one that somebody altered so that it is no JSON object. */
+/** Parses a payload. Throws JsonFault when somebody altered it so that it is no JSON object. */
 export const parseSnapshot = (payload: string): Snapshot => parseForeignObject(utf8(payload)) as Snapshot
 
-/** The body of a message with the attributes that its webhook asks for now. Throws SyntaxError for an attribute that somebody altered. */
+/** Composes the body of a message with the attributes that its webhook asks for now. Throws SyntaxError for an altered attribute. */
 export async function composeMessageBody(
   parts: Pick<DeliveryParts, 'templateTexts'>,
   { kind, attributes }: Pick<WebhookRow, 'kind' | 'attributes'>,
@@ -105,7 +105,7 @@ async function composeMessage(
   }
 }
 
-/** The keys that sign now: the current one, and during a rotation also the previous one. */
+/** Returns the keys that sign now: the current one, and during a rotation also the previous one. */
 function openSecrets({ recordKeys, platform }: DeliveryParts, webhook: WebhookRow): readonly KeyObject[] {
   const { webhookId, secret, previousSecret, previousSecretExpiresAt } = webhook
   const importKey = (bytes: Uint8Array) => ({ key: importHmacKey(bytes) })
@@ -130,22 +130,22 @@ async function readTexts(
 const TIMEOUT_MS = 10_000
 const ANSWER_BYTES_MAX = 4_096
 
-/** What became of a trial. */
+/** The result of a trial. */
 interface Trial {
   /** The webhook-id of the message. */
   readonly id: string
   readonly isDelivered: boolean
   /** The status of the receiver's answer; absent without an answer. */
   readonly status?: number
-  /** The reason why it counts as not delivered. */
+  /** The reason of a failure. */
   readonly error?: string
   readonly durationMs: number
 }
 
 /**
- * Sends a message with the event `test` to a webhook, which may be disabled, on the way of every delivery: the same checks of the address,
- * signature, credentials and time-out. Nothing is queued, and the figures of the webhook stay. Its object does not exist, and its
- * attributes are examples. Throws ADMINISTRATION_REFUSED when there is no such webhook.
+ * Sends a message with the event `test` to a webhook, which may be disabled. Checks of the address, signature, credentials and time-out are those
+ * of every delivery. Nothing is queued, and the counts of the webhook stay. The message names an object that does not exist, and its attributes are
+ * examples. Throws ADMINISTRATION_REFUSED when the webhook does not exist.
  */
 export async function tryWebhook(parts: DeliveryParts, webhookId: string): Promise<Trial> {
   const { platform } = parts
@@ -164,7 +164,7 @@ export async function tryWebhook(parts: DeliveryParts, webhookId: string): Promi
   return { id, isDelivered: false, ...(status !== undefined && { status }), error: reason, durationMs }
 }
 
-/** The members of both kinds, of which a message takes those that its webhook asks for. The status is one that decides nothing. */
+/** Example members for both kinds; a message has those that its webhook asks for. The status is one in which nothing is decided yet. */
 const exampleOf = ({ applicationId, kind }: WebhookRow, now: number): Snapshot => ({
   event: 'test',
   userId: 'test',

@@ -1,5 +1,5 @@
-// The name and the password that a receiver is called with (HTTP Basic). They are sealed, and a MAC says for which server they are: whoever gives
-// a webhook another address in the database is not sent them.
+// Seals and opens the name and the password that pawl sends to a receiver of webhooks (HTTP Basic). A MAC covers the server that they are for. If
+// somebody changes the address of a webhook in the database, pawl does not send them there.
 import type { KeyObject } from 'node:crypto'
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import type { Tx } from '../../storage/database/database.ts'
@@ -9,14 +9,14 @@ import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/ro
 import { ifOpens, places } from '../secrets/secrets.ts'
 
 export interface BasicCredentials {
-  /** Without a colon. */
+  /** A name without a colon. */
   readonly username: string
   readonly password: string
 }
 
 type Target = Pick<WebhookRow, 'webhookId' | 'url'>
 
-/** `username:password`, whoever they are for; undefined without them. Not to be sent. */
+/** Opens `username:password` without a check of their server; undefined when there are none. Do not send the result. */
 export const openBasic = (
   recordKeys: RecordKeys,
   { webhookId, basicCredentials }: Pick<WebhookRow, 'webhookId' | 'basicCredentials'>,
@@ -24,8 +24,8 @@ export const openBasic = (
   basicCredentials === null ? undefined : fromUtf8(recordKeys.open(places.webhookBasicCredentials(webhookId), basicCredentials))
 
 /**
- * `username:password` for the server of the webhook's URL; undefined without them. `key` is that of the MACs, here and below. Throws
- * SealedRecordError when they were altered, and when they were given for another server.
+ * Opens `username:password` for the server of the webhook's URL; undefined when there are none. `key` is the key of the MACs, here and below.
+ * Throws SealedRecordError when they were altered, or given for another server.
  */
 export function openBasicFor(recordKeys: RecordKeys, key: KeyObject, webhook: Target & StoredBasic): string | undefined {
   const basic = openBasic(recordKeys, webhook)
@@ -33,7 +33,7 @@ export function openBasicFor(recordKeys: RecordKeys, key: KeyObject, webhook: Ta
   throw recordKeys.reportAltered(places.webhookBasicCredentials(webhook.webhookId))
 }
 
-/** The credentials as they are stored for the server of the URL. */
+/** Seals credentials for the server of the URL, and makes their MAC. */
 export function sealBasic(recordKeys: RecordKeys, key: KeyObject, target: Target, basic: BasicCredentials | null): StoredBasic {
   if (basic === null) return { basicCredentials: null, basicMac: null }
   const text = `${basic.username}:${basic.password}`
@@ -44,8 +44,8 @@ export function sealBasic(recordKeys: RecordKeys, key: KeyObject, target: Target
 }
 
 /**
- * Gives all credentials that are older than the MACs theirs, for the server that the row names; returns ids with servers. What does not open is
- * left: it is not sent either.
+ * Stores a MAC for all credentials, which are older than the key of the MACs, for the server in their row. Returns ids with servers. Credentials
+ * that do not open get none, and are never sent.
  */
 export async function sealAllBasic(tx: Tx, recordKeys: RecordKeys, key: KeyObject): Promise<string[]> {
   const sealed: string[] = []
@@ -58,10 +58,10 @@ export async function sealAllBasic(tx: Tx, recordKeys: RecordKeys, key: KeyObjec
   return sealed
 }
 
-/** The origin of a stored address. One that was changed in the database may be no URL, and stands for itself. */
+/** The origin of a stored address. An address that was changed in the database and is no URL is returned as it is. */
 export const serverOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url)
 
-/** The credentials are in it as they are, not as they are sealed: a new master key seals them anew. */
+/** The MAC covers the credentials in the clear, because a new master key changes their sealed form. */
 const decidingRow = ({ webhookId, url }: Target, basic: string): DecidingRow => ({
   table: 'webhook',
   fields: [webhookId, serverOf(url), basic],

@@ -1,4 +1,4 @@
-// Delivers the outbox: at least once, in order for each object, by any process, with retries over a day (cloud §9).
+// Delivers the outbox: each message at least once, in order for each object, by any process, with retries over a day (cloud §9).
 import {
   claimDeliveries,
   type ClaimedDelivery,
@@ -16,7 +16,7 @@ import type { Patience } from './patience.ts'
 import { ATTEMPTS_MAX, parseRetryAfter, probeMilliseconds, retryMilliseconds } from './schedule.ts'
 import type { DeliveryParts } from './webhook.ts'
 
-/** Delivers everything that is due, all webhooks in parallel, until nothing is. Returns the number of attempts. */
+/** Delivers all due messages of all webhooks in parallel, until none is due. Returns the number of attempts. */
 export async function deliverDue(parts: DeliveryParts): Promise<number> {
   for (let tried = 0; ; ) {
     const webhooks = await listDue(parts)
@@ -27,14 +27,11 @@ export async function deliverDue(parts: DeliveryParts): Promise<number> {
   }
 }
 
-/** Webhooks with something to try, and providers of pushes that this process has credentials for. */
+/** Lists webhooks with due deliveries, and such providers of pushes that this process has credentials for. */
 export const listDue = ({ db, platform, pushSenders }: DeliveryParts): Promise<readonly string[]> =>
   listDueWebhooks(db, new Date(platform.now()), [...pushSenders.keys()])
 
-/**
- * Tries what is due for one webhook, at most 16 deliveries side by side; returns how many attempts that were.
- * @param wait is given each request that was sent.
- */
+/** Tries due deliveries of one webhook, at most 16 at once. Returns the number of attempts. `wait` waits for the answer of each request. */
 export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait?: Patience['wait']): Promise<number> {
   const { db, platform, settings } = parts
   const now = platform.now()
@@ -60,11 +57,11 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait
 /** Sends a message of a webhook, or a push of a provider. */
 interface Sending {
   readonly send: (delivery: ClaimedDelivery) => Promise<Failure | { readonly received: number } | { readonly dropped: Dropped }>
-  /** Of a webhook: the address that the batch goes to. */
+  /** The address of the webhook that the batch goes to; undefined for a provider of pushes. */
   readonly url: string | undefined
 }
 
-/** Finds the way to send; undefined when there is no such webhook any more. */
+/** Finds the function that sends; undefined when the webhook does not exist any more. */
 async function findSending(
   parts: DeliveryParts,
   webhookId: string,
@@ -97,7 +94,7 @@ interface Failed {
   readonly failure: Failure
 }
 
-/** One attempt. A message that was received is stored as delivered at once: a process that ends before that sends it a second time. */
+/** Makes one attempt. A received message is stored as delivered at once. A process that ends before that causes a second delivery. */
 async function deliverOne({ parts, leaseId, send }: Batch, delivery: ClaimedDelivery): Promise<Failed | 'delivered' | 'dropped'> {
   const outcome = await send(delivery)
   if ('reason' in outcome) return { delivery, failure: outcome }
@@ -120,7 +117,8 @@ async function recordFailures(
   const ofAll = failed.filter(({ failure }) => failure.isOfOne !== true)
   const waitMs = Math.max(0, ...ofAll.map(({ failure }) => failure.waitMs ?? 0))
   const gone = failed.find(({ failure }) => failure.isGone)?.failure.reason ?? null
-  // The webhook comes first: if the process ends in between, its next success still finds that it had failed, and catches up.
+  // The failure of the webhook is stored first. If the process ends then, the next success still finds a failing webhook, and retries its
+  // deliveries.
   const isAsBefore =
     ofAll.length === 0 ||
     (await storeWebhookFailure(db, webhookId, {
@@ -131,7 +129,7 @@ async function recordFailures(
       pausedUntil: waitMs > 0 ? new Date(at.getTime() + waitMs) : null,
       disabledReason: gone,
     }))
-  // An administrator has named another receiver meanwhile: it gets at once what the former one failed to take.
+  // An administrator has changed the receiver meanwhile. The new one gets the failed messages at once.
   const next = (one: Failed): Schedule =>
     isAsBefore
       ? schedule(parts, one, lease, at)
@@ -147,19 +145,19 @@ async function recordFailures(
 
 interface Schedule {
   readonly attempts: number
-  /** Null for never. */
+  /** Null when the delivery is not tried again. */
   readonly nextAttemptAt: Date | null
   readonly reason: string
 }
 
-/** When a delivery is tried again. */
+/** Computes the time of the next attempt. */
 function schedule(
   { platform, settings }: DeliveryParts,
   { delivery, failure: { reason, waitMs = 0 } }: Failed,
   lease: Lease,
   at: Date,
 ): Schedule {
-  // An attempt ahead of its schedule, because the receiver may be back, costs the delivery nothing.
+  // This attempt was a probe ahead of its schedule, so it does not count.
   if (lease.at < delivery.scheduledAt) return { attempts: delivery.attempts, nextAttemptAt: delivery.scheduledAt, reason }
   const attempts = delivery.attempts + 1
   if (attempts >= ATTEMPTS_MAX) return { attempts, nextAttemptAt: null, reason }
@@ -167,6 +165,6 @@ function schedule(
   return { attempts, nextAttemptAt: new Date(at.getTime() + retryMs), reason }
 }
 
-// Three times what an attempt may take: a process that holds a delivery longer has ended.
+// Three times the limit of an attempt. A process that holds a delivery longer has ended.
 const LEASE_MS = 30_000
 const BATCH_ROWS = 16

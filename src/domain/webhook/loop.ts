@@ -1,19 +1,19 @@
-// The background work of every process that delivers webhooks (cloud §9).
+// Runs the delivery of webhooks in the background of every process (cloud §9).
 import type { Clocked } from '../../lib/clock.ts'
 import { deliverBatch, listDue } from './delivery.ts'
 import { startPatience } from './patience.ts'
 import type { DeliveryParts } from './webhook.ts'
 
 /**
- * Looks for due deliveries every second, and again at once after work. Each webhook that is served has a lane of its own. A receiver that does
- * not answer in time (patience.ts) is slow: its lane no longer counts among the quick ones. Its next lane is one of the few that slow receivers
- * share, until it answers a batch in time. The returned function stops everything, and gives running attempts a moment to end.
+ * Looks for due deliveries every second, and at once after work. Each webhook that is being served has its own lane. A receiver that does not
+ * answer in time (patience.ts) is slow: its lane no longer counts as a quick one, and its next lane is one of the few for slow receivers, until it
+ * answers a batch in time. The returned function stops everything, and gives running attempts a moment to end.
  */
 export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Promise<void> {
   const lanes = new Map<string, { readonly serving: Promise<void>; pace: Pace }>()
   /** Webhooks whose last batch was slow. */
   const slow = new Set<string>()
-  /** The webhook of each pace that was started last. */
+  /** The last started webhook of each pace. */
   const last: Record<Pace, string> = { quick: '', slow: '' }
   let looking: Promise<unknown> | undefined
   let resting = 0
@@ -25,7 +25,7 @@ export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Prom
     for (const pace of ['quick', 'slow'] as const) start(pace, waiting)
   }
 
-  /** Starts lanes, beginning after the webhook that was started last, so that with more webhooks than lanes each gets its turn. */
+  /** Starts lanes for waiting webhooks. It begins behind the last started one, so that each gets its turn when there are more webhooks than lanes. */
   const start = (pace: Pace, all: readonly string[]): void => {
     const waiting = all.filter((webhookId) => slow.has(webhookId) === (pace === 'slow'))
     let free = LANES_MAX[pace] - [...lanes.values()].filter((lane) => lane.pace === pace).length
@@ -48,7 +48,7 @@ export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Prom
     if (tried > 0) lookOnce()
   }
 
-  /** Delivers a batch. A webhook becomes slow as soon as its receiver is late, and quick again after a batch in which it was not. */
+  /** Delivers a batch. A webhook becomes slow as soon as its receiver is late, and quick again after a batch without delay. */
   const deliverWatched = async (webhookId: string): Promise<number> => {
     const patience = startPatience(() => {
       slow.add(webhookId)
@@ -71,7 +71,7 @@ export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Prom
   }
 
   const fail = (err: unknown): number => {
-    // What runs into the closed database at a stop is taken up by another process.
+    // At a stop, attempts may fail because the database is closed. Another process takes them up.
     if (!isStopped) parts.events.webhookRoundFailed({ err })
     resting = REST_TICKS
     return 0
@@ -100,13 +100,12 @@ const listBehind = (before: string, webhookIds: readonly string[]): readonly str
 ]
 
 const INTERVAL_MS = 1_000
-// After a failure, which is as a rule a lost database.
+// After a failure, mostly of the database, the loop pauses for so many intervals.
 const REST_TICKS = 4
-// A lane that became slow counts as one of the slow lanes: it may keep another slow one from starting, but leaves its place among the quick
-// ones free.
+// A lane that became slow counts among the slow lanes. It may keep another slow one from starting, but its place among the quick ones is free.
 const LANES_MAX: Readonly<Record<Pace, number>> = { quick: 32, slow: 8 }
-// The number of sockets stays bounded, however many receivers stop answering at once.
+// This bounds the number of sockets, however many receivers stop answering at once.
 const ALL_LANES_MAX = 96
-// A slow receiver makes room for the next after each batch.
+// A slow receiver gives its lane to the next one after each batch.
 const BATCHES_IN_A_TURN: Readonly<Record<Pace, number>> = { quick: 16, slow: 1 }
 const STOP_MS = 2_000

@@ -15,11 +15,11 @@ export interface OperationTexts {
   readonly summary: string | undefined
 }
 
-/** The attributes that need these texts. */
+/** The attributes whose values are these texts. */
 export const TEXT_ATTRIBUTES: readonly (keyof OperationTexts)[] = ['title', 'message', 'summary']
 
 /**
- * The events of messages, by the names of the triggers (migrations/0016), and `test`. Messages that waited when that migration ran have no
+ * The events of messages, as the triggers name them (migrations/0016), and `test`. Messages that were waiting when that migration ran have no
  * event.
  */
 export const WEBHOOK_EVENTS: Record<WebhookKind, readonly string[]> = {
@@ -43,13 +43,13 @@ const ATTRIBUTES: Record<WebhookKind, Readonly<Record<string, (snapshot: Snapsho
     data: take('data'),
     failureCount: take('failureCount'),
     maxFailureCount: take('maxFailureCount'),
-    // The reference writes the names of its constants here.
+    // The reference writes the names of its constants here, in capital letters.
     signatureType: (snapshot) => splitList(snapshot['signatureTypes'])?.map((type) => type.toUpperCase()),
     externalId: take('externalId'),
     timestampCreated: take('timestampCreated'),
     timestampExpires: take('timestampExpires'),
     timestampFinalized: take('timestampFinalized'),
-    // Beyond the reference: what a sender of push messages needs (cloud §6.7).
+    // Not in the reference: attributes for a sender of push messages (cloud §6.7).
     statusReason: take('statusReason'),
     registrationId: take('registrationId'),
     template: take('template'),
@@ -61,21 +61,21 @@ const ATTRIBUTES: Record<WebhookKind, Readonly<Record<string, (snapshot: Snapsho
     activationName: take('activationName'),
     deviceInfo: take('deviceInfo'),
     platform: take('platform'),
-    // The only one that pawl speaks; the reference also knows fido2.
+    // pawl has only this protocol. The reference also knows fido2.
     protocol: () => 'powerauth',
     activationFlags: (snapshot) => splitList(snapshot['flags']) ?? [],
     activationStatus: take('status'),
     blockedReason: take('blockedReason'),
-    // Beyond the reference: the end of a temporary block.
+    // Not in the reference: the end of a temporary block.
     timestampBlockExpire: take('timestampBlockExpire'),
     applicationId: take('applicationId'),
   },
 }
 
-/** The attributes that a webhook of a kind may ask for. */
+/** Lists the attributes that a webhook of a kind may ask for. */
 export const attributesOf = (kind: WebhookKind): readonly string[] => Object.keys(ATTRIBUTES[kind])
 
-/** Composes the body that is sent and signed. `texts` are needed if the webhook asks for one of their attributes. */
+/** Composes the body to sign and send. `texts` are needed if the webhook asks for one of them. */
 export function composeBody(
   { kind, objectId, attributes }: { kind: WebhookKind; objectId: string; attributes: readonly string[] },
   snapshot: Snapshot,
@@ -93,7 +93,7 @@ export function composeBody(
   })
 }
 
-/** `v1,` and the Base64 HMAC-SHA-256 over `id.timestamp.body`, once for each key, separated by spaces (Standard Webhooks). */
+/** Signs a message: `v1,` and the Base64 HMAC-SHA-256 over `id.timestamp.body`, once for each key, separated by spaces (Standard Webhooks). */
 export function signMessage(keys: readonly KeyObject[], id: string, timestampSeconds: number, body: string): string {
   const message = utf8(`${id}.${timestampSeconds}.${body}`)
   return keys.map((key) => `v1,${toBase64(hmac(key, message))}`).join(' ')

@@ -1,10 +1,10 @@
-// Tests how long a receiver of webhooks may keep the others waiting, beside a process that is busy.
+// Tests after what time a receiver of webhooks counts as slow, also in a busy process.
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startPatience } from './patience.ts'
 
-/** Keeps the whole process from everything else. */
+/** Blocks the event loop. */
 const beBusy = (milliseconds: number): void => {
   for (const until = performance.now() + milliseconds; performance.now() < until; );
 }
@@ -63,7 +63,7 @@ test('the time of a process that was busy is not the time of the receiver', asyn
     setImmediate(() => beBusy(1_300))
     await Promise.all([answer, next])
     expect(patience.isLate()).toBe(false)
-    // What is read and stored between two messages is no waiting either.
+    // Time for reading and storing between two messages does not count either.
     await sleep(1_200)
     expect(patience.isLate()).toBe(false)
   } finally {

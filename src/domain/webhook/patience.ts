@@ -8,8 +8,8 @@ export interface Patience {
 }
 
 /**
- * Calls `onLate` once, when no request was answered for a second, or some are still open after three. Time is counted in ticks of a timer,
- * because a process that is too busy to read an answer is too busy to tick as well.
+ * Calls `onLate` once, when no request was answered for a second, or some are still open after three. Time is counted in ticks of a timer: a
+ * process that is too busy to read an answer is also too busy to tick.
  */
 export function startPatience(onLate: () => void): Patience {
   let open = 0

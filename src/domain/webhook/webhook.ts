@@ -1,4 +1,4 @@
-// Webhooks as administrators configure them: address, attributes, secret (cloud §9).
+// Creates, changes, reads and removes webhooks, as administrators configure them: address, attributes, secret (cloud §9).
 import type { KeyObject } from 'node:crypto'
 import { equalConstantTime } from '../../lib/bytes.ts'
 import { administrationRefused, notFound, PawlError, type Violation } from '../../lib/errors.ts'
@@ -21,7 +21,7 @@ import { attributesOf, formatSecret } from './message.ts'
 import type { PushSenders } from '../push/senders.ts'
 import type { ReadTemplateTexts } from '../template/reader.ts'
 
-/** The parts of the process for webhooks and their messages. */
+/** Parts of the process for webhooks and their messages. */
 export interface DeliveryParts extends DomainParts {
   readonly installationKeys: { readonly webhookMac: KeyObject }
   readonly templateTexts: ReadTemplateTexts
@@ -29,15 +29,15 @@ export interface DeliveryParts extends DomainParts {
   readonly settings: TargetRules & { readonly webhookRetryBaseSeconds: number }
 }
 
-/** What of a webhook may change. */
+/** The settings of a webhook that may change. */
 interface WebhookTarget extends Pick<WebhookRow, 'name' | 'url' | 'attributes' | 'isEnabled'> {
-  /** Undefined keeps what is there, null removes it. */
+  /** Undefined keeps the stored credentials, null removes them. */
   readonly basic: BasicCredentials | null | undefined
 }
 
 /**
- * Creates a webhook, with an id of its own unless one is given. Throws REQUEST_INVALID for its URL or attributes, ADMINISTRATION_REFUSED when
- * there is no such application.
+ * Creates a webhook, with a new id unless one is given. Throws REQUEST_INVALID for its URL or attributes, and ADMINISTRATION_REFUSED when the
+ * application does not exist.
  */
 export async function createWebhook(
   parts: KeyParts & Pick<DeliveryParts, 'installationKeys'> & { readonly settings: TargetRules },
@@ -67,7 +67,7 @@ export async function createWebhook(
 }
 
 /**
- * Changes a webhook; what waits for it is tried at once. Throws as createWebhook, and REQUEST_INVALID when credentials would be kept for
+ * Changes a webhook; its waiting deliveries are tried at once. Throws as createWebhook does, and REQUEST_INVALID when credentials would be kept for
  * another server.
  */
 export async function changeWebhook(parts: DeliveryParts, webhookId: string, target: WebhookTarget): Promise<void> {
@@ -93,7 +93,7 @@ export async function changeWebhook(parts: DeliveryParts, webhookId: string, tar
   if (!isChanged) throw notFound('webhook', webhookId)
 }
 
-/** Makes a new secret. For `keepPreviousSeconds` messages are also signed with the previous one, unless that one does not open. */
+/** Makes and returns a new secret. For `keepPreviousSeconds` messages are also signed with the previous one, unless that one does not open. */
 export async function rotateWebhookSecret(parts: KeyParts, webhookId: string, keepPreviousSeconds: number): Promise<string> {
   const { db, platform, recordKeys } = parts
   const place = places.webhookSecret(webhookId)
@@ -104,7 +104,7 @@ export async function rotateWebhookSecret(parts: KeyParts, webhookId: string, ke
   const isKept = keepPreviousSeconds > 0 && previous.length > 0
   await untilSettled(`webhook ${webhookId}`, async (round) => {
     const { secret: from } = round === 0 ? first : await readWebhook(parts, webhookId)
-    // Of two rotations at once one is refused: its secret was never used. A new master key only seals the same secret anew.
+    // Of two simultaneous rotations one is refused, and its secret was never used. A new master key changes only the sealed form of the secret.
     if (!equalConstantTime(open(from), previous))
       throw administrationRefused('webhook', `the secret of webhook ${webhookId} was replaced at the same time`)
     const isReplaced = await replaceWebhookSecret(db, webhookId, {
@@ -118,12 +118,12 @@ export async function rotateWebhookSecret(parts: KeyParts, webhookId: string, ke
   return formatSecret(next)
 }
 
-/** Removes a webhook. Its deliveries are left to removeDeliveries, when this is committed: until then there may be new ones. */
+/** Removes a webhook. Call removeDeliveries after the commit, because until then new deliveries may be added. */
 export async function removeWebhook({ db }: Pick<DomainParts, 'db'>, webhookId: string): Promise<void> {
   if (!(await deleteWebhook(db, webhookId))) throw notFound('webhook', webhookId)
 }
 
-/** Removes all deliveries of a webhook that is gone. */
+/** Removes all deliveries of a removed webhook. */
 export async function removeDeliveries({ db }: Pick<DomainParts, 'db'>, webhookId: string): Promise<void> {
   while ((await deleteDeliveriesOf(db, webhookId, BATCH_ROWS)) === BATCH_ROWS);
 }
@@ -140,7 +140,7 @@ export async function replayDeliveries(
     throw notFound('delivery', `${deliveryId} of webhook ${webhookId}`)
   }
   let replayed = 0
-  // Not everything in one transaction: a caller that gets the maximum asks again.
+  // Each batch is a transaction of its own. A caller that gets the maximum calls again.
   for (let batch = 0; batch < REPLAY_BATCHES_MAX; batch += 1) {
     const count = await replayDeadDeliveries(parts.db, webhookId, BATCH_ROWS)
     replayed += count
@@ -164,7 +164,7 @@ export function checkWebhook(
 ): void {
   const violations: Violation[] = []
   const hint = findTargetProblem(url, settings)
-  // What may hold a password is not repeated.
+  // A URL with @ may contain a password, so it is not repeated.
   if (hint !== undefined)
     violations.push({ fieldName: 'url', ...(!url.includes('@') && { invalidValue: url.slice(0, 128) }), hint })
   const known = attributesOf(kind)
@@ -175,7 +175,7 @@ export function checkWebhook(
 }
 
 const SECRET_BYTES = 32
-/** In place of a secret that does not open: somebody altered it, and a new one mends that. */
+/** Stands for a secret that does not open, because somebody altered it. A rotation replaces it. */
 const NOT_OPENED = new Uint8Array(0)
 const BATCH_ROWS = 1_000
 const REPLAY_BATCHES_MAX = 10
