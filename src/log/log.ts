@@ -48,7 +48,7 @@ function describeError(error: unknown, depth = 0): Record<string, unknown> {
   return cause === undefined || depth > 4 ? described : { ...described, cause: describeError(cause, depth + 1) }
 }
 
-/** Stands in place of a secret. */
+/** The text that replaces a secret. */
 const CENSORED = '[secret]'
 
 /**

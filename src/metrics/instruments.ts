@@ -1,7 +1,7 @@
 // Defines every metric of the server: name, meaning, labels. docs/METRICS.md is made from this list (node scripts/metrics-docs.ts).
 //
-// Labels have few values: routes as mounted, names of states and reasons, and names of webhooks and pinned domains, at most 200 of each. A label is
-// never the id of a user, an activation or an operation, and never a text from a caller.
+// Labels have few values: routes as mounted, names of states and reasons, ids of webhooks and names of pinned domains, at most 200 of each. A label
+// is never the id of a user, an activation or an operation, and never a text from a caller.
 import { createRequire } from 'node:module'
 import type { Counter as CounterOf, Gauge as GaugeOf, Histogram as HistogramOf, Registry as RegistryOf } from 'prom-client'
 

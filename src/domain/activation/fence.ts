@@ -1,5 +1,6 @@
-// Makes a restored database safe: phones cannot repeat a code that the database has forgotten (docs/decisions/0016-fence-after-a-restore.md). The
-// command may be stopped at any moment and run again. It fences an activation only once after a restore.
+// Makes a restored database safe: pawl accepts no code a second time whose first use the database has lost
+// (docs/decisions/0016-fence-after-a-restore.md). The command may be stopped at any moment and run again. It fences an activation only once after a
+// restore.
 import {
   type FencedActivation,
   fenceTickets,
@@ -10,7 +11,7 @@ import {
 } from '../../storage/activation/fence.ts'
 import { ifOpens, type KeyParts, places } from '../secrets/secrets.ts'
 
-/** Returns the next counter value for the protocol version of an activation (v3 §9.1, v4 §7.2). */
+/** Computes the counter value that follows `ctrData`, by the protocol version of an activation (v3 §9.1, v4 §7.2). */
 type AdvanceCounter = (protocolVersion: number, ctrData: Uint8Array) => Uint8Array
 
 interface Fence {

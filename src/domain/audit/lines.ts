@@ -71,8 +71,8 @@ interface ExportedChain {
 
 /**
  * Passes every sealed row to `write`, chain by chain in the order of positions, and after each chain its head. `after` has the ends of an earlier
- * export; their seals show that the chains are still the same. Rows are verified, and nothing behind an altered row is written of its chain. The
- * export ends early when `goesOn`, which is called after each batch, returns false.
+ * export; their seals show that the chains are still the same. Rows are verified, and after an altered row nothing more of its chain is written.
+ * The export ends early when `goesOn`, which is called after each batch, returns false.
  */
 export async function exportAudit(
   parts: SealParts,

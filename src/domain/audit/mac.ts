@@ -39,7 +39,7 @@ export function sealRow(key: KeyObject, chain: string, previous: ChainPlace, row
   return { position, seal: sealFields(key, previous, covered) }
 }
 
-/** The credential on whose request a code was verified, if there is one. It adds two texts, so that no row of another kind has as many. */
+/** The credential in `verified_by`, if there is one. It adds two texts, so that no row of another kind has as many. */
 const verifierOf = ({ verifiedBy }: Pick<SealableRow, 'verifiedBy'>): readonly string[] =>
   verifiedBy === null ? [] : ['verified by', verifiedBy]
 

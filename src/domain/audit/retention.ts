@@ -143,5 +143,5 @@ const moveStart = (
 
 const DAY_MS = 86_400_000
 const BATCH_ROWS = 500
-// About 50,000 rows take a second to read. Then sealing goes on.
+// So many batches have 50,000 rows, which take about a second to read. Then sealing goes on.
 const CHECKED_BATCHES = 100

@@ -107,7 +107,7 @@ function requireTimes({ exp, nbf, iat }: JWTPayload, now: number, toleranceSecon
   if (iat !== undefined && iat > seconds) throw new ClaimRefused('"iat" is in the future')
 }
 
-/** Refuses claims with names of parties that are no texts, even if pawl does not use these claims. */
+/** Refuses claims that identify somebody or something and are no texts, even if pawl does not use them. */
 function requireTexts(payload: JWTPayload): void {
   for (const name of ['iss', 'sub', 'azp', 'client_id', 'jti'])
     if (payload[name] !== undefined && typeof payload[name] !== 'string') throw new ClaimRefused(`${name} is no text`)

@@ -30,7 +30,10 @@ export const isAdmitted = (
   { source }: Pick<Login, 'source'>,
 ): boolean => allowedAddresses.length === 0 || createRanges(allowedAddresses)(source)
 
-/** So a process notices changes by other processes within five seconds, including the time of the request that read the credential. */
+/**
+ * A credential is remembered for so long. A change by another process is noticed within five seconds, including the time of the request that read
+ * it.
+ */
 export const REMEMBERED_MS = 4_000
 
 export function createPasswordLogin(

@@ -1,8 +1,8 @@
 // Hashes and compares passwords of credentials (cloud §2).
 //
-// Generated passwords have 256 random bits and are stored as a keyed hash. A password that a person chose passes scrypt before it. All passwords of
-// a credential have one salt, so one scrypt checks them all. A refused password costs exactly one scrypt, whether the user is unknown, disabled or
-// expired or the password is wrong. So the time of the answer does not show the reason.
+// Generated passwords have 256 random bits and are stored as a keyed hash. A password that a person chose passes scrypt before that hash. All
+// passwords of a credential have one salt, so one scrypt checks them all. A refused password costs exactly one scrypt, whether the user is unknown,
+// disabled or expired or the password is wrong. So the time of the answer does not show the reason.
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hash.ts'
 import { hashPassword } from '../../crypto/kdf.ts'
