@@ -71,7 +71,10 @@ export const cloudEndpoint = <B extends TSchema, Q extends TSchema, U extends TS
   serve: (call) => endpoint.handle(call as CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>),
 })
 
-/** One operation for each endpoint, with the refusals of the checks before it. `errors` is the error table of the API, `tagOf` gives the group of a path. */
+/**
+ * One operation for each endpoint, with the refusals of the checks before it. `errors` is the error table of the API, `tagOf` gives the group of a
+ * path.
+ */
 export const describeCloudEndpoints = (
   endpoints: readonly AnyCloudDeclaration[],
   errors: ErrorDescription = errorsOfCloud,

@@ -1,12 +1,12 @@
 // Redeems a code at the token endpoint of a provider (RFC 6749 §4.1.3), verifies the ID token in the answer (OpenID Connect Core 1.0, 3.1.3.7), and
 // reads the user id from it (cloud §10.1).
+import type { JWTPayload, JWTVerifyGetKey } from 'jose'
+import * as errors from 'jose/errors'
+import { jwtVerify } from 'jose/jwt/verify'
 import type * as oauth4webapi from 'oauth4webapi'
 import { readSigningKey } from '../../crypto/signing-key.ts'
 import { describeStatus, OutboundError, sendOutbound, type TargetRules } from '../../lib/outbound.ts'
 import type { OidcSettings } from './provider.ts'
-import type { JWTPayload, JWTVerifyGetKey } from 'jose'
-import * as errors from 'jose/errors'
-import { jwtVerify } from 'jose/jwt/verify'
 import { sha2 } from '../../crypto/hash.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import { isIdentifier } from '../../lib/identifier.ts'
