@@ -1,6 +1,8 @@
 // Fencing a restored database beside those who write to it (docs/decisions/0016-fence-after-a-restore.md).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Context } from '../../src/context.ts'
+import { type Fenced, fenceActivations } from '../../src/domain/activation/fence.ts'
 import { insertTemporaryKey } from '../../src/storage/application/temporary-keys.ts'
 import { removeWaiting } from '../../src/storage/activation/fence.ts'
 import { inTransaction, type Pool } from '../../src/storage/database/database.ts'
@@ -34,11 +36,12 @@ test('all that waits is removed, a page at a time', async () => {
 
 // The embedded database has one session: there nobody waits for another.
 describe.runIf(serverUrl() !== undefined)('activations are locked in the order of their ids, as everywhere,', () => {
-  const dbOf = (): Pool => {
+  const contextOf = (): Context => {
     const [context] = world.contexts
     if (context === undefined) throw new TypeError('a world without a server')
-    return context.db
+    return context
   }
+  const dbOf = (): Pool => contextOf().db
   const countWaiting = async () => (await sql.raw<{ waiting: number }>(COUNT_WAITING).execute(dbOf())).rows[0]?.waiting
 
   /** While the first is held, `work` waits for it, and holds no other. */
@@ -59,6 +62,22 @@ describe.runIf(serverUrl() !== undefined)('activations are locked in the order o
     const ids = await register(2)
     await sql`update activation set expires_at = expires_at - interval '1 second' where activation_id = ${ids[1]}`.execute(dbOf())
     expect(await expectOrder(ids, () => removeWaiting(dbOf(), LATER, new Date(), 10))).toBe(2)
+  })
+
+  test('and what others ended while they were waited for hides nothing of what waits behind it', async () => {
+    const ids = await register(3)
+    const first = sql`(select activation_id from activation where activation_id = any(${ids}::text[]) order by expires_at limit 2)`
+    let fencing: Promise<Fenced> | undefined
+    await inTransaction(dbOf(), async (tx) => {
+      await sql`update activation set state = 'REMOVED', row_version = row_version + 1 where activation_id in ${first}`.execute(
+        tx,
+      )
+      const parts = { ...contextOf(), advanceCounter: () => Buffer.alloc(0) }
+      fencing = fenceActivations(parts, { since: LATER, steps: 0, blocks: false }, undefined, 2)
+      await expect.poll(countWaiting).toBe(1)
+    })
+    expect(await fencing).toMatchObject({ removed: 1 })
+    expect(await listWaiting()).toEqual([])
   })
 
   test('by who stores temporary keys of several', async () => {

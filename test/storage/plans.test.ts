@@ -8,7 +8,7 @@ import { createPostgresDatabase, serverUrl } from '../helpers/app.ts'
 /** Each of these indexes, and the storage functions whose statements use it. */
 const USERS: Record<string, readonly string[]> = {
   activation_block_due: ['endTemporaryBlocks'],
-  activation_due: ['removeExpiredActivations', 'removeWaiting'],
+  activation_due: ['isAnyWaiting', 'removeExpiredActivations', 'removeWaiting'],
   activation_ended: [],
   activation_history_removed: ['deleteOldActivations'],
   operation_due: ['expireOperations', 'readVitalSigns'],

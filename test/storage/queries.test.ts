@@ -360,6 +360,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       ]),
     fenceTickets: (db) => activationFence.fenceTickets(db),
     removeWaiting: (db) => activationFence.removeWaiting(db, at, at, 200),
+    isAnyWaiting: (db) => activationFence.isAnyWaiting(db, at),
   },
   'activation/expiry': {
     removeExpiredActivations: (db) => activationExpiry.removeExpiredActivations(db, at, 500),

@@ -5,6 +5,7 @@ import {
   type FencedActivation,
   fenceTickets,
   findUnfenced,
+  isAnyWaiting,
   removeWaiting,
   storeFenced,
   type UnfencedActivation,
@@ -44,10 +45,9 @@ export async function fenceActivations(
   const soFar = { fenced: 0, blocked: 0, removed: 0 }
   const unopened = new Set<string>()
   await fenceTickets(parts.db)
-  for (let removed = pageRows; removed > 0; ) {
-    removed = await removeWaiting(parts.db, fence.since, new Date(parts.platform.now()), pageRows)
-    soFar.removed += removed
-  }
+  do {
+    soFar.removed += await removeWaiting(parts.db, fence.since, new Date(parts.platform.now()), pageRows)
+  } while (await isAnyWaiting(parts.db, fence.since))
   // If a server changed an activation meanwhile, the search begins again and finds it.
   for (let wasLost = true; wasLost; ) {
     wasLost = false

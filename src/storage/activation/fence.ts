@@ -1,6 +1,6 @@
 // Fences a restored database: finds activations whose codes it may have forgotten, and moves them on
 // (docs/decisions/0016-fence-after-a-restore.md).
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
@@ -70,14 +70,14 @@ export async function storeFenced(db: Db, rows: readonly FencedActivation[]): Pr
 
 /**
  * Removes up to `limit` CREATED activations from before the database went back, with history and audit rows: a phone may have used the code in the
- * forgotten time. Returns the number of removed ones. Concurrent changes make the number smaller than `limit` although more are left.
+ * forgotten time. Returns the number of removed ones. After concurrent changes it may be 0 although more are left: isAnyWaiting finds these.
  */
 export function removeWaiting(db: Db, since: Date, at: Date, limit: number): Promise<number> {
   // Rows are locked in order of id, as in every statement that moves several activations. They are found by the index of waiting activations; a
   // search in order of id would read all activations.
   const due = sql`
     select a.activation_id, a.state from activation a join (
-      select activation_id from activation where ${amongWaiting('activation')} and state = 'CREATED' and created_at <= ${since}
+      select activation_id from activation where ${waitsSince(since)}
       order by expires_at limit ${limit}
     ) as w on w.activation_id = a.activation_id
     where a.state = 'CREATED' order by a.activation_id for update of a`
@@ -91,6 +91,15 @@ export function removeWaiting(db: Db, since: Date, at: Date, limit: number): Pro
     at,
   })
 }
+
+/** Returns true while removeWaiting has activations to remove. */
+export async function isAnyWaiting(db: Db, since: Date): Promise<boolean> {
+  const { rows } = await sql`select from activation where ${waitsSince(since)} limit 1`.execute(db)
+  return rows.length === 1
+}
+
+const waitsSince = (since: Date): RawBuilder<boolean> =>
+  sql`${amongWaiting('activation')} and state = 'CREATED' and created_at <= ${since}`
 
 // A process that ran during the restore still caches row versions, and the restored rows would count up to the same numbers. After this jump no
 // cached version matches.
