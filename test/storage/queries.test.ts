@@ -1,6 +1,14 @@
 // The SQL of every storage function, so that it is reviewed as SQL.
 import { readdirSync, readFileSync } from 'node:fs'
-import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
+import {
+  type DatabaseConnection,
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  sql,
+} from 'kysely'
 import { expect, test } from 'vitest'
 import * as activationFind from '../../src/storage/activation/find.ts'
 import * as activationDeviceSlot from '../../src/storage/activation/device-slot.ts'
@@ -235,7 +243,8 @@ const operation = {
 } as const
 const owner = { applicationId: 'a', userId: 'u' }
 
-const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown>>> = {
+/** `found` is a database that answers every query with a row; the others give none. */
+const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Promise<unknown>>> = {
   'request/authentication': {
     storeAuthentication: (db) => activationAuthentication.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
     'storeAuthentication of a block': (db) =>
@@ -718,9 +727,9 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     expireOperations: (db) => operationTransitions.expireOperations(db, at, 500),
   },
   'token/push-registrations': {
-    putPushRegistration: (db) =>
+    putPushRegistration: (_db, _tx, found) =>
       pushRegistrations.putPushRegistration(
-        db,
+        found,
         { activationId: 'x', platform: 'apns', environment: null, pushToken: bytes, pushTokenHash: bytes },
         at,
       ),
@@ -917,8 +926,9 @@ const NO_QUERIES = ['activation/columns', 'activation/seen-state', 'application/
 test.each(Object.entries(calls))('the SQL of %s is the committed one', async (name, functions) => {
   const parts: string[] = []
   for (const [title, call] of Object.entries(functions)) {
-    const { db, texts } = createRecorder()
-    await call(db as Pool, db as Tx)
+    const texts: string[] = []
+    const db = createRecorder(texts, [])
+    await call(db as Pool, db as Tx, createRecorder(texts, [{}]) as Pool)
     parts.push(`-- ${title}\n${texts.join(';\n')};\n`)
   }
   await expect(parts.join('\n')).toMatchFileSnapshot(`${name}.sql.snap`)
@@ -997,13 +1007,17 @@ test.each(['audit_pending', 'activation_history'])('one place writes new rows of
   expect(inserts).toHaveLength(1)
 })
 
-/** A Kysely that runs nothing and keeps the text of what it was asked to run. */
-function createRecorder(): { db: Db; texts: string[] } {
-  const texts: string[] = []
-  const db = new Kysely<Schema>({
+/** A Kysely that runs nothing, answers each query with `rows`, and adds the text of what it was asked to run to `texts`. */
+function createRecorder(texts: string[], rows: readonly object[]): Db {
+  class Driver extends DummyDriver {
+    override async acquireConnection(): Promise<DatabaseConnection> {
+      return Object.assign(await super.acquireConnection(), { executeQuery: async () => ({ rows }) })
+    }
+  }
+  return new Kysely<Schema>({
     dialect: {
       createAdapter: () => new PostgresAdapter(),
-      createDriver: () => new DummyDriver(),
+      createDriver: () => new Driver(),
       createIntrospector: (database) => new PostgresIntrospector(database),
       createQueryCompiler: () => new PostgresQueryCompiler(),
     },
@@ -1011,5 +1025,4 @@ function createRecorder(): { db: Db; texts: string[] } {
       texts.push(query.sql.trim())
     },
   })
-  return { db, texts }
 }
