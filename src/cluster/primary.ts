@@ -116,15 +116,26 @@ export function startPrimary({ processes, nameOfNumber, nameOfBeside, stopMs, lo
 }
 
 /**
- * Forks a worker whose lines go to `output`. Returns undefined when the system cannot start it: too many processes run, or the file of Node is
- * being replaced. Such a worker has no event `exit`, so `onFailed` is called.
+ * Forks a worker whose lines go to `output`. Returns undefined when the system cannot start it: too many processes run, memory is short, or the
+ * file of Node is being replaced. Such a worker has no event `exit`, so `onFailed` is called.
  */
-function fork(env: Record<string, string>, output: Pick<LineSink, 'write'>, onFailed: (err: Error) => void): Worker | undefined {
+function fork(
+  env: Record<string, string>,
+  output: Pick<LineSink, 'write'>,
+  onFailed: (err: unknown) => void,
+): Worker | undefined {
   // These options hold for every worker, however this process was started. The worker never opens an inspector (bin/pawl.mjs). Its old generation
   // grows by less between two collections (docs/decisions/0014-memory.md).
   const execArgv = [...process.execArgv, '--disable-sigusr1', '--heap-growing-percent=30']
   cluster.setupPrimary({ execArgv, stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
-  const worker = cluster.fork(env)
+  let worker: Worker
+  try {
+    worker = cluster.fork(env)
+  } catch (error) {
+    // Node throws other failures than a missing file and too many processes: short memory, or its own file being written.
+    onFailed(error)
+    return undefined
+  }
   const hasBegun = worker.process.pid !== undefined
   // A channel breaks during a message when the worker has ended. The event `exit` reports that.
   worker.on('error', hasBegun ? () => undefined : onFailed)
