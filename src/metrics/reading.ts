@@ -55,8 +55,9 @@ function show(instruments: Instruments, signs: Partial<VitalSigns>, now: number)
   for (const { log, oldest } of audit ?? []) instruments.sealLag.set({ log }, ageOf(oldest))
   for (const { applicationId: application, domain, pinned, live } of certificates ?? []) {
     const labels = { application, domain }
-    if (pinned !== null) instruments.certificateExpiry.set({ ...labels, certificate: 'pinned' }, pinned)
-    if (live !== null) instruments.certificateExpiry.set({ ...labels, certificate: 'live' }, live)
+    // A time that somebody set to `infinity` is a text in JSON.
+    if (pinned !== null) instruments.certificateExpiry.set({ ...labels, certificate: 'pinned' }, Number(pinned))
+    if (live !== null) instruments.certificateExpiry.set({ ...labels, certificate: 'live' }, Number(live))
   }
 }
 

@@ -16,7 +16,13 @@ let holder: Holder
 beforeAll(async () => {
   world = await startOperationWorld({ worksInBackground: false })
   for (const kind of ['OPERATION', 'ACTIVATION']) {
-    const webhook = { application: world.applicationId, kind, name: kind, url: 'https://bank.example/', attributes: ['userId'] }
+    const webhook = {
+      application: world.applicationId,
+      kind,
+      name: kind,
+      url: 'https://bank.example/',
+      attributes: kind === 'OPERATION' ? ['userId', 'message'] : ['userId'],
+    }
     expectOk(await world.bank.call('POST', '/admin/webhooks', webhook))
   }
 })
@@ -85,6 +91,15 @@ test('an operation whose creation was set to infinity keeps no other from its en
   for (const { id } of [altered, other]) expect((await world.stored(id)).status).toBe('EXPIRED')
 })
 
+test('the end of a pin that was set to infinity is a figure as the others are', async () => {
+  await sql`insert into pinned_domain (application_id, domain, created_at, next_check_at, live_expires_at)
+    values (${world.applicationId}, 'bank.example', now(), now(), '-infinity')`.execute(world.db)
+  await sql`insert into pinned_certificate (application_id, domain, fingerprint, expires_at, source, created_at)
+    values (${world.applicationId}, 'bank.example', '\\x00', 'infinity', 'fingerprint', now())`.execute(world.db)
+  const ends = expectOk(await world.bank.call('GET', '/metrics')).text.match(/(?<=^pawl_certificate_expiry.*\} )\S+$/gm)
+  expect(ends).toEqual(['+Inf', '-Inf'])
+})
+
 test('a code whose end was set to infinity binds a phone', async () => {
   const { userId, code } = await world.register()
   await sql`update activation set expires_at = 'infinity' where user_id = ${userId}`.execute(world.db)
@@ -118,6 +133,18 @@ describe('parameters of an operation that are no texts by name', () => {
     await sql`update operation set parameters = ${parameters} where operation_id = ${id}`.execute(world.db)
     await readAll(owner, id)
     expect(expectOk(await world.bank.readOperation(id)).json).toMatchObject({ parameters: {} })
+  })
+
+  test.each(WRONG)('are none in the texts of a webhook: %s', async (parameters) => {
+    const owner = await world.holder()
+    const texts = { en: { title: 'Payment', message: 'Pay ${amount}', attributes: [] } }
+    const { id } = await world.operation(owner.userId, { template: await world.template({ texts }) })
+    await sql`update operation set parameters = ${parameters} where operation_id = ${id}`.execute(world.db)
+    expectOk(await world.bank.cancelOperation(id))
+    const { rows } = await sql<{ path: string }>`select webhook_id || '/deliveries/' || delivery_id as path from webhook_delivery
+      where object_id = ${id} order by sequence desc limit 1`.execute(world.db)
+    const shown = expectOk(await world.bank.call('GET', `/admin/webhooks/${rows[0]?.path}`)).json
+    expect(JSON.parse(String(member(shown, 'body')))).toMatchObject({ event: 'cancelled', message: 'Pay ' })
   })
 
   test('fail none of the phones that read at the same time', async () => {

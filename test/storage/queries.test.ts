@@ -971,6 +971,7 @@ const NOT_QUERIES = [
   'selectVerdict',
   'joinToken',
   'toOperation',
+  'readParameters',
   'toLocked',
   'isForPhone',
   'unclaimedOf',

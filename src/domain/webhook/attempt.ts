@@ -5,9 +5,10 @@ import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { parseForeignObject } from '../../lib/json.ts'
 import { OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import { readParameters } from '../../storage/operation/operations.ts'
 import type { WebhookRow } from '../../storage/webhook/webhooks.ts'
 import { places } from '../secrets/secrets.ts'
-import { chooseTexts, fillText, type OperationParameters } from '../template/template.ts'
+import { chooseTexts, fillText } from '../template/template.ts'
 import { composeBody, type OperationTexts, signMessage, type Snapshot, TEXT_ATTRIBUTES } from './message.ts'
 import type { Patience } from './patience.ts'
 import { parseRetryAfter } from './schedule.ts'
@@ -122,7 +123,7 @@ async function readTexts(
   const stored = (await templateTexts([revisionId])).get(revisionId)
   if (stored === undefined) return undefined
   const { texts } = chooseTexts(stored, [String(snapshot['language'])])
-  const parameters = JSON.parse(String(snapshot['parameters'])) as OperationParameters
+  const parameters = readParameters(String(snapshot['parameters']))
   const fill = (text: string): string => fillText(text, parameters).text
   return { title: fill(texts.title), message: fill(texts.message), summary: texts.summary && fill(texts.summary) }
 }

@@ -278,13 +278,17 @@ interface StoredOperation {
 /** Converts a row. It must not throw: many requests share a read, and each of them would fail. */
 export const toOperation = <Row extends StoredOperation>(row: Row) => ({
   ...row,
-  parameters: toParameters(readJson(row.parameters)),
+  parameters: readParameters(row.parameters),
   signatureTypes: toList(row.signatureTypes),
 })
 
-/** Returns an empty record when the stored JSON was altered and is not an object of texts. */
-const toParameters = (value: unknown): Readonly<Record<string, string>> =>
-  isJsonObject(value) && Object.values(value).every((text) => typeof text === 'string') ? (value as Record<string, string>) : {}
+/** Parses a column of parameters. Returns an empty record when the stored JSON was altered and is not an object of texts. */
+export function readParameters(text: string): Readonly<Record<string, string>> {
+  const value = readJson(text)
+  return isJsonObject(value) && Object.values(value).every((each) => typeof each === 'string')
+    ? (value as Record<string, string>)
+    : {}
+}
 
 const operationColumns = [
   'operation_id as operationId',
