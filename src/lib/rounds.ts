@@ -14,7 +14,7 @@ export interface RoundOptions {
 interface EachOptions {
   /** Whether the other tasks run after such a failure. */
   readonly goesOn: (error: unknown) => boolean
-  /** Told of each failure but the first. */
+  /** Told of each failure but the one that is thrown. */
   readonly onFailure: (err: unknown) => void
   /** None begins once it is aborted. */
   readonly signal?: AbortSignal | undefined
@@ -32,8 +32,9 @@ export async function runEach(
   for (const task of tasks) {
     if (signal?.aborted === true) break
     await task().catch((error: unknown) => {
-      if (!goesOn(error)) throw error
-      failures.push(error)
+      if (goesOn(error)) return failures.push(error)
+      for (const err of failures) onFailure(err)
+      throw error
     })
   }
   const [first, ...others] = failures
