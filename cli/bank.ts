@@ -49,7 +49,7 @@ export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Ba
 
 /** A client at `url` that shows `admin`, and the client certificate that `env` names. Throws a Fault where that is no address of a server. */
 export function connectBank(url: string, admin: string, env: Terminal['env']): Bank {
-  if (!URL.canParse(url) || !url.startsWith('http'))
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw usageFault(`${url} is no address of a server: --url and PAWL_URL are like http://127.0.0.1:8081`)
   return { url, admin, call: async (method, path, body, headers) => callBank({ url, admin, env }, method, path, body, headers) }
 }

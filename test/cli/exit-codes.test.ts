@@ -168,6 +168,7 @@ test.each([
   ['user remove ..', '.. is no name'],
   ['app list --url localhost:8081', 'localhost:8081 is no address of a server'],
   ['app list --url pawl.internal', 'pawl.internal is no address of a server'],
+  ['app list --url httpx://127.0.0.1:9', 'httpx://127.0.0.1:9 is no address of a server'],
   ['app show .', '. is no name'],
   ['registration remove alice --id 0190b5a4-0000-4000-8000-000000000000', 'a user and --id'],
   ['registration unblock alice --reason FOUND', '--reason'],
