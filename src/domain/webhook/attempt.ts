@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../../crypto/hash.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import { parseForeignObject } from '../../lib/json.ts'
+import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import { readParameters } from '../../storage/operation/operations.ts'
 import type { WebhookRow } from '../../storage/webhook/webhooks.ts'
@@ -68,8 +68,12 @@ export async function attempt(
   }
 }
 
-/** Parses a payload. Throws JsonFault when somebody altered it so that it is no JSON object. */
-export const parseSnapshot = (payload: string): Snapshot => parseForeignObject(utf8(payload)) as Snapshot
+/** Parses a payload. Throws JsonFault for one that somebody altered so that it is no JSON object of texts and numbers. */
+export function parseSnapshot(payload: string): Snapshot {
+  const members = parseForeignObject(utf8(payload))
+  if (Object.values(members).every((value) => typeof value === 'string' || typeof value === 'number')) return members as Snapshot
+  throw new JsonFault('an object with a member that is neither text nor number')
+}
 
 /** Composes the body of a message with the attributes that its webhook asks for now. Throws SyntaxError for an altered attribute. */
 export async function composeMessageBody(

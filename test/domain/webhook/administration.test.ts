@@ -124,6 +124,7 @@ describe('a webhook', () => {
   test.each([
     ['no JSON', '{', 'UNKNOWN', ''],
     ['no object', 'null', 'UNKNOWN', ''],
+    ['an object with others in it', '{"status":{"toString":1}}', 'UNKNOWN', ''],
     ['an object with nothing in it', '{}', 'UNKNOWN', /^\{"type":"OPERATION","operationId":"[^"]+"\}$/],
     ['parameters that are no JSON', '{"status":"PENDING","parameters":"{"}', 'PENDING', ''],
   ])('lists its messages, and shows each of them, where somebody made one %s', async (_, payload, objectStatus, body) => {
