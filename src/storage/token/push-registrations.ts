@@ -28,13 +28,13 @@ interface NewPushRegistration extends PushRegistration {
 export async function putPushRegistration(db: Pool, registration: NewPushRegistration, at: Date): Promise<boolean> {
   const { activationId, platform, environment, pushToken, pushTokenHash } = registration
   return inTransaction(db, async (tx) => {
-    // One registration at a time: two activations that exchange their tokens would otherwise deadlock. Phones register rarely.
-    await sql`select pg_advisory_xact_lock(hashtextextended('pawl.push_registration', 0))`.execute(tx)
-    // The activation is locked before its push registration, in the same order as by a removal.
+    // The activation is locked before its push registration, in the same order as by a removal; whoever waits for this lock holds up nobody else.
     const { rows } = await sql`
       update activation set row_version = row_version + 1 where activation_id = ${activationId} and ${isActiveAt(at)}
       returning activation_id`.execute(tx)
     if (rows.length === 0) return false
+    // One registration at a time: two activations that exchange their tokens would otherwise deadlock. Phones register rarely.
+    await sql`select pg_advisory_xact_lock(hashtextextended('pawl.push_registration', 0))`.execute(tx)
     await sql`
       delete from push_registration where push_token_hash = ${pushTokenHash} and activation_id <> ${activationId}`.execute(tx)
     await sql`

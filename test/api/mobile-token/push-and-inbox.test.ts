@@ -98,6 +98,23 @@ describe('push/device/register', () => {
     ).toEqual([])
   })
 
+  test.runIf(serverUrl() !== undefined)('waits for no other phone, which waits because somebody holds its row', async () => {
+    const [context] = world.contexts
+    if (context === undefined) throw new TypeError('a world without a server')
+    const [held, other] = [await world.holder(), await world.holder()]
+    const register = async (holder: Holder) => expectOk(await call(holder, 'push', { platform: 'fcm', token: holder.userId }))
+    let late: Promise<unknown> = Promise.resolve()
+    await inTransaction(context.db, async (tx) => {
+      await sql`select from activation where activation_id = ${held.phone.state.activationId} for update`.execute(tx)
+      late = register(held)
+      await expect
+        .poll(async () => (await sql.raw<{ waiting: number }>(COUNT_WAITING).execute(context.db)).rows[0]?.waiting)
+        .toBe(1)
+      await register(other)
+    })
+    await late
+  })
+
   test('takes a token from the activation that had it before, and from no other', async () => {
     const [first, second, third] = [await world.holder(), await world.holder(), await world.holder()]
     const token = `moved ${first.userId}`
