@@ -1,4 +1,4 @@
-// Addresses and ranges, of both families, and which addresses count as one source.
+// Tests addresses and ranges of both families, and which addresses count as one source.
 import { expect, test } from 'vitest'
 import { createRanges, isAddressOrRange, networkOf, sourceOf } from './address.ts'
 
@@ -34,7 +34,7 @@ test.each([
   ['fd00::1', ['fd00::/8'], true],
   ['fe80::1%eth0', ['fe80::/10'], true],
   ['fe80::1', ['fd00::/8', '10.0.0.0/8'], false],
-  // The form inside IPv6 of every IPv4 address.
+  // All IPv4 addresses have this form inside IPv6.
   ['10.1.2.3', ['::ffff:0:0/96'], false],
   ['10.1.2.3', [], false],
   ['unknown', ['10.0.0.0/8'], false],

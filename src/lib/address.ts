@@ -1,9 +1,9 @@
-// IP addresses in any of the ways to write one, ranges of them as operators write them, and the part that one caller is taken to own.
+// Parses IP addresses and ranges, and finds the part of an address that counts as one caller.
 import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
 
 /**
- * The address that a text is, as RFC 5952 writes it; undefined for every other text. An IPv4 address inside IPv6, as a socket of both families
- * shows it, is that IPv4 address. The zone of an IPv6 address means something on the machine that wrote it alone, and is dropped.
+ * Parses an IP address into the form of RFC 5952; undefined for every other text. An IPv4 address inside IPv6, which a socket of both families shows,
+ * becomes the IPv4 address. The zone of an IPv6 address is dropped, because it has a meaning only on the machine that wrote it.
  */
 export function parseAddress(text: string): string | undefined {
   const plain = text.replace(ZONE, '')
@@ -15,7 +15,7 @@ export function parseAddress(text: string): string | undefined {
 const ZONE = /%.*$/
 const INSIDE_IPV6 = /^::ffff:(?=[\d.]+$)/
 
-/** Whether a text is an address without a zone, or a range of addresses. A range of /0 would be everyone, which is never what is meant. */
+/** Whether a text is an address without a zone, or a range of addresses. A range of /0 is refused, because it would include every address. */
 export function isAddressOrRange(text: string): boolean {
   const [address = '', prefix, ...rest] = text.split('/')
   const family = isIP(address)
@@ -24,7 +24,9 @@ export function isAddressOrRange(text: string): boolean {
   return /^[1-9]\d{0,2}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128)
 }
 
-/** A function that tells whether an address is in one of `ranges`, each of which is an address or a range. What is no address is in none. */
+/**
+ * Returns a function that tests whether an address is in one of `ranges`. Each range is an address or a range. A text that is no address is in none.
+ */
 export function createRanges(ranges: readonly string[]): (ip: string) => boolean {
   // An IPv4 address is in no range of IPv6, whatever form it came in.
   const [ipv4, ipv6] = [new BlockList(), new BlockList()]
@@ -41,8 +43,8 @@ export function createRanges(ranges: readonly string[]): (ip: string) => boolean
 }
 
 /**
- * The address of a caller for counting: a whole IPv4 address, or the first 64 bits of an IPv6 address, because its owner has all addresses
- * that begin with them. Everything that is not an address counts as one source.
+ * The source of an address: a whole IPv4 address, or the first 64 bits of an IPv6 address, because one owner has all addresses that begin with these
+ * bits. All texts that are no addresses count as one source.
  */
 export function sourceOf(ip: string): string {
   if (isIPv4(ip)) return ip
@@ -54,11 +56,11 @@ export function sourceOf(ip: string): string {
   return `${[...head, ...zeros, ...tail].slice(0, NETWORK_GROUPS).join(':')}::/64`
 }
 
-/** The network of a source for counts that are kept: 24 bits of an IPv4 address, of IPv6 the 64 of the source itself. */
+/** The network of a source, for counts that are stored: the first 24 bits of an IPv4 address, or the 64 bits of an IPv6 source. */
 export function networkOf(ip: string): string {
   const source = sourceOf(ip)
   return isIPv4(source) ? source.replace(/\d+$/, '0/24') : source
 }
 
-/** The groups of an IPv6 address, and those of its first 64 bits; a group has 16 bits. */
+/** An IPv6 address has 8 groups of 16 bits. The first 4 groups are its network. */
 const [GROUPS, NETWORK_GROUPS] = [8, 4]

@@ -1,5 +1,5 @@
-// Standard Base64 with padding on output; on input padding may be missing (v3 §1.2). base64url is for JWTs, and for tokens, passwords and file
-// names that pawl makes itself.
+// Encodes and decodes Base64. Output has padding, and input may lack it (v3 §1.2). base64url is for JWTs, and for tokens, passwords and file names
+// that pawl makes.
 import { asBuffer } from './bytes.ts'
 
 const STANDARD = /^[A-Za-z0-9+/]*={0,2}$/
@@ -11,8 +11,8 @@ export const toBase64 = (bytes: Uint8Array): string => asBuffer(bytes).toString(
 export const toBase64Url = (bytes: Uint8Array): string => asBuffer(bytes).toString('base64url')
 
 /**
- * Decodes standard Base64. Characters outside the alphabet, misplaced padding and impossible lengths give undefined;
- * missing padding is accepted. With `length` the decoded value must have exactly that many bytes.
+ * Decodes standard Base64; missing padding is accepted. Returns undefined for characters outside the alphabet, misplaced padding and impossible
+ * lengths, and if the decoded value does not have exactly `length` bytes.
  */
 export function parseBase64(text: string, length?: number): Uint8Array | undefined {
   if (!STANDARD.test(text)) return undefined

@@ -1,4 +1,4 @@
-// Parts with sizes are read back as they were, and nothing behind the last byte is.
+// Tests that parts with sizes are read back as they were written, and that nothing is read behind the last byte.
 import { expect, test } from 'vitest'
 import { concatWithSizes, splitBySizes } from './bytes.ts'
 

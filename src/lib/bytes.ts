@@ -1,7 +1,7 @@
-// Byte strings: joining, integers in network order, lists of parts (v3 §2.2, v4 §1.6), and the only comparison of secrets in pawl.
+// Joins and compares byte strings, and encodes integers and lists of parts (v3 §2.2, v4 §1.6). No other file of pawl compares secrets.
 import { timingSafeEqual } from 'node:crypto'
 
-/** UTF-8 bytes of a text; half of a surrogate pair becomes U+FFFD. A TextEncoder takes 0.3 µs for a label, this 0.07. */
+/** UTF-8 bytes of a text; half of a surrogate pair becomes U+FFFD. This takes 0.07 µs for a label; a TextEncoder takes 0.3. */
 export const utf8 = (text: string): Uint8Array => Buffer.from(text)
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -24,12 +24,12 @@ export const concat = (...parts: readonly Uint8Array[]): Uint8Array => Buffer.co
 /** The same bytes in the same memory, with the methods of a Buffer. */
 export const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Two hexadecimal digits for each byte, small letters. */
+/** Two lower-case hexadecimal digits for each byte. */
 export const toHex = (bytes: Uint8Array): string => asBuffer(bytes).toString('hex')
 
 /**
- * The same bytes in memory of their own, for what is remembered. Node cuts small buffers from pools of 64 KiB, and one that is kept keeps its
- * whole pool: with some 6,000 remembered records a process grew by 900 MB (bench/results/memory.md).
+ * Copies bytes into memory of their own, before a cache keeps them. Node cuts small buffers from pools of 64 KiB, and one kept buffer keeps its whole
+ * pool. With some 6,000 cached records a process grew by 900 MB (bench/results/memory.md).
  */
 export function ownBytes(bytes: Uint8Array): Buffer {
   const own = Buffer.allocUnsafeSlow(bytes.length)
@@ -38,8 +38,8 @@ export function ownBytes(bytes: Uint8Array): Buffer {
 }
 
 /**
- * A value whose byte strings, also those within plain objects, have memory of their own, for another thread. A message takes along all of
- * the memory that a byte string is cut from, with what others have in it.
+ * Copies all byte strings in a value, also those within plain objects, into memory of their own, before the value is posted to another thread. The
+ * message would otherwise copy the whole memory that a byte string is cut from, with the bytes of others in it.
  */
 export function ownAllBytes(value: unknown): unknown {
   if (value instanceof Uint8Array) return ownBytes(value)
@@ -54,7 +54,7 @@ export function u32(value: number): Uint8Array {
   return out
 }
 
-/** Unsigned big-endian integer, 8 bytes; exact up to 2^53 - 1. Throws a RangeError for what is no integer from 0 on. */
+/** Unsigned big-endian integer, 8 bytes; exact up to 2^53 - 1. Throws for a fraction, and a RangeError for a negative number. */
 export function u64(value: number): Uint8Array {
   const out = Buffer.allocUnsafe(8)
   out.writeBigUInt64BE(BigInt(value))
@@ -62,8 +62,8 @@ export function u64(value: number): Uint8Array {
 }
 
 /**
- * Compares two byte strings in a time that depends on their lengths only. A differing length is answered at once:
- * lengths of codes, digests and MACs are public.
+ * Compares two byte strings in a time that depends only on their lengths. Different lengths are answered at once, because lengths of codes, digests
+ * and MACs are public.
  */
 export const equalConstantTime = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && timingSafeEqual(a, b)
 
@@ -71,8 +71,8 @@ export const equalConstantTime = (a: Uint8Array, b: Uint8Array): boolean => a.le
 export const equalPublic = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0
 
 /**
- * SIZED: every part with its length as u32 in front, so that no two lists of parts are the same bytes (v3 §2.2, v4 §1.6); an absent part is
- * encoded like an empty one.
+ * SIZED: each part behind its length as u32, so that no two lists of parts give the same bytes (v3 §2.2, v4 §1.6). An absent part is encoded like an
+ * empty one.
  */
 export function concatWithSizes(...parts: readonly (Uint8Array | undefined)[]): Uint8Array {
   const out = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + SIZE_LENGTH + (part?.length ?? 0), 0))
@@ -86,7 +86,10 @@ export function concatWithSizes(...parts: readonly (Uint8Array | undefined)[]): 
   return out
 }
 
-/** The parts of what concatWithSizes made; they share its memory, and an absent one is empty. Throws a RangeError for bytes that end early. */
+/**
+ * Splits bytes that concatWithSizes made. The parts share the memory of `bytes`; an absent part comes back empty. Throws a RangeError for bytes that
+ * end early.
+ */
 export function splitBySizes(bytes: Buffer): Buffer[] {
   const parts: Buffer[] = []
   for (let at = 0; at < bytes.length; ) {

@@ -1,4 +1,4 @@
-// The time of a process beside that of its database: whose it is, when the two differ, and who is told.
+// Tests the time of a process beside that of its database: which of the two counts when they differ, and who is told.
 import { describe, expect, test } from 'vitest'
 import { createClock } from './clock.ts'
 
@@ -7,7 +7,7 @@ const MINUTE = 60 * SECOND
 const DAY = 1_440 * MINUTE
 const START = 1_700_000_000_000
 
-/** A process and a database whose clocks the test sets; a question takes `trip` milliseconds there and as many back. */
+/** Opens a process and a database whose clocks the test sets. A question takes `trip` milliseconds there, and the answer as many back. */
 function open({ ahead = 0, trip = 0 } = {}) {
   const told: string[] = []
   let passed = 0
@@ -28,7 +28,7 @@ function open({ ahead = 0, trip = 0 } = {}) {
       pass(ms)
       return time
     })
-  /** How far the clock of the process is from that of the database. */
+  /** The milliseconds by which the clock of the process is ahead of that of the database. */
   const off = (): number => clock.now() - at.database
   return { clock, at, told, pass, hear, off }
 }
@@ -85,7 +85,7 @@ test.each([-DAY, 800 * DAY, 61 * SECOND])('does not follow a database that jumps
   for (let i = 0; i < 3; i += 1) await hear()
   expect(clock.now()).toBe(START + SECOND)
   expect(clock.isAgreed()).toBe(false)
-  // The own clock was wrong, too, and both are right now.
+  // The clock of the process was wrong, too. Both are right now.
   at.own += step
   await hear()
   expect(clock.now()).toBe(at.database)
@@ -115,7 +115,7 @@ describe('an answer that takes long', () => {
   })
 
   test('is taken for nothing but what it proves', async () => {
-    // 61 s less 4 s either way may be less than a minute.
+    // The real difference is 61 s minus 4 s or plus 4 s, so it may be less than a minute.
     const { clock, hear, pass, at, told } = open({ ahead: 61 * SECOND })
     await hear(4 * SECOND)
     expect(clock.isAgreed()).toBe(true)

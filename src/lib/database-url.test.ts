@@ -1,4 +1,4 @@
-// Which URLs name a database, and the hosts they name.
+// Tests which URLs name a database, and the hosts that they name.
 import { expect, test } from 'vitest'
 import { findTlsProblem, parseDatabaseUrl } from './database-url.ts'
 

@@ -1,17 +1,17 @@
-// The URL of a PostgreSQL that several hosts may serve, in the form that libpq takes (PostgreSQL, "Specifying Multiple Hosts").
+// Parses the URL of a PostgreSQL on one or several hosts, in the form of libpq (PostgreSQL, "Specifying Multiple Hosts").
 
 export interface DatabaseAddress {
-  /** One URL for each host, in the order in which they are tried; each has the settings of all. */
+  /** One URL for each host, in the order in which they are tried. Each has the options of the whole. */
   readonly urls: readonly string[]
-  /** Whether only a host that takes writes will do. Where there are several hosts, no other one would. */
+  /** Whether the server must take writes. It must if there are several hosts, or if the URL asks for it. */
   readonly mustWrite: boolean
-  /** For people: protocol, hosts and database. */
+  /** Protocol, hosts and database, for people to read. */
   readonly location: string
 }
 
 /**
- * Reads `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?target_session_attrs=read-write`; undefined when it is no such URL, or asks
- * for a server that takes no writes.
+ * Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?target_session_attrs=read-write`. Undefined for a text that is no such URL, and for
+ * one that asks for a server without writes.
  */
 export function parseDatabaseUrl(text: string): DatabaseAddress | undefined {
   const [, before = '', hosts, after = ''] = FORM.exec(text) ?? []
@@ -35,13 +35,13 @@ function withoutTarget(text: string): string {
   return url.toString()
 }
 
-/** Writes verify-full in place of the modes that node-postgres takes for it: otherwise it says so in ten lines on stderr. */
+/** Writes verify-full in place of the modes that node-postgres treats as verify-full; otherwise node-postgres prints ten lines about it on stderr. */
 const nameVerification = (text: string): string =>
   isLibpq(new URL(text).searchParams) ? text : text.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, '$1verify-full')
 
 /**
- * What is wrong with the options of TLS behind the `?` of such a URL; undefined when nothing is. node-postgres ignores a mode that it does not
- * know, and goes on in the clear. Throws a TypeError for a text that parseDatabaseUrl does not take.
+ * The problem with the TLS options in the query of such a URL; undefined without one. node-postgres would ignore an unknown mode and connect without
+ * TLS. Throws a TypeError for a text that parseDatabaseUrl refuses.
  */
 export function findTlsProblem(text: string): string | undefined {
   const { searchParams } = new URL(parseDatabaseUrl(text)?.urls[0] ?? '')
@@ -61,7 +61,7 @@ export function findTlsProblem(text: string): string | undefined {
 const isLibpq = (options: URLSearchParams): boolean => options.get('uselibpqcompat') === 'true'
 
 export const TLS_MODES: readonly string[] = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
-/** The options that node-postgres knows, or ignores without harm, with their values; an option without values takes any text. */
+/** The options that node-postgres knows, or ignores without harm, with their values. An option with an empty list takes any text. */
 const TLS_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   sslmode: TLS_MODES,
   sslrootcert: [],
@@ -75,7 +75,7 @@ const TLS_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   sslsni: ['0', '1'],
 }
 
-// Up to the last @ before the path stand user and password, where a comma is a comma.
+// User and password end at the last @ before the path. A comma in them does not separate hosts.
 const FORM = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)([^]*)$/
 const TARGET = 'target_session_attrs'
 const TARGETS = ['any', 'read-write', 'primary']

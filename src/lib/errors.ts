@@ -1,9 +1,9 @@
-// The closed set of failures inside pawl. Each API maps its own codes to their wire form in its error-renderer.ts.
+// Declares the closed set of failures inside pawl. The error-renderer.ts of each API maps its codes to their wire form.
 
-/** What every API may answer: the request is wrong, the path unknown, the caller too fast; or the failure is ours. */
+/** Codes that every API may answer: the request is wrong, the path unknown, the caller too fast; or the failure is ours. */
 export type SharedCode = 'REQUEST_INVALID' | 'PATH_UNKNOWN' | 'TOO_MANY_REQUESTS' | 'UNAVAILABLE' | 'INTERNAL'
 
-/** What the state of an operation may refuse. */
+/** Refusals for the state of an operation. */
 type OperationFailure =
   | 'OPERATION_NOT_FOUND'
   | 'OPERATION_FINISHED'
@@ -54,14 +54,14 @@ export type CloudCode =
   | 'OTP_INVALID'
   | 'AUDIT_REFUSED'
 
-/** Why a request was not served. A new code touches the API that answers it, and no other. */
+/** Why a request was not served. A new code affects only the API that answers it. */
 export type ErrorCode = DeviceCode | MobileTokenCode | UtilityCode | CloudCode
 
-/** One member of a request that is not as the contract says. Goes to the wire where the contract has a place for it. */
+/** One member of a request that breaks the contract. The answer has it where the contract has a place for it. */
 export interface Violation {
-  /** The member, header or parameter, with dots between levels; where something is not there, or there already, its kind. */
+  /** The name of the member, header or parameter, with dots between levels. If a thing is missing or exists already, the kind of the thing. */
   readonly fieldName: string
-  /** As sent, cut at 128 characters; never that of a secret. */
+  /** The value as sent, cut at 128 characters. Absent for secrets. */
   readonly invalidValue?: string
   readonly hint: string
 }
@@ -74,7 +74,7 @@ export interface ErrorDetails {
   readonly cause?: unknown
 }
 
-/** The one error class of pawl. `detail` and `cause` go to the log; the wire form is decided by the API's renderer. */
+/** The error of a request that is refused or fails. `detail` and `cause` go to the log; the renderer of the API decides the wire form. */
 export class PawlError extends Error {
   readonly code: ErrorCode
   readonly violations: readonly Violation[]
@@ -89,11 +89,11 @@ export class PawlError extends Error {
   }
 }
 
-/** What an administrator may not do. `hint` says why, in the log and to the caller. */
+/** A refusal of a change by an administrator. `hint` says why, in the log and to the caller. */
 export const administrationRefused = (fieldName: string, hint: string): PawlError =>
   new PawlError('ADMINISTRATION_REFUSED', { detail: hint, violations: [{ fieldName, hint }] })
 
-/** The kinds of things that administrators name. */
+/** The kinds of things that administrators name in requests. */
 export type Kind =
   | 'activation'
   | 'application'
@@ -110,22 +110,22 @@ export type Kind =
   | 'version rule'
   | 'webhook'
 
-/** What an administrator named is not there. `name` follows the kind in the sentence that the caller reads. */
+/** The refusal of a request for a thing that does not exist. `name` follows the kind in the sentence that the caller reads. */
 export const notFound = (kind: Kind, name: string): PawlError =>
   administrationRefused(toFieldName(kind), `there is no ${kind} ${name}`)
 
-/** What an administrator wants to make is there. */
+/** The refusal to make a thing that exists. */
 export const existsAlready = (kind: Kind, name: string): PawlError =>
   administrationRefused(toFieldName(kind), `${kind} ${name} exists already`)
 
 /** The kind as one word: `configurationItem`. */
 const toFieldName = (kind: Kind): string => kind.replace(/ (.)/, (_, letter: string) => letter.toUpperCase())
 
-/** Others were first each time: nothing was decided and nothing counted, so the caller may come again. */
+/** The refusal of a caller whose every attempt lost to another request. Nothing was decided and nothing counted, so the caller may try again. */
 export const lostTooManyRaces = (of: string): PawlError =>
   new PawlError('UNAVAILABLE', { detail: `lost too many races for one ${of}`, retryAfterSeconds: 1 })
 
-/** Why the process cannot start. The message is one line for the person who starts it. */
+/** The reason why the process cannot start. The message is one line for the operator. */
 export class StartError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

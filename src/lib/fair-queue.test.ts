@@ -1,8 +1,8 @@
-// Turns, bounds and drops of the fair queue.
+// Tests turns, limits and drops of the fair queue.
 import { expect, test } from 'vitest'
 import { createFairQueue } from './fair-queue.ts'
 
-/** A queue whose work lasts until `finish` is called, which ends the piece that runs. */
+/** Makes a queue whose work lasts until `finish` is called. `finish` ends the piece that runs. */
 function setUp(limits: { waitingPerKeyMax?: number; waitingMax?: number } = {}) {
   const queue = createFairQueue({ atOnce: 1, waitingPerKeyMax: 10, waitingMax: 100, ...limits })
   const begun: string[] = []

@@ -1,12 +1,13 @@
-// Runs slow work, a bounded number of pieces at once. A bounded number of others waits, and their keys take turns, so that a caller who asks often
+// Runs slow work, a limited number of pieces at once. A limited number of pieces waits, and their keys take turns, so that a caller who asks often
 // delays only itself.
 import { PawlError } from './errors.ts'
 
 export interface FairQueue {
   /**
-   * Runs work when it is the turn of `key`; all work without one has one key in common. Throws TOO_MANY_REQUESTS when this key has too much
-   * work waiting. When all keys together have, the key with the most gives up the last of its work to a key that has at least two pieces less;
-   * what gives way, or finds no such key, throws UNAVAILABLE. Work that has not begun when `signal` aborts rejects with its reason.
+   * Runs work when the turn of `key` comes. All work without a key has one key in common. Throws TOO_MANY_REQUESTS when too much work of this key
+   * waits. When the whole queue is full, a key with at least two pieces less than the longest line takes the place of the last piece there. The
+   * dropped piece throws UNAVAILABLE, and so does work that finds no such place. Work that has not begun when `signal` aborts rejects with the reason
+   * of the signal.
    */
   readonly run: <T>(work: () => Promise<T>, turn?: Turn) => Promise<T>
 }
@@ -17,16 +18,16 @@ export interface Turn {
 }
 
 export interface FairQueueLimits {
-  /** Pieces of work that run at a time. */
+  /** Pieces of work that run at the same time. */
   readonly atOnce: number
   readonly waitingMax: number
-  /** By default only `waitingMax` bounds the work of a key. */
+  /** Without it, only `waitingMax` limits the work of a key. */
   readonly waitingPerKeyMax?: number
 }
 
 /** An empty queue. */
 export function createFairQueue({ atOnce, waitingMax, waitingPerKeyMax = Infinity }: FairQueueLimits): FairQueue {
-  // In the order of their turns; no list is empty.
+  // Keys in the order of their turns. No list is empty.
   const waiting = new Map<string, Waiter[]>()
   let running = 0
   let total = 0
@@ -74,7 +75,7 @@ export function createFairQueue({ atOnce, waitingMax, waitingPerKeyMax = Infinit
     await promise.finally(() => signal?.removeEventListener('abort', drop))
   }
 
-  /** The last of the longest line gives way to somebody who has fewer waiting. */
+  /** Drops the last piece of the longest line, for a key that has `own` pieces waiting. Throws if no line is longer by two. */
   const makeRoom = (own: number): void => {
     const [longest] = [...waiting].toSorted(([, a], [, b]) => b.length - a.length)
     const last = longest?.[1].at(-1)

@@ -1,28 +1,28 @@
-// JSON of other servers. An object that has a member twice is refused, and so is a value that would be read other than it was written.
+// Parses JSON of other servers. Refuses an object that has a member twice, and finds values that a reader would get changed.
 import { fromUtf8 } from './bytes.ts'
 
-/** The bytes are not taken. The message says what they are (`no JSON object`). It may repeat the name of a member, never a value. */
+/** Thrown for refused bytes. The message says what they are (`no JSON object`). It may repeat the name of a member, never a value. */
 export class JsonFault extends Error {}
 
 /**
- * A JSON object in UTF-8, at most 64 levels deep; a byte order mark before it is skipped (RFC 8259 §8.1). Throws JsonFault for anything else, and
- * when an object has a member twice: nobody knows which of the two is meant.
+ * Parses a JSON object in UTF-8, at most 64 levels deep; a byte order mark before it is skipped (RFC 8259 §8.1). Throws JsonFault for any other text,
+ * and for an object with the same member twice, because its meaning depends on the reader.
  */
 export function parseForeignObject(bytes: Uint8Array): Record<string, unknown> {
   const [value, text] = parse(bytes)
   if (!isJsonObject(value)) throw new JsonFault('no JSON object')
-  // Before anything else walks it: a parser takes any depth.
+  // Checked before any other code walks the value, because JSON.parse accepts any depth.
   if (isDeeperThan(value, DEPTH_MAX)) throw new JsonFault('an object nested too deeply')
   const twice = findMemberTwice(text)
   if (twice !== undefined) throw new JsonFault(`an object that has the member ${quote(twice)} twice`)
   return value
 }
 
-/** A JSON value that is an object, not an array. */
+/** Whether a JSON value is an object and not an array. */
 export const isJsonObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Throws JsonFault in place of the JSON error, whose message would quote the text, which may hold personal data. */
+/** Throws JsonFault in place of the SyntaxError, whose message would quote the text, which may hold personal data. */
 function parse(bytes: Uint8Array): [value: unknown, text: string] {
   try {
     const text = fromUtf8(bytes).replace(/^\uFEFF/, '')
@@ -32,7 +32,10 @@ function parse(bytes: Uint8Array): [value: unknown, text: string] {
   }
 }
 
-/** The first name that an object in a JSON text has twice; parsers differ in which of the two they take (RFC 8259 §4). The text must parse. */
+/**
+ * The first name that an object in a JSON text has twice. Parsers differ in which of the two members they take (RFC 8259 §4). Throws for a text that
+ * is no JSON.
+ */
 export function findMemberTwice(json: string): string | undefined {
   const open: Set<string>[] = []
   for (const [token, string] of json.matchAll(JSON_TOKENS)) {
@@ -40,7 +43,7 @@ export function findMemberTwice(json: string): string | undefined {
     else if (token === '}') open.pop()
     else if (string !== undefined) {
       const names = open.at(-1)
-      // Two spellings of one name are one name.
+      // Two spellings of the same name, one with escapes, count as equal.
       const name = String(JSON.parse(string))
       if (names?.has(name)) return name
       names?.add(name)
@@ -49,18 +52,18 @@ export function findMemberTwice(json: string): string | undefined {
   return undefined
 }
 
-/** Of a text that is JSON: braces, names of members with their colon, and other strings, which are skipped whole. */
+/** Matches braces, member names with their colon, and other strings as a whole, in a valid JSON text. */
 const JSON_TOKENS = /[{}]|("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"/g
 
-/** Part of a JSON value that a reader would not get as it was written, and the names that lead to it. */
+/** A part of a JSON value that a reader would get changed, and the names that lead to it. */
 export interface Uncarried {
   readonly path: readonly string[]
   readonly problem: string
 }
 
 /**
- * The first thing in a parsed JSON value, at most 64 levels deep, that does not come out again as it came in: a number beyond 2^53 - 1, which
- * is rounded or becomes null; text that no database keeps and no UTF-8 holds; and `__proto__`, which is a name to some and a prototype to others.
+ * Finds the first part of a parsed JSON value, at most 64 levels deep, that would not be read back as it was written: a number beyond 2^53 - 1, which
+ * is rounded or becomes null; text that a database or UTF-8 cannot hold; and the name `__proto__`, which some readers take for a prototype.
  */
 export function findUncarried(value: unknown): Uncarried | undefined {
   if (typeof value === 'string') return isStorable(value) ? undefined : { path: [], problem: UNSTORABLE }
@@ -75,16 +78,16 @@ export function findUncarried(value: unknown): Uncarried | undefined {
   return undefined
 }
 
-/** What findUncarried finds, as a text with the names that lead there; undefined when it finds nothing. */
+/** The result of findUncarried as one text with its path; undefined without a result. */
 export function describeUncarried(value: unknown): string | undefined {
   const found = findUncarried(value)
   return found && `${quote(found.path.join('.'))} ${found.problem}`
 }
 
-/** Text that PostgreSQL and UTF-8 hold: without U+0000 and without half of a surrogate pair. */
+/** Whether PostgreSQL and UTF-8 can hold a text: it has no U+0000 and no half of a surrogate pair. */
 export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
 
-/** A name as it may stand in a line of the log. */
+/** A name, quoted and cut for a line of the log. */
 const quote = (name: string): string => JSON.stringify(name.length > NAME_MAX ? `${name.slice(0, NAME_MAX)}…` : name)
 
 const isDeeperThan = (value: unknown, depth: number): boolean =>

@@ -1,6 +1,6 @@
-// An answer of another server that is kept for a while: asked for once however many wait, and not again right after a failure.
+// Keeps an answer of another server for a while. Callers at the same time share one request, and none is sent right after a failure.
 
-/** What was answered, and when by the monotonic clock. */
+/** The answer, and its time by the monotonic clock. */
 export interface Kept<T> {
   readonly value: T
   readonly at: number
@@ -8,13 +8,13 @@ export interface Kept<T> {
 
 export interface KeptAnswer<T> {
   /**
-   * What is kept if it is younger than `ageMs`, else what the server answers now. Throws what `ask` throws; for `failureMs` after a failure it
-   * throws that one without asking.
+   * Returns the kept answer if it is younger than `ageMs`, else asks the server now. Throws the error of `ask`. For `failureMs` after a failure it
+   * throws that error again without asking.
    */
   readonly read: (ageMs: number) => Promise<Kept<T>>
 }
 
-/** Times go by the monotonic clock: one that is set back a day would keep for a day what was withdrawn. */
+/** Uses the monotonic clock: with a clock that is set back a day, an answer that the server has withdrawn would be kept a day longer. */
 export function keepAnswer<T>(ask: () => Promise<T>, monotonic: () => number, failureMs: number): KeptAnswer<T> {
   let kept: Kept<T> | undefined
   let failure: { readonly error: unknown; readonly at: number } | undefined

@@ -1,4 +1,4 @@
-// Tests the memory beside the heap: what comes back as it was set, how much of it, and that what is forgotten is gone.
+// Tests the memory beside the heap: values come back as they were set, the size is limited, and forgotten values are gone.
 import { randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createByteMemory } from './memory.ts'
@@ -33,7 +33,7 @@ test('where there are too many, one goes that was not used since it was passed o
   const set = (...keys: readonly string[]): void => keys.forEach((key) => memory.set(key, Buffer.from(key)))
   const found = (...keys: readonly string[]) => keys.map((key) => memory.get(key)?.toString())
   set('one', 'two')
-  // Both were used when they were set; from now on neither is.
+  // Both entries were used when they were set. From here on neither is.
   set('three')
   expect(found('one', 'three')).toEqual([undefined, 'three'])
   set('four')
@@ -55,12 +55,12 @@ test('of values that are longer than a slot a thousand are remembered', () => {
   const found = Array.from({ length: 1_500 }, (_, i) => memory.get(`${i}`)).filter((value) => value !== undefined)
   expect(found).toHaveLength(1_000)
   expect(memory.get('1499')).toEqual(Buffer.alloc(11, 1499))
-  // One that was forgotten is not there again when its slot is given to another, and no shorter one is hidden by it.
+  // A forgotten entry does not come back when its slot is given to another entry, and it hides no shorter one.
   memory.set('1499', Buffer.from('short'))
   expect(memory.get('1499')?.toString()).toBe('short')
 })
 
-// As many as there may be, and fewer than are written.
+// The limits are the usual slots and fewer than the test writes.
 test.each([300, 16, 3, 1])('of entries of any lengths, %i at most, none ever gets the bytes of another one', (max) => {
   const memory = createByteMemory({ max, slotBytes: 128 })
   const last = new Map<string, Buffer>()
@@ -75,7 +75,7 @@ test.each([300, 16, 3, 1])('of entries of any lengths, %i at most, none ever get
     const value = Buffer.alloc(randomInt(1, 250), `${key} at ${i} `)
     last.set(key, value)
     memory.set(key, value)
-    // The last one is there whatever was forgotten for it.
+    // The newest entry is present, whichever entry was forgotten for it.
     if (memory.get(key)?.equals(value) !== true) lost += 1
   }
   expect({ mixedUp, lost }).toEqual({ mixedUp: [], lost: 0 })

@@ -1,4 +1,4 @@
-// Tests what is remembered: how much, for how long, and what a clock that is set back does.
+// Tests the number of remembered entries, their time, and the effect of a clock that is set back.
 import { expect, test } from 'vitest'
 import { createMemory } from './memory.ts'
 

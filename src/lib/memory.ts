@@ -1,33 +1,33 @@
-// Memory with a bound: of too many entries, the one that was not used for longest is forgotten first, and entries may end after a time. How often
-// what was asked for was there is counted.
+// Remembers a limited number of entries. Beyond the limit, the entry that was not used for longest is forgotten first. Entries may end after a time.
+// Hits and misses are counted.
 import { LRUCache } from 'lru-cache'
 import { asBuffer, ownBytes } from './bytes.ts'
 
 export interface Memory<V> {
-  /** Undefined when there is none, or when its time is over. */
+  /** Undefined if there is no entry, or if its time is over. */
   readonly get: (key: string) => V | undefined
   readonly set: (key: string, value: V) => void
   readonly delete: (key: string) => void
   readonly clear: () => void
-  /** Lets go of the entries for which `isOver` is true. */
+  /** Removes the entries for which `isOver` is true. */
   readonly forget: (isOver: (value: V) => boolean) => void
   readonly size: () => number
 }
 
 export interface TimedMemory<V> extends Memory<V> {
-  /** `span`: the time of an entry where that is not the `ttl` from now on. */
+  /** `span`: the validity of the entry, if it is not `ttl` from now on. */
   readonly set: (key: string, value: V, span?: Span) => void
 }
 
-/** Milliseconds on the clock of the memory; `to` is excluded. */
+/** Milliseconds on the clock of the memory. `to` is excluded. */
 export interface Span {
   readonly from: number
   readonly to: number
 }
 
-/** A memory of up to `max` entries, and of up to `bytes.max` bytes where that is given. An entry of more bytes than that is not remembered. */
+/** A memory of up to `max` entries, and of up to `bytes.max` bytes if that is given. An entry with more bytes than that is not remembered. */
 export function createMemory<V extends object>(limits: SizeLimits<V>): Memory<V>
-/** The same, of entries that end after `ttl` milliseconds by the clock; a clock that is set back to before an entry ends it, too. */
+/** A memory of up to `max` entries that end after `ttl` milliseconds by the clock. A clock that is set back to before an entry ends it, too. */
 export function createMemory<V extends object>(limits: TimeLimits): TimedMemory<V>
 export function createMemory<V extends object>(limits: SizeLimits<V> | TimeLimits): TimedMemory<V> {
   return 'ttl' in limits ? createTimed(limits) : createUntimed(limits)
@@ -49,8 +49,9 @@ interface TimeLimits {
 }
 
 function createUntimed<V extends object>({ max, bytes }: SizeLimits<V>): Memory<V> {
-  // The cache is given sizes alone: for a number of entries it would allocate room for all of them at once, 20 ms for 100,000. Where bytes are
-  // bounded, too, sizes are counted in parts of a byte, `max` to the byte. An entry counts at least `bytes.max` parts, so that `max` entries fit.
+  // The cache gets a maximum size and no maximum number, because for a number it would allocate room for all entries at once: 20 ms for 100,000. If
+  // bytes are limited, too, sizes are counted in parts of a byte, `max` to the byte. An entry counts at least `bytes.max` parts, so that `max`
+  // entries fit.
   const entries = new LRUCache<string, V>(
     bytes === undefined
       ? { maxSize: max, sizeCalculation: () => 1 }
@@ -90,7 +91,7 @@ function createTimed<V extends object>({ max, ttl, clock }: TimeLimits): TimedMe
 const spanFrom = (from: number, ttl: number): Span => ({ from, to: from + ttl })
 
 export interface ByteMemory {
-  /** A copy; undefined when there is none. */
+  /** A copy of the value; undefined if there is none. */
   readonly get: (key: string) => Buffer | undefined
   readonly set: (key: string, value: Uint8Array) => void
   readonly size: () => number
@@ -98,14 +99,14 @@ export interface ByteMemory {
 
 interface SlotLimits {
   readonly max: number
-  /** The bytes of a slot. Up to a thousand values that are longer are remembered as objects of the heap. */
+  /** The bytes of a slot. Up to a thousand longer values are remembered as objects of the heap. */
   readonly slotBytes: number
 }
 
 /**
- * A memory of up to `max` byte strings, which lie beside the heap, each in a slot of its own. What is written anew with each request is
- * overwritten in place and leaves no garbage (docs/decisions/0014-memory.md). When all slots are taken they are given again in turns, but for those
- * that were used since the last turn (second chance). Memory is allocated as it is needed, for 512 slots at a time.
+ * A memory of up to `max` byte strings, each in a slot of its own beside the heap. A value that each request writes anew is overwritten in place and
+ * leaves no garbage (docs/decisions/0014-memory.md). When all slots are taken, the next slot is reused in turn, except slots that were used since the
+ * last turn (second chance). Memory is allocated when needed, for 512 slots at a time.
  */
 export function createByteMemory({ max, slotBytes }: SlotLimits, allocate = (bytes: number) => Buffer.alloc(bytes)): ByteMemory {
   const slots = new Map<string, number>()
@@ -144,12 +145,12 @@ export function createByteMemory({ max, slotBytes }: SlotLimits, allocate = (byt
       const known = slots.get(key)
       const slot = known ?? takeSlot()
       if (known === undefined) {
-        // A copy: a key that was cut from a header keeps the whole header.
+        // A copy: a key that was cut from a header keeps the whole header in memory.
         const own = Buffer.from(key).toString()
         slots.set(own, slot)
         keys[slot] = own
       }
-      // A value that was stored only once goes before one that was stored again.
+      // A value that was stored only once is forgotten before one that was stored again.
       wasUsed[slot] = known === undefined ? 0 : 1
       const isLong = value.length > slotBytes
       lengths[slot] = isLong ? LONG : value.length
@@ -174,19 +175,19 @@ export interface CacheUse {
   readonly name: string
   readonly entries: number
   readonly entriesMax: number
-  /** Since it was made. */
+  /** Counted since the memory was made. */
   readonly hits: number
   readonly misses: number
 }
 
 export interface Caches {
   /**
-   * The same memory; what it is asked for is counted from now on. Names are those of metrics: snake_case. `forgetEnded`, where entries must
-   * not outlive a time, lets go of those that ended by `now`, in milliseconds.
+   * Returns the same memory with counted reads. `name` is the name in the metrics, in snake_case. `forgetEnded` removes the entries that ended by
+   * `now`, in milliseconds. It is for entries that must not stay in memory after their end.
    */
   readonly watch: <M extends Watched>(name: string, entriesMax: number, memory: M, forgetEnded?: (now: number) => void) => M
   readonly list: () => readonly CacheUse[]
-  /** Has what has ended forgotten every five seconds; the returned function ends that. */
+  /** Removes ended entries every five seconds. The returned function ends that. */
   readonly startForgetting: (clock: () => number) => () => void
 }
 

@@ -1,12 +1,12 @@
-// Finds the known name that is meant by a name that does not exist.
+// Finds the existing name that a misspelt name means.
 
-/** The known name that is nearest, the first of several; undefined when more than `distanceMax` characters differ. */
+/** The known name with the fewest differing characters, the first of several. Undefined if even that differs in more than `distanceMax`. */
 export function findNearest(name: string, known: readonly string[], distanceMax: number): string | undefined {
   const [nearest] = known.map((one) => ({ one, distance: editDistance(name, one) })).toSorted((a, b) => a.distance - b.distance)
   return nearest !== undefined && nearest.distance <= distanceMax ? nearest.one : undefined
 }
 
-/** Characters to insert, delete, replace or swap with their neighbour until one text is the other. */
+/** The number of characters to insert, delete, replace or swap with their neighbour until the texts are equal. */
 function editDistance(from: string, to: string): number {
   let last: number[] = []
   let row = Array.from({ length: to.length + 1 }, (_, column) => column)

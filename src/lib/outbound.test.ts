@@ -1,4 +1,4 @@
-// Which addresses count as public, and that a request goes to the checked address only.
+// Tests which addresses count as public, and that a request goes only to the checked address.
 import { spawn } from 'node:child_process'
 import dns from 'node:dns/promises'
 import { on } from 'node:events'
@@ -87,7 +87,7 @@ test('a name that nobody resolves is looked up once at a time, however many wait
     expect(asked).toEqual(['receiver.example'])
     unanswered.reject(Object.assign(new Error('no answer'), { code: 'EAI_AGAIN' }))
     expect(await ask()).toContain('cannot be resolved (EAI_AGAIN)')
-    // What was answered is asked anew.
+    // Once an answer has come, the next call asks anew.
     await vi.waitFor(async () => {
       await ask()
       expect(asked.length).toBeGreaterThan(1)
@@ -119,7 +119,7 @@ test('a target that does not answer fails at the time limit', async () => {
   await expect(sendOutbound(request('/silent', 500))).rejects.toThrow(OutboundError)
 })
 
-/** Sends a request to a peer that does `behave` to it. */
+/** Sends a request to a server that treats its connection as `behave` says. */
 async function askPeer(behave: (socket: Socket) => void, more: Partial<Parameters<typeof sendOutbound>[0]> = {}) {
   const raw = createRawServer((socket) => {
     socket.on('error', () => undefined)
@@ -136,15 +136,15 @@ async function askPeer(behave: (socket: Socket) => void, more: Partial<Parameter
   }
 }
 
-/** How many bytes a target may get rid of before it is left: what buffers of the system hold, which nobody has read. */
+/** The most bytes that a target can send before the connection is ended: bytes in buffers of the system, which nobody has read. */
 const SENT_MAX = 32 * 1024 * 1024
-/** What floods of this test have sent: less than a target that is read until a time limit sends. */
+/** The bytes that the floods of this test have sent. It is less than a target could send until a time limit. */
 let sent = 0
 beforeEach(() => {
   sent = 0
 })
 
-/** Writes `head`, and then `again` for as long as anybody reads it. */
+/** Writes `head`, and then `again` for as long as the other side reads. */
 const flood =
   (head: string, again: string) =>
   (socket: Socket): void => {
@@ -162,7 +162,7 @@ const flood =
     })
   }
 
-/** How the error says that a time limit was over. */
+/** The words with which an error reports a time limit. */
 const TIME_LIMIT = /within [\d.]+ s/
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 describe('a target that answers without end is left early', () => {
@@ -199,7 +199,7 @@ describe('a target that answers without end is left early', () => {
     await expect(askPeer(drip, { answerBytesMax: 262_144, timeoutMs: 20_000 })).rejects.toThrow('smaller pieces')
   })
 
-  // No other server makes tickets at will.
+  // Only the server of openssl sends as many tickets as the test asks for.
   test.skipIf(!existsSync('/usr/bin/openssl'))('tickets of TLS', async () => {
     const { pem, privateKeyPem } = createCertificate(['IP:127.0.0.1'])
     const certificate = join(mkdtempSync(join(tmpdir(), 'pawl-outbound-')), 'certificate.pem')
@@ -210,12 +210,12 @@ describe('a target that answers without end is left early', () => {
     const tickets = spawn('/usr/bin/openssl', ['s_server', ...options], { stdio: ['pipe', 'pipe', 'ignore'] })
     try {
       let printed = ''
-      // It says ACCEPT once it listens, and something else before.
+      // openssl prints ACCEPT once it listens, and other lines before.
       for await (const [data] of on(tickets.stdout, 'data')) {
         printed += data
         if (printed.includes('ACCEPT')) break
       }
-      // No time limit: what comes is too much.
+      // The connection fails for the number of bytes and not for the time limit.
       await expect(sendOutbound({ ...request('/'), url: `https://127.0.0.1:${tlsPort}/` })).rejects.toThrow('sent more')
     } finally {
       tickets.kill('SIGKILL')

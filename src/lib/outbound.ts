@@ -1,5 +1,5 @@
-// Connections that pawl opens itself, to addresses that people configure: the name is resolved once, what it resolves to is checked, and
-// exactly that address is connected to, so that a name that answers differently a second time leads nowhere.
+// Opens connections to addresses that people configure. The name is resolved once, the resulting address is checked, and the connection goes to
+// exactly that address. A name server that answers differently a second time changes nothing.
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { isIP, type Socket } from 'node:net'
@@ -7,7 +7,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { createRanges } from './address.ts'
 import { failureOf, startSpan } from './trace.ts'
 
-/** The target may not be connected to, or did not answer as it should. The message is for the log and for administrators. */
+/** Thrown when a target is forbidden or did not answer properly. The message is for the log and for administrators. */
 export class OutboundError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -18,7 +18,7 @@ export class OutboundError extends Error {
 /** True for addresses of the public internet: not loopback, private, link-local, shared, multicast, reserved or mapped to one of these. */
 export const isPublicAddress = (address: string): boolean => isIP(address) !== 0 && !isInnerAddress(address)
 
-/** The address to connect to for a host name or literal address. Throws OutboundError when one of its addresses is not public. */
+/** Finds the address to connect to for a host name or a literal address. Throws OutboundError when one of its addresses is not public. */
 export async function resolveTarget(host: string, arePrivateAllowed: boolean): Promise<string> {
   const name = host.replace(/^\[(.*)\]$/, '$1')
   const found = await lookUp(name).catch((cause: unknown) => {
@@ -32,8 +32,8 @@ export async function resolveTarget(host: string, arePrivateAllowed: boolean): P
 }
 
 /**
- * All addresses of a name. A process resolves names in two threads, which the name of the database needs as well, and a look-up cannot be
- * cancelled. So whoever asks for a name that is being looked up shares the answer.
+ * Finds all addresses of a name. A process resolves names in two threads, which the database's name needs as well, and a look-up cannot be cancelled.
+ * Therefore callers that ask for the same name at once share one look-up.
  */
 function lookUp(name: string): Promise<LookupAddress[]> {
   const running = lookUps.get(name)
@@ -45,27 +45,26 @@ function lookUp(name: string): Promise<LookupAddress[]> {
 
 const lookUps = new Map<string, Promise<LookupAddress[]>>()
 
-/** Where a connection leads, and all that it may take. */
+/** The target of a connection, and the limits of the connection. */
 export interface OutboundTarget {
-  /** How the messages of errors name it. */
+  /** The name of the target in error messages. */
   readonly name: string
   readonly host: string
   readonly port: number
-  /** Of TLS; undefined for plain TCP. */
+  /** Options of TLS; undefined for plain TCP. */
   readonly tls?: ConnectionOptions
   readonly arePrivateAllowed: boolean
-  /** For everything from the look-up of the name to the last byte. */
+  /** Limits the time from the look-up of the name to the last byte. */
   readonly timeoutMs: number
-  /** For all bytes that come, those of TLS included. */
+  /** Limits all received bytes, those of TLS included. */
   readonly bytesMax: number
-  /** Ends it early. */
+  /** Ends the connection early. */
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * Opens a connection to a checked address, lets `speak` use it, and ends it. Throws OutboundError, with the cause and what to look at, when it
- * cannot be opened, when `speak` or the connection fails, and when more comes than may: who is asked can take neither the memory nor the
- * processor of who asks.
+ * Opens a connection to a checked address, lets `speak` use it, and closes it. Throws OutboundError, with the cause and a hint, when the connection
+ * cannot be opened, when `speak` or the connection fails, and when the target sends too much. A target thus cannot exhaust memory or processor.
  */
 export async function withConnection<T>(target: OutboundTarget, speak: (socket: Socket) => Promise<T>): Promise<T> {
   const { name, host, port, tls, arePrivateAllowed, timeoutMs, bytesMax, signal } = target
@@ -85,7 +84,7 @@ export async function withConnection<T>(target: OutboundTarget, speak: (socket: 
   try {
     const address = await Promise.race([resolveTarget(host, arePrivateAllowed), broken])
     overdue = OVERDUE.connection
-    // Not imported, as node:http below.
+    // Not imported, for the reason at node:http below.
     const raw = process.getBuiltinModule('node:net').connect(port, address)
     const socket = tls === undefined ? raw : process.getBuiltinModule('node:tls').connect({ ...tls, socket: raw })
     sockets.push(socket, raw)
@@ -93,7 +92,7 @@ export async function withConnection<T>(target: OutboundTarget, speak: (socket: 
       if (raw.bytesRead > bytesMax || reads > READS_MAX)
         reject(new OutboundError(`${name} sent more, or in smaller pieces, than an answer has`))
     }
-    // Tickets and other messages of TLS alone are no data: only the bytes below tell of them.
+    // Tickets and other messages of TLS cause no `data` event; only the byte count of the raw socket shows them.
     watch = setInterval(look, LOOK_MS)
     socket.on('data', () => {
       reads += 1
@@ -122,7 +121,7 @@ export async function withConnection<T>(target: OutboundTarget, speak: (socket: 
   }
 }
 
-/** By what was waited for when the time was over: what did not happen, and what to look at. */
+/** For each step that can exceed the time: the step that did not end, and what to look at. */
 const OVERDUE: Readonly<Record<'name' | 'connection' | 'handshake' | 'answer', readonly [string, string]>> = {
   name: ['was not resolved', "look at this machine's name servers"],
   connection: ['took no connection', 'it is down, or a firewall drops what is sent there'],
@@ -130,7 +129,7 @@ const OVERDUE: Readonly<Record<'name' | 'connection' | 'handshake' | 'answer', r
   answer: ['did not answer', 'it has too much to do, or waits for somebody itself'],
 }
 
-/** What a status beyond 2xx means, and what to look at. `authorization`: the setting with the credential that pawl shows there. */
+/** The meaning of a status beyond 2xx, and what to look at. `authorization`: the setting with the credential that pawl sends to this server. */
 export function describeStatus(status: number, authorization: string): string {
   const answered = `answered with status ${status}`
   if (status === 401 || status === 403) return `${answered}: look at ${authorization}, and at what it allows`
@@ -139,8 +138,8 @@ export function describeStatus(status: number, authorization: string): string {
 }
 
 /**
- * What the code of an error means, and what to look at. `authority`: the setting for an authority of one's own. Only codes are repeated, because
- * messages of OpenSSL name threads and source files.
+ * The meaning of an error's code, and what to look at. `authority`: the setting for a certificate authority of the operator. Only codes are repeated,
+ * because messages of OpenSSL name threads and source files.
  */
 export function describeConnectionFailure(error: unknown, authority = NODE_AUTHORITY): string {
   const code = codeOf(error)
@@ -175,9 +174,9 @@ export interface OutboundRequest {
   readonly method: 'POST' | 'GET'
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array | string
-  /** For everything from the look-up of the name to the last byte. */
+  /** Limits the time from the look-up of the name to the last byte. */
   readonly timeoutMs: number
-  /** The bytes that are kept of the body of the answer; the rest is not read. */
+  /** The number of bytes to keep of the answer's body. The rest is not read. */
   readonly answerBytesMax: number
   readonly rules: TargetRules
 }
@@ -190,12 +189,12 @@ export interface OutboundAnswer {
 }
 
 /**
- * Sends one request to an address that is checked by the rules of this moment, as part of the trace of what causes it. Redirects are answers like
- * any other. Throws OutboundError for an address that is not allowed, and when there is no answer.
+ * Sends one request to an address that is checked by the current rules. The request joins the trace of its cause. Redirects are returned like other
+ * answers. Throws OutboundError for a forbidden address, and when there is no answer.
  */
 export async function sendOutbound(outbound: OutboundRequest): Promise<OutboundAnswer> {
   const { method, url } = outbound
-  // The path may hold what names a user.
+  // The path is left out, because it may name a user.
   const attributes = { 'http.request.method': method, 'server.address': new URL(url).hostname }
   const span = startSpan(method, { kind: 'client', attributes })
   if (span === undefined) return send(outbound)
@@ -214,7 +213,7 @@ async function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
   const { method, headers, timeoutMs, rules } = outbound
   const url = new URL(outbound.url)
   const isTls = url.protocol === 'https:'
-  // Stored addresses are older than the rules may be.
+  // A stored address may be older than the current rules.
   if (!isTls && !rules.webhookAllowHttp) throw new OutboundError('http is not allowed')
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const target: OutboundTarget = {
@@ -224,10 +223,10 @@ async function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
     ...(isTls && { tls: { ...shownAs(host), ALPNProtocols: ['http/1.1'] } }),
     arePrivateAllowed: rules.webhookAllowPrivateAddresses,
     timeoutMs,
-    // Chunks of few bytes, headers and certificates make a small answer large.
+    // A small answer becomes large by chunks of few bytes, by headers and by certificates.
     bytesMax: 2 * outbound.answerBytesMax + OVERHEAD_BYTES_MAX,
   }
-  // Not imported: an import of node:http reads every member of it and so loads Node's fetch, 15 MB and a tenth of the time of a start.
+  // Not imported, because an import of node:http reads its every member and so loads Node's fetch: 15 MB and a tenth of the time of a start.
   const { request } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http')
   return withConnection(
     target,
@@ -240,13 +239,13 @@ async function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
           const chunks: Buffer[] = []
           let length = 0
           const finish = () => {
-            // A refusal may come before all is sent. A success cannot: a server that has not read the request has not done what it asks for.
+            // A refusal may come before the whole request is sent. A success cannot: a server that has not read the request has not carried it out.
             if (status < 300 && !outgoing.writableFinished)
               reject(new OutboundError(`${url.origin} answered before it had the whole request`))
             else resolve({ status, headers: incoming.headers, body: Buffer.concat(chunks).subarray(0, answerBytesMax) })
           }
           incoming.on('data', (chunk: Buffer) => {
-            // Chunks that the parser has read already still come after the answer is complete.
+            // The parser may pass on chunks that it read before the answer was complete.
             if (length >= answerBytesMax) return
             chunks.push(chunk)
             length += chunk.length
@@ -270,14 +269,14 @@ async function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
   )
 }
 
-/** The name that TLS is told and checks; nothing where an address was called, which is no name (RFC 6066 §3). */
+/** The server name that TLS sends and checks. Absent for an address (RFC 6066 §3). */
 export const shownAs = (host: string): ConnectionOptions => (isIP(host) === 0 ? { host, servername: host } : { host })
 
-/** Interim answers (1xx) before the answer. */
+/** The number of interim answers (1xx) that may precede the answer. */
 const INFORMATIONS_MAX = 8
 const HEADER_BYTES_MAX = 16_384
 const OVERHEAD_BYTES_MAX = 262_144
-/** An answer of 256 KiB comes in some 500 reads where each read has one small packet of 536 bytes. */
+/** An answer of 256 KiB comes in some 500 reads if each read gets one packet of 536 bytes. */
 const READS_MAX = 2_000
 const LOOK_MS = 50
 
@@ -296,7 +295,7 @@ const isInnerAddress = createRanges([
   '198.51.100.0/24',
   '203.0.113.0/24',
   '224.0.0.0/3',
-  // Everything but global unicast, and of that what embeds or documents other addresses: 6to4, Teredo, benchmarking, documentation.
+  // All but global unicast. Also the global ranges that embed or document other addresses: 6to4, Teredo, benchmarking, documentation.
   '::/3',
   '4000::/2',
   '8000::/1',
@@ -306,19 +305,16 @@ const isInnerAddress = createRanges([
   '3fff::/20',
 ])
 
-/** What the operator allows: PAWL_WEBHOOK_ALLOW_HTTP, PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES. */
+/** The operator's settings PAWL_WEBHOOK_ALLOW_HTTP and PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES. */
 export interface TargetRules {
   readonly webhookAllowHttp: boolean
   readonly webhookAllowPrivateAddresses: boolean
 }
 
-/** For an address that the operator names: the bank's servers stand beside this one. */
+/** The rules for addresses that the operator configures, because the bank's servers are in the same network as pawl. */
 export const OF_OPERATOR: TargetRules = { webhookAllowHttp: true, webhookAllowPrivateAddresses: true }
 
-/**
- * What is wrong with an address that an administrator gives pawl to send something to; undefined when nothing is. Names are looked up when
- * something is sent.
- */
+/** The problem with an address that an administrator configures as a target; undefined without one. Names are looked up when something is sent. */
 export function findTargetProblem(text: string, rules: TargetRules): string | undefined {
   if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return 'must be a URL'
   const { protocol, username, password, hash, hostname } = new URL(text)

@@ -1,7 +1,7 @@
-// PEM text (RFC 7468): certificates, public keys, certificate requests.
+// Reads and writes PEM text (RFC 7468): certificates, public keys, certificate requests.
 import { parseBase64 } from './base64.ts'
 
-/** The PEM text of DER bytes, with a line break at its end. `label` says what the bytes are, a certificate by default. */
+/** The PEM text of DER bytes, with a line break at its end. `label` names the type of the bytes, a certificate by default. */
 export function toPem(der: Uint8Array, label: PemLabel = 'CERTIFICATE'): string {
   const lines = Buffer.from(der)
     .toString('base64')
@@ -12,7 +12,7 @@ export function toPem(der: Uint8Array, label: PemLabel = 'CERTIFICATE'): string 
 export type PemLabel = 'CERTIFICATE' | 'PUBLIC KEY'
 
 /**
- * The bytes of the first certificate in a text, whatever else it holds; undefined when there is none. The bytes are not checked to be a
+ * The DER bytes of the first certificate in a text, whatever else the text holds; undefined if there is none. The bytes are not checked to be a
  * certificate.
  */
 export function parsePem(text: string): Uint8Array | undefined {
@@ -21,8 +21,8 @@ export function parsePem(text: string): Uint8Array | undefined {
 }
 
 /**
- * The bytes of a certificate request in a text that has nothing else but white space around it: another reader of the same text might take
- * something else that stood there. Undefined for any other text, and for malformed Base64. The bytes are not checked to be a request.
+ * The DER bytes of a certificate request. The text may hold nothing else but white space, because another reader of the same text might take the
+ * other part. Undefined for any other text, and for malformed Base64. The bytes are not checked to be a request.
  */
 export function parseCertificateRequestPem(text: string): Uint8Array | undefined {
   const [, body] =

@@ -1,10 +1,10 @@
-// The two things a server takes from outside: time and randomness. Passed in, so that tests decide both.
+// Provides the two inputs of a server from outside: time and randomness. They are passed in, so that tests control both.
 import { randomBytes, randomUUID } from 'node:crypto'
 
 export interface Platform {
   /** Milliseconds since 1970-01-01 UTC. */
   readonly now: () => number
-  /** Milliseconds since some moment, which go on evenly whatever the clock is set to: for what waits or ends within this process. */
+  /** Milliseconds since some moment. They go on evenly when the clock is set. For waiting times and ends within this process. */
   readonly monotonic: () => number
   /** `length` bytes of a cryptographically strong generator. */
   readonly randomBytes: (length: number) => Uint8Array

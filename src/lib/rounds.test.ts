@@ -1,4 +1,4 @@
-// Background rounds: one at a time, a failed one is reported and followed by the next, a stop waits.
+// Tests background rounds: one runs at a time, a failed one is reported and the next follows, a stop waits.
 import { expect, test, vi } from 'vitest'
 import { runEach, startRounds } from './rounds.ts'
 

@@ -1,28 +1,28 @@
-// Work that a process repeats in the background: one round at a time, and a stop that waits for the round that runs.
+// Repeats work in the background: one round at a time. A stop waits for the round that runs.
 
-/** One round; `signal` says that the process wants to end. */
+/** One round of work. `signal` aborts when the process wants to end. */
 export type Round = (signal: AbortSignal) => Promise<void>
 
 export interface RoundOptions {
   readonly onFailure: (err: unknown) => void
-  /** Told of every round that did not fail. */
+  /** Called after each round that did not fail, with its milliseconds. */
   readonly onDone?: (ms: number) => void
-  /** Asked before each round; none begins while it says no. */
+  /** Asked before each round. No round begins while it returns false. */
   readonly mayRun?: () => boolean
 }
 
 interface EachOptions {
   /** Whether the other tasks run after such a failure. */
   readonly goesOn: (error: unknown) => boolean
-  /** Told of each failure but the one that is thrown. */
+  /** Called with each failure but the one that is thrown. */
   readonly onFailure: (err: unknown) => void
-  /** None begins once it is aborted. */
+  /** No task begins once it is aborted. */
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * Runs the tasks of a round one after the other, so that one which always fails keeps none of the others from running. Throws the first failure
- * after the last task, and one after which it does not go on at once.
+ * Runs the tasks of a round one after the other, also after one has failed, so that a task which always fails does not block the others. Throws the
+ * first failure after the last task. A failure for which `goesOn` is false is thrown at once.
  */
 export async function runEach(
   tasks: readonly (() => Promise<unknown>)[],
@@ -43,8 +43,8 @@ export async function runEach(
 }
 
 /**
- * Runs a round every `intervalMs`, the first one after that time, unless one is running. The returned function stops that, and waits for a round
- * that runs.
+ * Runs a round every `intervalMs`, the first one after that time. A round does not begin while another runs. The returned function stops the rounds,
+ * and waits for a round that runs.
  */
 export function startRounds(
   run: Round,

@@ -1,4 +1,4 @@
-// Of which request the work of several is a part, where only some of their traces are recorded.
+// Tests to which traces shared work belongs when only some of its requests are recorded.
 import { expect, test } from 'vitest'
 import { currentScope, type RequestScope, runForAll, runInScope, type Span } from './trace.ts'
 

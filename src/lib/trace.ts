@@ -1,68 +1,72 @@
-// Keeps what request is being served, and makes the spans of what it causes. Stages publish on a channel of node:diagnostics_channel: without
-// traces a stage costs one comparison. src/tracing has the one implementation (W3C Trace Context, OpenTelemetry), loaded when it is wanted.
+// Keeps the request that is being served, and makes spans for the work that it causes. Stages publish on a channel of node:diagnostics_channel:
+// without traces a stage costs one comparison. src/tracing has the one implementation (W3C Trace Context, OpenTelemetry), which is loaded when it is
+// wanted.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Channel, tracingChannel } from 'node:diagnostics_channel'
 import { PawlError } from './errors.ts'
 
-/** Names by the semantic conventions of OpenTelemetry where they have one. Never a secret, never what names a person or a phone. */
+/**
+ * Attributes of a span. Names follow the semantic conventions of OpenTelemetry where they have one. Values hold no secret, and name no person and no
+ * phone.
+ */
 export type Attributes = Readonly<Record<string, string | number>>
 
 export interface ChildOptions {
-  /** `client`: what waits for another server. */
+  /** `client` for a span that waits for another server. */
   readonly kind?: 'client' | 'internal'
   readonly attributes?: Attributes
-  /** How many milliseconds ago it began, where a span is made of work that is over. */
+  /** How many milliseconds ago the span began, for a span of work that is over. */
   readonly startedMsAgo?: number
 }
 
 /** A piece of work, from its start to its end. */
 export interface Span {
-  /** 32 hexadecimal digits; the same for all that a request causes, here and elsewhere. */
+  /** 32 hexadecimal digits, the same for all work that a request causes, in pawl and in other servers. */
   readonly traceId: string
-  /** False for a trace that the sampler leaves out: nothing of it is kept. */
+  /** False for a trace that the sampler leaves out. Nothing of it is kept. */
   readonly isRecorded: boolean
-  /** `traceparent`, and `tracestate` where there is one, for a request that is sent on behalf of this one. */
+  /** The headers `traceparent`, and `tracestate` if there is one, for a request that this span sends. */
   readonly headers: () => Readonly<Record<string, string>>
   readonly startChild: (name: string, options?: ChildOptions) => Span
-  /** `failure`: a code of pawl's, a SQLSTATE or the name of an error; its message may hold what must not leave. */
+  /** `failure`: a code of pawl, a SQLSTATE or the name of an error. Messages of errors may hold private values. */
   readonly end: (result?: { readonly failure?: string | undefined; readonly attributes?: Attributes }) => void
 }
 
 export interface Tracer {
-  /** The span of a request that was received; `headers`: those of the caller, whose trace is continued. */
+  /** Starts the span of a received request. `headers`: those of the caller, whose trace is continued. */
   readonly startRequest: (
     name: string,
     headers: Readonly<Record<string, string | string[] | undefined>>,
     attributes: Attributes,
   ) => Span
-  /** Sends what is left, for as long as the exporter tries. */
+  /** Sends the remaining spans, for as long as the exporter tries. */
   readonly close: () => Promise<void>
 }
 
 /** The request that is being served. */
 export interface RequestScope {
-  /** For every log line that is written on its behalf. */
+  /** The request id, for each log line that the request causes. */
   readonly id: string
-  /** Of the request, or of the stage of it that runs; undefined without traces. */
+  /** The span of the request, or of its stage that runs; undefined without traces. */
   readonly span: Span | undefined
 }
 
-/** Runs `work`, and what follows from it, as part of the request; undefined: as part of none. */
+/** Runs `work`, and the work that it starts, as part of the request of `scope`. With undefined it is part of no request. */
 export const runInScope = <T>(scope: RequestScope | undefined, work: () => T): T => current.run(scope as RequestScope, work)
 
-/** What runs within an event of the channel is part of the request that `toScope` returns; undefined: of no request. */
+/** Makes work within an event of the channel part of the request that `toScope` returns. With undefined it is part of no request. */
 const bindScope = <Event>(channel: Channel<Event, RequestScope>, toScope: (event: Event) => RequestScope | undefined): void =>
   channel.bindStore(current, (event) => toScope(event) as RequestScope)
 
-/** The request on whose behalf the caller runs; undefined where no request has caused it. */
+/** The request on whose behalf the caller runs; undefined if no request has caused the work. */
 export const currentScope = (): RequestScope | undefined => current.getStore()
 
 const current = new AsyncLocalStorage<RequestScope>()
 
-/** Runs a stage of a request. The call chain stays as it is: `work` is called here, and its promise is returned. */
+/** Runs a stage of a request. The call chain does not change: `work` is called here, and its promise is returned. */
 export const inStage = <T>(name: string, work: () => Promise<T>): Promise<T> => stages.tracePromise(work, { name })
 
-/** Gives each stage of a request with a span a span of its own, from now on. */
+/** From now on, gives a span to each stage of a request that has a span. */
 export function traceStages(): void {
   if (stages.hasSubscribers) return
   bindScope(stages.start, startStage)
@@ -71,9 +75,9 @@ export function traceStages(): void {
 
 interface Stage {
   readonly name: string
-  /** Undefined where nothing is recorded. */
+  /** Undefined if nothing is recorded. */
   span?: Span
-  /** What the stage threw. */
+  /** The error that the stage threw. */
   readonly error?: unknown
 }
 
@@ -90,21 +94,21 @@ const endStage = ({ span, error }: Stage): void => span?.end(error === undefined
 
 const ignore = (): void => undefined
 
-/** Starts a span below what runs; undefined where nothing is recorded. */
+/** Starts a span below the current one; undefined if nothing is recorded. */
 export const startSpan = (name: string, options: ChildOptions): Span | undefined =>
   recordedScope()?.span.startChild(name, options)
 
-/** Runs on behalf of all these requests what they share, so that the trace of each has it. */
+/** Runs work that several requests share, so that it appears in the trace of each. */
 export function runForAll<T>(scopes: readonly (RequestScope | undefined)[], work: () => T): T {
   const recorded = scopes.filter(isRecorded)
   const [first] = recorded
-  // Not as part of what the caller runs for: a loop that works for many was begun by one, which may be recorded.
+  // The scope of the caller is not used: one request began the loop that works for many, and that request may be recorded.
   if (first === undefined) return runInScope(scopes[0], work)
   const spans = recorded.map(({ span }) => span)
   return runInScope({ id: first.id, span: spans.length === 1 ? first.span : shareSpan(first.span, spans) }, work)
 }
 
-/** What a span says of a failure: a code, because messages may hold what was sent. */
+/** The text by which a span names a failure: a code, because messages may hold values of the request. */
 export function failureOf(error: unknown): string {
   if (error instanceof PawlError) return error.code
   if (!(error instanceof Error)) return 'unknown'

@@ -2,8 +2,8 @@
 import { lostTooManyRaces } from './errors.ts'
 
 /**
- * Runs `attempt` until it returns something; undefined means that another request changed the row first. Throws UNAVAILABLE after 128
- * rounds: nothing was decided then, and nothing counted. `what`: the thing that all want to change, for the log. The round counts from 0.
+ * Runs `attempt` until it returns a value. Undefined means that another request changed the row first. Throws UNAVAILABLE after 128 rounds; nothing
+ * was decided then, and nothing counted. `what` names the row, for the log. `round` counts from 0.
  */
 export async function untilSettled<T>(what: string, attempt: (round: number) => Promise<T | undefined>): Promise<T> {
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
@@ -13,6 +13,6 @@ export async function untilSettled<T>(what: string, attempt: (round: number) => 
   throw lostTooManyRaces(what)
 }
 
-// A round is lost only to a write that moved the same thing, and those are few: wrong codes end at the maximum of failed attempts, right
-// ones come from one phone.
+// A round is lost only to a write that changed the same row, and such writes are few: wrong codes end at the maximum of failed attempts, and right
+// codes come from one phone.
 const ROUNDS_MAX = 128

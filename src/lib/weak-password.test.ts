@@ -1,4 +1,4 @@
-// Which chosen passwords are guessed first.
+// Tests which chosen passwords count as weak.
 import { expect, test } from 'vitest'
 import { isWeakPassword } from './weak-password.ts'
 

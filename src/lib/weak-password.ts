@@ -1,6 +1,6 @@
-// Passwords that are guessed first: usual words one after the other, dressed up with digits and signs; keys in a row; one thing repeated.
+// Recognises passwords that attackers guess first: usual words, also with digits and signs; keys in a row; one thing repeated.
 
-/** Whether a chosen password is among those that are guessed first. Its length is judged elsewhere. */
+/** Whether a chosen password is among those that attackers guess first. Other code checks its length. */
 export function isWeakPassword(password: string): boolean {
   const plain = password.normalize('NFKC').toLowerCase()
   if (new Set(plain).size < DIFFERENT_CHARACTERS_MIN || isInRow(plain)) return true
@@ -11,7 +11,7 @@ export function isWeakPassword(password: string): boolean {
     .some((letters) => letters !== '' && isMadeOfUsualWords(letters))
 }
 
-/** Rows of the keyboard, the alphabet, digits: forwards or backwards, any number of times. */
+/** Whether a text is part of a row of the keyboard, the alphabet or the digits, forwards or backwards, any number of times. */
 function isInRow(text: string): boolean {
   return ROWS.some((row) => {
     const forwards = row.repeat(Math.ceil(text.length / row.length) + 1)
@@ -20,7 +20,7 @@ function isInRow(text: string): boolean {
 }
 
 function isMadeOfUsualWords(letters: string): boolean {
-  // Whether what stands before each place is made of usual words.
+  // At each index: whether the text before it is made of usual words.
   const isMade = [true]
   for (let end = 1; end <= letters.length; end += 1) {
     isMade.push(USUAL_WORDS.some((word) => letters.endsWith(word, end) && isMade[end - word.length]))
