@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** Where the listener of the phones' API is, from the moment it listens. */
+/** Holds the address of the listener of the phones' API, from the moment it listens. */
 export interface PublicListener {
   address: AddressInfo | undefined
 }

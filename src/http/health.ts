@@ -100,7 +100,7 @@ export const openOperations: readonly Operation[] = [
 interface WaitingRoomOptions {
   readonly host: string
   readonly port: number
-  /** What the start is doing or waiting for. */
+  /** Says what the start is doing or waiting for. */
   readonly reason: () => string
   /** Called with the address once the waiting room listens. */
   readonly onOpen: (address: string) => void

@@ -50,7 +50,7 @@ interface Call {
   state: 'arriving' | 'running' | 'cut'
   body: Place<Call> | undefined
   place: Place<Call> | undefined
-  /** When the wait for its body began, and how many bytes had come over the connection by then. */
+  /** The time when the wait for its body began, and the bytes that had come over the connection by then. */
   since: number
   bytesBefore: number
 }
@@ -113,7 +113,7 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
   app.addHook('onClose', async () => clearInterval(timer))
 }
 
-/** Call it when the sender has proved who it is: from then on neither this request nor its connection takes a share. */
+/** Exempts this request and its connection from shares. Call it when the sender has proved who it is. */
 export function exemptFromShares(request: FastifyRequest): void {
   const call = request.getDecorator<Call | undefined>(CALL)
   if (call === undefined) return

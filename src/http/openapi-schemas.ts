@@ -91,11 +91,11 @@ function withFormat(schema: Json): Json {
   return typeof maximum === 'number' && maximum <= INT32_MAX ? schema : { ...schema, format: 'int64' }
 }
 
-/** `[^]` is any character in JavaScript alone. */
+/** Replaces `[^]`, which means any character only in JavaScript. */
 const toPortable = (pattern: string): string => pattern.replaceAll('[^]', '[\\s\\S]')
 
 const INT32_MAX = 2_147_483_647
-// How TypeBox and AnyMembers spell any name.
+// The patterns with which TypeBox and AnyMembers write any name.
 const EVERY_NAME = ['^(.*)$', '^[\\s\\S]*$']
 
 /** The examples of a schema. If it has none, one is composed of the examples of its members, optional ones included. */

@@ -77,7 +77,7 @@ const renderMessage = ({ name, summary, description, schema, headers }: Message,
   responses: { 200: { description: 'any 2xx: the message is received' } },
 })
 
-/** `/a/:b` as `/a/{b}`. */
+/** Writes `/a/:b` as `/a/{b}`. */
 const toTemplate = (path: string): string => path.replace(/:(\w+)/g, '{$1}')
 
 function renderOperation(operation: Operation, schemas: Schemas, place: (answer: Answer, rendered: Json) => Json): Json {

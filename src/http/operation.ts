@@ -30,14 +30,14 @@ export interface Operation {
 export interface Answer {
   readonly status: number
   readonly description: string
-  /** Absent: the body is not JSON, see `mediaType`. */
+  /** Absent if the body is not JSON; `mediaType` then names its type. */
   readonly schema?: TSchema
   readonly mediaType?: string
   /** Wire codes of errors that have this status here. */
   readonly codes?: readonly string[]
-  /** Name to meaning. */
+  /** Maps each name to its meaning. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Name to body, where the schema has none. */
+  /** Maps each name to a body. For schemas without examples of their own. */
   readonly examples?: Readonly<Record<string, unknown>>
 }
 

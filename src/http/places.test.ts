@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { createPlaces } from './places.ts'
 
-/** `a` has as many as stand behind it, each offered, named a1, a2 and so on in their order. */
+/** Gives each source as many offered places as `held` says; those of `a` are named a1, a2 and so on in their order. */
 function setUp(limit: number, held: Readonly<Record<string, number>>) {
   const places = createPlaces<string>(limit)
   const all = Object.entries(held).flatMap(([source, count]) =>

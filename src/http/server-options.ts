@@ -18,7 +18,7 @@ export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Plat
     trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
     // Clients keep connections open. If one is closed while they send, they lose a request that they may not repeat.
     keepAliveTimeout: 75_000,
-    // From the first byte of a request to its last; Node looks for those that are over each second, not only every 30.
+    // Limits the time from the first byte of a request to its last. Node looks for late requests every second instead of every 30.
     requestTimeout: REQUEST_MS,
     http: { headersTimeout: HEADERS_MS, connectionsCheckingInterval: 1_000 },
     connectionTimeout: 0,

@@ -51,7 +51,7 @@ function readTexts({ properties }: TSchema, texts: Record<string, unknown>): voi
   }
 }
 
-/** As in a JSON body, but for zeros in front. JavaScript would also read hexadecimal digits, and white space as 0. */
+/** Numbers as a JSON body has them, and with leading zeros. JavaScript would also read hexadecimal digits, and white space as 0. */
 const NUMBER = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i
 const BOOLEAN = /^(?:true|false)$/
 
@@ -65,7 +65,7 @@ export function refuseMalformedQuery(url: string): void {
   }
 }
 
-/** How many values a JSON value has in it, itself included. The count ends soon after `max`. */
+/** Counts the values within a JSON value, itself included. The count ends soon after `max`. */
 function countValues(value: unknown, max: number): number {
   if (typeof value !== 'object' || value === null) return 1
   let count = 1
@@ -134,7 +134,8 @@ const options = {
 } as const
 const strangers = new Ajv({ ...options, coerceTypes: false, allErrors: false })
 const callers = new Ajv({ ...options, coerceTypes: false, allErrors: true })
-// Never repeated to the caller. A PEM text may hold a private key beside the certificate, and `basic` may be sent as text.
+// Values of these members are never repeated to the caller. A PEM text may hold a private key beside the certificate, and `basic` may be sent as
+// text.
 const SECRET_FIELDS = /(^|\.)(basic|otp|password|pem|privateKey|\w*secret)$/i
 const VALUE_CHARACTERS_MAX = 128
 const VALUES_MAX = 64
