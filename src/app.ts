@@ -30,7 +30,7 @@ import { giveBackConnections } from './http/connections.ts'
 import { keepLongStacks } from './storage/database/failure.ts'
 import type { Log } from './log/log.ts'
 
-/** `public`: what phones call; `internal`: the bank's API, administration and the description; health is part of each. */
+/** `public`: the API that phones call. `internal`: the bank's API, administration and the description. Each surface serves health. */
 export type Surface = 'everything' | 'public' | 'internal'
 
 /** Builds a server around a context; it does not listen yet. */
@@ -40,13 +40,13 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   const utilityErrors = createUtilityErrors(context)
   const app = Fastify({
     ...options,
-    // The server with TLS is the same but for its type.
+    // The server with TLS has another type and is otherwise the same.
     ...(tls && ({ https: { ...options.http, ...loadTls(tls) } } as object)),
     loggerInstance: withoutChildren(context.log),
     logController: new LogController({ disableRequestLogging: true }),
-    // A caller's own id joins its log lines with ours.
+    // A valid request id of the caller becomes the id of the request, so that its log lines and ours can be joined.
     genReqId: ({ headers }) => parseRequestId(headers['x-request-id']) ?? context.platform.uuid(),
-    // What the server refuses before it knows the route, for example a URL that does not decode.
+    // Fastify calls this when it refuses a request before it knows the route, for example for a URL that does not decode.
     frameworkErrors: (error, request, reply) => {
       // No hook has run yet.
       reply.headers({ ...ANSWER_HEADERS, 'x-request-id': request.id })
@@ -63,9 +63,9 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   giveBackConnections(app, context.serviceState)
   // A signed GET may carry a body; a code of 4.0 covers it, one of protocol 3 does not (v3 §10.1, v4 §7.1).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
-  // What is refused of GET is refused of HEAD.
+  // HEAD gets the checks of GET.
   app.addHttpMethod('HEAD', { hasBody: true, overrideExisting: true })
-  // The body of an unknown path is not parsed: the path is unknown whatever the body.
+  // The body of an unknown path is not parsed, because the answer is 404 for every body.
   keepRawBodies(app)
   renderErrorsWith(app, context.events, renderCloudError)
   renderUnknownPathsWith(app, renderCloudError)
@@ -103,7 +103,7 @@ function frontOf(surface: Surface, settings: { readonly console: boolean }): Par
   return { to: settings.console ? 'console/' : undefined, text: 'pawl, for back ends: swagger-ui.html describes the APIs.' }
 }
 
-/** One log for all requests: a child of each would compile the redaction anew. */
+/** Uses one log for all requests, because each child of a log would compile the redaction anew. */
 function withoutChildren(log: Log): FastifyBaseLogger {
   const own = Object.create(log) as FastifyBaseLogger
   own.child = () => own
@@ -115,7 +115,7 @@ function followFiles(app: FastifyInstance, context: Context, files: TlsFiles): v
   app.addHook('onClose', async () => stop())
 }
 
-/** The API a path belongs to, for what is refused before it has a route. */
+/** The error renderer of the API that a path belongs to. It renders refusals that come before the request has a route. */
 function rendererOf(url: string, renderUtilityError: ErrorRenderer): ErrorRenderer {
   if (url.startsWith('/pa/')) return renderDeviceError
   if (url.startsWith('/rest/')) return renderReferenceError

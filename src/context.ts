@@ -1,4 +1,4 @@
-// Composition root: everything the server holds, built once from the configuration and passed down.
+// Composition root: builds every part of the server once from the configuration, and passes the parts down.
 import { setTimeout as sleep } from 'node:timers/promises'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Config } from './config/config.ts'
@@ -69,40 +69,43 @@ export interface Context extends DeviceParts, MobileTokenParts, CloudParts {
   readonly installationKeys: InstallationKeys
   readonly protocols: DeviceParts['protocols']
   readonly decoys: DeviceParts['decoys']
-  /** For people: where the data lies. */
+  /** Where the database is, in words for the operator. */
   readonly dataLocation: string
-  /** Makes the administrator of a first start and returns the password, which is shown; for when the server listens. */
+  /** Makes the administrator of a first start, and returns the password to be shown. Call it once the server listens. */
   readonly createFirstAdmin: () => Promise<string | undefined>
   readonly databaseKind: Database['kind']
-  /** Resolves when the database answers and takes writes, rejects when not. */
+  /** Resolves when the database answers and takes writes, and otherwise rejects. */
   readonly pingDatabase: () => Promise<void>
   readonly serviceState: ServiceState
   readonly close: () => Promise<void>
 }
 
-/** What the process brings; tests bring an open database of their own. */
+/** The parts that the process brings. Tests bring an open database of their own. */
 export interface Surroundings {
   readonly platform: Platform
   readonly log: Log
   readonly database?: Database
-  /** The other processes behind the same port. */
+  /** The other processes that listen on the same port. */
   readonly peers?: Peers | undefined
-  /** Where requests have traces. */
+  /** Makes the traces of requests; undefined without traces. */
   readonly tracer?: Tracer | undefined
-  /** False for a process that leaves all work beside requests to others. */
+  /** False for a process that leaves all background work to other processes. */
   readonly worksInBackground?: boolean
-  /** The start, while it lasts. */
+  /** Present while the start lasts. */
   readonly starting?: Starting
 }
 
 export interface Starting {
-  /** Told what the start waits for, in a few words. */
+  /** Called with a few words that say what the start waits for. */
   readonly onDelay: (reason: string) => void
-  /** Ends a start on PostgreSQL that has not begun to write rows of its own: its reason is thrown. */
+  /** Ends a start on PostgreSQL that has not yet written rows. The start then throws the reason of the signal. */
   readonly signal: AbortSignal
 }
 
-/** Opens and migrates the database, unwraps the keys, makes the first administrator. Throws StartError with one line for the operator. */
+/**
+ * Opens and migrates the database, unwraps the keys, and applies the settings of templates, administrator's password and first application. Throws
+ * StartError with one line for the operator.
+ */
 export async function createContext(config: Config, secrets: Secrets, surroundings: Surroundings): Promise<Context> {
   const { platform: own, log, tracer, peers, worksInBackground = true } = surroundings
   const metrics = createMetrics(createEvents(log), () => clock.now(), peers)
@@ -131,7 +134,7 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
       clockDifference: clock.difference,
       read: () => readVitalSigns(base.db),
     })
-    // Strangers may ask for readiness, and no limit holds there: all who ask at once take one connection.
+    // No limit holds for readiness, and strangers may ask for it. Therefore all who ask at once share one connection.
     const readiness = keepAnswer(() => pingDatabase(database), platform.monotonic, 0)
     const stopHearing = startHearing(clock, database)
     const stopForgetting = caches.startForgetting(() => platform.now())
@@ -160,17 +163,17 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
     }
   } catch (error) {
     metrics.close()
-    // A database that does not answer would hold up the end, and its connections end with the process.
+    // The process does not wait longer for a database that does not answer. Its connections end with the process.
     await Promise.race([database.close(), sleep(CLOSE_MS)])
     throw explainDatabaseFailure(error, database)
   }
 }
 
 const CLOSE_MS = 1_000
-/** Of one source and OpenID provider: a user who binds a phone brings one code. */
+/** The limit for one source and one OpenID provider. A user who binds a phone sends one code. */
 const OIDC_REDEMPTIONS_PER_MINUTE = 10
 
-/** The database of the settings. */
+/** Opens the database that the settings name. */
 const openConfigured = (config: Config, { databaseUrl }: Secrets, events: Events, isTraced: boolean): Promise<Database> =>
   openDatabase({
     databaseUrl,
@@ -194,13 +197,13 @@ interface Opened {
   readonly caches: Caches
 }
 
-/** Unwraps the keys and brings the schema up to date. Returns what all parts are made of. */
+/** Unwraps the keys and brings the schema up to date. Returns the parts that all other parts are made of. */
 async function prepareDatabase(
   { config, secrets, database, events, clock, platform, caches }: Opened,
   { starting, worksInBackground = true }: Pick<Surroundings, 'starting' | 'worksInBackground'>,
 ) {
   const { db } = database
-  // The embedded database is soon open, and nobody holds it up.
+  // The embedded database opens fast, so its start need not be interrupted.
   const signal = database.kind === 'postgresql' ? starting?.signal : undefined
   const masterKeys = await untilAborted(
     loadMasterKeys({ config, secrets }, database.kind, platform, () => isWritten(db)),
@@ -220,7 +223,7 @@ async function prepareDatabase(
   }
   await (config.migrate === 'start' ? migrateDatabase(database, { onDelay, signal }) : requireMigrated(db))
   const installationKeys = await loadInstallationKeys(db, recordKeys, platform, events)
-  // The embedded database has one process. What the others are told, they are told in the background.
+  // The embedded database has one process. Other processes learn of failed logins in the background.
   const hasOthers = database.kind === 'postgresql' && worksInBackground
   const sharedFailures = hasOthers ? createSharedFailures(db, installationKeys.codeLookup, platform) : undefined
   const databaseKind = database.kind
@@ -229,7 +232,7 @@ async function prepareDatabase(
 
 type Base = Awaited<ReturnType<typeof prepareDatabase>>
 
-/** From here on the triggers write pushes for the providers that there are credentials for, and for no others. */
+/** Tells the triggers of the database to write pushes from now on for the providers with configured credentials, and for no others. */
 async function startPushes({ db, platform, settings }: Base, secrets: Secrets): Promise<PushSenders> {
   const senders = await createPushSenders(settings, secrets, platform)
   const providers = Array.from(senders.values(), ({ provider, sender: { url } }) => ({ provider, url }))
@@ -237,7 +240,7 @@ async function startPushes({ db, platform, settings }: Base, secrets: Secrets): 
   return senders
 }
 
-/** Starts what goes on beside requests; the returned functions stop it. */
+/** Starts the work that runs in the background. The returned functions stop it. */
 function startBackground(base: Base & Pick<Context, 'templateTexts' | 'pushSenders'>, { auditSinkAuthorization }: Secrets) {
   const { auditSinkUrl, certificateWatch } = base.settings
   return [
@@ -249,7 +252,7 @@ function startBackground(base: Base & Pick<Context, 'templateTexts' | 'pushSende
   ]
 }
 
-/** What the channel needs. */
+/** Makes the parts that the channel needs. */
 function createChannel(base: Base, caches: Caches) {
   const { db, events, recordKeys, platform, settings, sharedFailures: shared } = base
   return {
@@ -263,7 +266,7 @@ function createChannel(base: Base, caches: Caches) {
   }
 }
 
-/** What the APIs need beside the channel. */
+/** Makes the parts that the APIs need in addition to the channel. */
 function createParts(channel: ReturnType<typeof createChannel>, caches: Caches) {
   const { db, platform, settings, installationKeys } = channel
   return {
@@ -286,7 +289,7 @@ function createParts(channel: ReturnType<typeof createChannel>, caches: Caches) 
   }
 }
 
-/** What the promise gives, or the reason of a signal that is aborted before. */
+/** Settles as `promise` does, or rejects with the reason of `signal` if that aborts first. */
 async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
   signal.throwIfAborted()
@@ -296,16 +299,16 @@ async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefi
   return Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener('abort', stop))
 }
 
-/** Hears the database's time every few seconds; the returned function ends that. */
+/** Reads the database's time every few seconds. The returned function ends that. */
 function startHearing(clock: Clock, { readTime }: Database): () => Promise<void> {
   if (readTime === undefined) return async () => undefined
-  // That the database does not answer is told by others.
+  // Other parts report that the database does not answer.
   return startRounds(() => clock.hear(readTime), HEAR_MS, { onFailure: () => undefined })
 }
 
 const HEAR_MS = 5_000
 
-/** The providers of the bank that the operator configured. */
+/** Makes the clients of the bank's providers that the operator configured. */
 function createProviders(parts: KeyParts, config: Config, secrets: Secrets) {
   const userInfo = createOptional('PAWL_USER_INFO', config.userInfoUrl, config.userInfoTimeoutMs, secrets.userInfoAuthorization)
   const activation = createOptional(

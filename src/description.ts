@@ -1,4 +1,4 @@
-// The description of all APIs, put together from the lists of endpoints that are mounted.
+// Composes the description of all APIs from the lists of endpoints that are mounted.
 import packageJson from '../package.json' with { type: 'json' }
 import { describeCloudEndpoints } from './api/cloud/endpoint.ts'
 import { cloudEndpoints } from './api/cloud/endpoints.ts'
@@ -18,11 +18,13 @@ export interface DescriptionSettings extends MetricsSettings {
   readonly publicUrl?: string
   readonly port?: number
   readonly internalTlsCertificate?: string
-  /** False when absent. */
+  /** Counts as false when absent. */
   readonly referenceApi?: boolean
 }
 
-/** The OpenAPI document. With two listeners it says where the phone's half is served, as far as the settings know. */
+/**
+ * The OpenAPI document. If there are two listeners and the settings have a public URL, the document names it as the server of the phones' endpoints.
+ */
 export function describeApis(settings: DescriptionSettings): Record<string, unknown> {
   const { publicUrl, internalPort } = settings
   const isElsewhere = internalPort !== undefined && publicUrl !== undefined
@@ -44,16 +46,16 @@ export function describeApis(settings: DescriptionSettings): Record<string, unkn
   )
 }
 
-/** Where the bank's half is served on this machine; a port of 0 is known only once it is taken. */
+/** The URL of the bank's API on this machine. A port of 0 is replaced by 8080, because the real one is known only once the server listens. */
 function baseOf({ port, internalPort, internalTlsCertificate }: DescriptionSettings): string {
   const scheme = internalPort !== undefined && internalTlsCertificate !== undefined ? 'https' : 'http'
   return `${scheme}://127.0.0.1:${internalPort ?? (port || 8080)}`
 }
 
-/** What phones call. */
+/** The endpoints that phones call. */
 const publicOperations = (): Operation[] => [...describeDeviceApi(), ...describeMobileTokenApi(), ...describeUtilityApi()]
 
-// The bank first: it is the bank that reads this document.
+// The bank comes first, because its developers read this document.
 const TAGS: readonly Tag[] = [
   {
     name: 'Registration',
@@ -103,7 +105,7 @@ const TAGS: readonly Tag[] = [
   { name: 'Description and health', description: 'This document, health for balancers, metrics.' },
 ]
 
-/** What the page begins with: a call that works as it is printed, then who calls what. `base`: where the bank's half is served. */
+/** The text at the head of the page: a call that works as it is printed, then who calls which API. `base`: the URL of the bank's API. */
 const describeAll = (base: string): string => `pawl binds phones to users and verifies what they sign.
 
 ### The first call

@@ -1,4 +1,4 @@
-// The process: environment, start, signals, exit code. The only file that reads process.env or sets an exit code.
+// Runs the process: environment, start, signals, exit code. No other file reads process.env or sets an exit code.
 import cluster from 'node:cluster'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,15 +15,15 @@ import type { Server } from './server.ts'
 import { areTracesWanted } from './tracing/settings.ts'
 
 const OUTPUT_CLOSE_MS = 500
-/** What a stop takes beside both settings: a farewell, the database, the log (docs/CONFIG.md, PAWL_SHUTDOWN_TIMEOUT_SECONDS), and no more. */
+/** The time that a stop may take in addition to both settings: farewell, database and log (docs/CONFIG.md, PAWL_SHUTDOWN_TIMEOUT_SECONDS). */
 const STOP_REST_MS = 3_000
-/** In the environment of a worker; the second one where it is started while others serve. */
+/** Variables in the environment of a worker. The second one is set if other workers serve already when it starts. */
 const WORKER_NUMBER = 'WORKER_NUMBER'
 const WORKER_BESIDE = 'WORKER_BESIDE'
 const isDebugging = ['debug', 'trace'].includes(process.env['PAWL_LOG_LEVEL'] ?? '')
 
-// Installed before anything is opened. A signal during the start ends what it waits for, or takes effect when it is done; a second one changes
-// nothing.
+// Installed before anything is opened. The first signal during the start interrupts whatever the start waits for, or stops the server after the
+// start. A second signal changes nothing.
 const stopRequested = Promise.withResolvers<NodeJS.Signals>()
 const stopping = new AbortController()
 for (const name of ['SIGTERM', 'SIGINT'] as const)
@@ -32,7 +32,7 @@ for (const name of ['SIGTERM', 'SIGINT'] as const)
     stopping.abort(new Error(`${name} came before the start was done`))
   })
 
-// Also of the start text: process.stdout throws when the disk is full, and waits when nobody reads.
+// Also writes the start text, because process.stdout throws when the disk is full, and blocks when nobody reads.
 const output = openLineSink(1)
 
 try {
@@ -41,19 +41,19 @@ try {
   else if (cluster.isWorker) await serveAsWorker(config, secrets)
   else await superviseWorkers(config)
 } catch (error) {
-  // Nothing is wrong with a start that was told to stop.
+  // A start that a signal interrupted has not failed.
   if (stopping.signal.aborted && error === stopping.signal.reason) await end(0)
   refuseStart(error)
 }
 
-/** The log on stdout, which also says what an exception was that nobody caught. */
+/** Opens the log on stdout. Uncaught exceptions are logged there, too. */
 function openLog({ logLevel }: Config, fields?: Readonly<Record<string, unknown>>): Log {
   const log = createProcessLog(logLevel, output, fields)
   process.on('uncaughtException', (error) => die(log, error))
   return log
 }
 
-/** Where the environment asks for traces; the SDK of OpenTelemetry is code that a server without them never runs. */
+/** Starts traces if the environment asks for them. Other servers never load the SDK of OpenTelemetry. */
 async function loadTracer(log: Log): Promise<Tracer | undefined> {
   if (!areTracesWanted(process.env)) return undefined
   const { startTracing } = await import('./tracing/otlp.ts')
@@ -74,7 +74,7 @@ async function stopWhenAsked(server: Server): Promise<void> {
   await end(0)
 }
 
-/** One of the processes that superviseWorkers starts; its number is on its log lines and metrics. */
+/** Serves as one of the processes that superviseWorkers starts. Its log lines and metrics have its number. */
 async function serveAsWorker(config: Config, secrets: Secrets): Promise<void> {
   const { joinPrimary } = await import('./cluster/worker.ts')
   const primary = joinPrimary()
@@ -94,7 +94,7 @@ async function serveAsWorker(config: Config, secrets: Secrets): Promise<void> {
   void stopWhenAsked(server)
 }
 
-/** The process that serves nothing itself: it hands connections to its workers, and starts those again that end. */
+/** Hands connections to workers, and starts a worker again when it ends. This process serves no request itself. */
 async function superviseWorkers(config: Config): Promise<void> {
   const { startPrimary } = await import('./cluster/primary.ts')
   const log = openLog(config)
@@ -107,13 +107,13 @@ async function superviseWorkers(config: Config): Promise<void> {
   await end(haveEndedWell ? 0 : 1)
 }
 
-/** Ends the process when the log has been taken, or nobody takes it. */
+/** Ends the process once the log is written, or after OUTPUT_CLOSE_MS. */
 async function end(code: 0 | 1): Promise<void> {
   await Promise.race([output.flushed(), sleep(OUTPUT_CLOSE_MS)])
   process.exit(code)
 }
 
-/** State after an exception that nobody caught is unknown: say so and end. An unhandled rejection arrives here as well. */
+/** Logs an exception that nobody caught, and ends the process, because its state is unknown. Unhandled rejections arrive here as well. */
 function die(log: Log, error: unknown): void {
   log.fatal({ err: error }, 'unexpected failure')
   output.flushNow()
@@ -121,7 +121,7 @@ function die(log: Log, error: unknown): void {
 }
 
 function refuseStart(error: unknown): void {
-  // A package that is missing is told by bin/pawl.mjs, whatever asks for it.
+  // bin/pawl.mjs reports a missing package, whichever module imports it.
   if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') throw error
   output.flushNow()
   for (const line of explain(error)) process.stderr.write(`pawl cannot start: ${line}\n`)
@@ -148,9 +148,9 @@ function explain(error: unknown): readonly string[] {
   return [`${inOneLine(error.message)}; nobody foresaw this, PAWL_LOG_LEVEL=debug shows where it comes from`]
 }
 
-// Functions of their own names: a start is refused before the constants of this file are there.
+// These are functions with names and not constants, because a start may be refused before the constants of this file have values.
 
-/** Where an error comes from and what caused it, for those who have asked to see everything. */
+/** The stack of an error, and the stacks of its causes. Shown when the log level asks for details. */
 function stacksOf(error: unknown): readonly string[] {
   return error instanceof Error ? [error.stack ?? error.message, ...stacksOf(error.cause)] : []
 }

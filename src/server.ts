@@ -1,4 +1,4 @@
-// One server: its context and its listeners, from the start to the end of a stop.
+// Starts and stops one server: its context and its listeners.
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
@@ -15,43 +15,43 @@ import type { Tracer } from './lib/trace.ts'
 import type { Peers } from './metrics/metrics.ts'
 import { findDefaultApplicationId } from './storage/application/applications.ts'
 
-/** How long answers say that their connection ends, before it is ended. */
+/** How long answers carry `Connection: close` before the server closes. */
 const FAREWELL_MS = 1_000
 const DATABASE_CLOSE_MS = 1_000
-/** What Node has without being told. */
+/** The default of Node. */
 const BACKLOG_MIN = 511
-/** How long the last spans may take to their collector. */
+/** How long the collector may take for the last spans. */
 const TRACES_CLOSE_MS = 1_000
 
 export interface Server {
-  /** For the operator: where it listens and who may call it. */
+  /** Tells the operator where the server listens and who may call it. */
   readonly startText: string
-  /** Drains, closes the listeners and the database. Resolves when the process may end. */
+  /** Drains, then closes the listeners and the database. Resolves when the process may end. */
   readonly stop: (signal: NodeJS.Signals) => Promise<void>
 }
 
-/** What the process brings. */
+/** The parts that the process brings. */
 interface Brought {
   readonly log: Log
-  /** Where requests have traces. */
+  /** Makes the traces of requests; undefined without traces. */
   readonly tracer: Tracer | undefined
-  /** The other processes behind the same port. */
+  /** The other processes that listen on the same port. */
   readonly peers?: Peers
-  /** Whether some of them serve already: they answer for this start. */
+  /** True if some of these processes serve already. They answer health while this one starts. */
   readonly isBeside?: boolean
-  /** Ends a start that waits; its reason is thrown. */
+  /** Interrupts a start that waits. The start then throws the reason of the signal. */
   readonly signal: AbortSignal
 }
 
 /**
- * Opens the database, makes what a first start makes, and listens; a start that takes long answers health meanwhile. Throws StartError, and the
- * reason of `signal` when that aborts.
+ * Opens the database, makes the administrator of a first start, and listens. While a start takes long, a waiting room answers health. Throws
+ * StartError, or the reason of `signal` when that aborts.
  */
 export async function startServer(config: Config, secrets: Secrets, { signal, ...brought }: Brought): Promise<Server> {
   const context = await createContextInView(config, secrets, { signal, ...brought })
   const running = await listen(context)
   const hasApplication = (await findDefaultApplicationId(context.db)) !== undefined
-  // Last: if the start failed after it, nobody would have seen the password.
+  // Comes last: if the start failed afterwards, nobody would have seen the password.
   const password = await context.createFirstAdmin()
   const startText = renderStartText(running, context, { password, hasApplication })
   if (config.publicUrl === undefined) context.events.publicUrlMissing()
@@ -66,7 +66,7 @@ async function createContextInView(
   let reason = 'the server starts'
   const onDelay = (delay: string): void => void (reason = delay)
   const onOpen = (address: string): void => brought.log.debug({ address }, 'the start takes long, health is answered meanwhile')
-  // Connections go to every process that listens: callers of those that serve would be turned away here.
+  // Every process that listens gets connections. A waiting room here would refuse callers whom the other processes can serve.
   const leave = isBeside ? async () => undefined : openWaitingRoom({ ...config, reason: () => reason, onOpen })
   try {
     return await createContext(config, secrets, { platform: systemPlatform, ...brought, starting: { onDelay, signal } })
@@ -80,10 +80,10 @@ interface Listener {
   readonly connections: ReturnType<typeof followConnections>
 }
 
-/** What phones call comes first; the second is there when the bank's API has a listener of its own. */
+/** The first listener serves phones. The second exists if the bank's API has a listener of its own. */
 type Running = readonly [Listener, Listener?]
 
-/** Serves, or closes what is open already and throws. */
+/** Opens the listeners. If one fails, closes the context and throws. */
 async function listen(context: Context): Promise<Running> {
   const { host, port, internalHost, internalPort } = context.settings
   try {
@@ -96,7 +96,7 @@ async function listen(context: Context): Promise<Running> {
   }
 }
 
-/** Undefined where the listener speaks HTTP. */
+/** The TLS files of the internal listener; undefined if it speaks plain HTTP. */
 function tlsFilesOf({ internalTlsCertificate: certificate, internalTlsKey: key, internalTlsClientCa: clientCa }: Config) {
   return certificate === undefined || key === undefined || clientCa === undefined ? undefined : { certificate, key, clientCa }
 }
@@ -104,14 +104,14 @@ function tlsFilesOf({ internalTlsCertificate: certificate, internalTlsKey: key, 
 async function openListener(context: Context, surface: Surface, host: string, port: number, tls?: TlsFiles): Promise<Listener> {
   const app = await buildApp(context, surface, tls)
   const connections = followConnections(app.server)
-  // As many as are taken may wait to be: the system throws away what is beyond it, and a caller tries again a second later.
+  // As many connections may queue as the server takes. The system drops connections beyond the queue, and a caller then retries a second later.
   await app.listen({ host, port, backlog: Math.max(BACKLOG_MIN, context.settings.connectionsMax) })
   return { app, connections }
 }
 
 /**
- * Tells balancers for as long as they need to notice, gives connections back, takes no new ones, lets running requests finish until the time
- * limit, closes the database.
+ * Answers readiness with 503 until balancers have noticed, gives connections back, takes no new ones, lets running requests finish until the time
+ * limit, and closes the database.
  */
 async function stop(running: Running, context: Context, signal: NodeJS.Signals): Promise<void> {
   const { settings, log } = context
@@ -126,19 +126,19 @@ async function stop(running: Running, context: Context, signal: NodeJS.Signals):
   }
   const closed = Promise.all(listeners.map(({ app }) => app.close())).then(() => true)
   const isClosedWithin = (seconds: number) => Promise.race([closed, sleep(seconds * 1000, false, { ref: false })])
-  // A request on its way has a second to arrive; what has not run by then may be sent again elsewhere.
+  // A request on its way has a second to arrive. A request that does not run by then can be sent again to another server.
   if (!(await isClosedWithin(1))) for (const { connections } of listeners) connections.cutWaiting()
   if (!(await isClosedWithin(settings.shutdownTimeoutSeconds - 1))) {
     log.warn('requests were still running at the time limit, their connections are cut')
     for (const { app } of listeners) app.server.closeAllConnections()
     await closed
   }
-  // A database that no longer answers would never be closed; to it, this end is a lost connection.
+  // Closing a database that no longer answers would never end. The database then sees a lost connection.
   const isDatabaseClosed = Promise.race([context.close(), sleep(DATABASE_CLOSE_MS)])
   await Promise.all([isDatabaseClosed, Promise.race([context.tracer?.close(), sleep(TRACES_CLOSE_MS)])])
 }
 
-/** `password`: of the administrator that this start made. The last line says that all is there. */
+/** `password`: of the administrator that this start made. The last line says that the server is ready. */
 function renderStartText(
   [first, internal]: Running,
   { settings, dataLocation }: Context,

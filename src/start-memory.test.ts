@@ -1,4 +1,4 @@
-// Memory that is given back after a start.
+// Tests that memory is given back after a start.
 import { getHeapSpaceStatistics } from 'node:v8'
 import { expect, test } from 'vitest'
 import { releaseStartMemory } from './start-memory.ts'
