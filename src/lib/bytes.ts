@@ -54,7 +54,7 @@ export function u32(value: number): Uint8Array {
   return out
 }
 
-/** Unsigned big-endian integer, 8 bytes; exact up to 2^53 - 1. Throws for a fraction, and a RangeError for a negative number. */
+/** Unsigned big-endian integer, 8 bytes; exact up to 2^53 - 1. Throws a RangeError for a fraction or a negative number. */
 export function u64(value: number): Uint8Array {
   const out = Buffer.allocUnsafe(8)
   out.writeBigUInt64BE(BigInt(value))

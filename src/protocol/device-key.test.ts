@@ -1,4 +1,4 @@
-// Device keys against other implementations: what the phone and jose sign is verified here, and what is written down of a key is read by them.
+// Tests device keys against other implementations: signatures of the phone and of jose are verified here, and written keys are read by them.
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { CompactSign, GeneralSign, generalVerify, importJWK, importSPKI } from 'jose'
 import { describe, expect, test } from 'vitest'
@@ -28,7 +28,7 @@ interface Device {
   readonly keys: readonly DeviceKey[]
 }
 
-/** A phone's keys, and the same as the server stores and reads them. */
+/** A phone's keys, and the same keys as the server stores and reads them. */
 function newDevice(algorithm: Algorithm, isCompressed = false): Device {
   if (algorithm === 'EC_P256') {
     const pair = newKeyPair()
@@ -173,7 +173,7 @@ test('a decoy of each algorithm verifies nothing', async () => {
   }
 })
 
-/** Signatures that are none: cut, longer, of another bit, empty. */
+/** Texts that are no signature: cut, longer, with another bit, empty. */
 const spoiled = (signature: Uint8Array): readonly Uint8Array[] => [
   new Uint8Array(0),
   signature.subarray(1),

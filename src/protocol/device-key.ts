@@ -1,4 +1,4 @@
-// The device keys of an activation of either generation: their public forms, and the verification of their signatures (v3 §8.3, v4 §3.2).
+// Imports and describes the device keys of an activation of either generation, and verifies their signatures (v3 §8.3, v4 §3.2).
 import type { KeyObject } from 'node:crypto'
 import { parseCertificateRequest } from '../crypto/certificate-request.ts'
 import { type EcdsaForm, ecdsaVerify } from '../crypto/ecdsa.ts'
@@ -12,8 +12,8 @@ import { splitPublicKeys } from './v4/key-pairs.ts'
 import { ALGORITHMS } from './v4/shared-secret.ts'
 
 /**
- * Imports the stored device keys of an activation, that of ECDSA first. Throws for other bytes, because they come only from pawl's own storage, and
- * for the keys of another algorithm: under the name of a smaller one, a signature by one of two keys would be enough.
+ * Imports the stored device keys of an activation, that of ECDSA first. Throws for other bytes, because they come only from pawl's own storage.
+ * Throws also for the keys of another algorithm: with only one of two keys imported, one signature would be enough.
  */
 export function importDeviceKeys(algorithm: Algorithm, stored: Uint8Array): readonly DeviceKey[] {
   if (algorithm === 'EC_P256') return [{ algorithm: 'ES256', key: found(publicKeyFromPoint('P-256', stored)) }]
@@ -92,12 +92,14 @@ export function readCertificateRequest(der: Uint8Array): ReadCertificateRequest 
   }
 }
 
-/** With an uncompressed point. */
+/** The length with an uncompressed point. */
 const P256_SPKI_LENGTH = 91
 
 const spkiOf = (key: KeyObject): Uint8Array => key.export({ format: 'der', type: 'spki' })
 
-/** Makes a key of each algorithm that nobody has. Signatures for unknown activations are verified with it, so that they take as long. */
+/**
+ * Makes a key of each algorithm whose private half nobody has. Signatures for unknown activations are verified with it, so that they take as long.
+ */
 export function createDecoyDeviceKeys(): Readonly<Record<SignatureAlgorithm, DeviceKey>> {
   const ofCurve = (algorithm: SignatureAlgorithm, curve: 'P-256' | 'P-384'): DeviceKey => ({
     algorithm,

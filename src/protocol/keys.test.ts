@@ -1,4 +1,4 @@
-// Keys of one shape are not taken for each other, which the compiler says; what would come out if they were, the test says.
+// Tests that the compiler refuses a key in place of another of the same shape, and that such a key would give another result.
 import { expect, test } from 'vitest'
 import { deriveStatusBlobIv } from './v3/status-blob.ts'
 import { deriveActivationKeys as deriveActivationKeysV3 } from './v3/key-schedule.ts'

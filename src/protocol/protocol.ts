@@ -1,4 +1,4 @@
-// The interface between pawl and a generation of the device protocol. Code outside src/protocol holds a Protocol and never asks which one it
+// Declares the interface between pawl and a generation of the device protocol. Code outside src/protocol holds a Protocol and never asks which one it
 // is. Only the versions.ts of a generation compares version text.
 import type { KeyObject } from 'node:crypto'
 
@@ -51,7 +51,7 @@ export interface EncryptionHeader {
   readonly activationId: string | undefined
 }
 
-/** What an envelope is bound to: the values of header and endpoint that enter its derivations (v3 §5.3). */
+/** The values of header and endpoint that an envelope is bound to: they enter its derivations (v3 §5.3). */
 export interface EnvelopeContext {
   readonly version: string
   readonly scope: Scope
@@ -74,12 +74,12 @@ export type ActivationKeys = object
  */
 export type EnvelopeKey = object
 
-/** What the server needs to open an envelope. */
+/** The keys with which the server opens an envelope. */
 interface EnvelopeKeys<Keys extends ActivationKeys = ActivationKeys, Key extends EnvelopeKey = EnvelopeKey> {
   /** Base64 text (v3 §3.1). */
   readonly applicationSecret: string
   readonly envelopeKey: Key
-  /** Activation scope only. */
+  /** Present in activation scope. */
   readonly activationKeys: Keys | undefined
 }
 
@@ -90,13 +90,13 @@ export interface Envelope<Keys extends ActivationKeys = ActivationKeys, Key exte
   /** Milliseconds; present where the version has replay protection. */
   readonly timestamp: number | undefined
   /**
-   * The value that may be used once: ephemeral key and nonce (v3 §14), or key id and nonce (v4 §5.6). Undefined if the version has no replay
+   * The value that may be used only once: ephemeral key and nonce (v3 §14), or key id and nonce (v4 §5.6). Undefined if the version has no replay
    * protection.
    */
   readonly uniqueValue: Uint8Array | undefined
   /**
-   * The ephemeral key, on which the envelope's keys depend beside pawl's own. Undefined without replay protection, and in v4, where the unique
-   * value has everything.
+   * The ephemeral key. The envelope's keys depend on it and on a key of pawl. Undefined without replay protection, and in v4, where the unique value
+   * contains all such values.
    */
   readonly keyValue: Uint8Array | undefined
   /**
@@ -118,9 +118,7 @@ export interface OpenedEnvelope {
    * in milliseconds.
    */
   readonly seal: SealAnswer
-  /**
-   * The keys of `seal` as bytes, for an answer that is sealed later. Whoever has them can open the request and its answer, and nothing else.
-   */
+  /** The keys of `seal` as bytes, for an answer that is sealed later. They open this request and its answer, and no other. */
   readonly exportAnswerKeys: () => Uint8Array
 }
 
@@ -142,7 +140,7 @@ export interface SignedRequest {
   readonly applicationSecret: string
 }
 
-/** What changes when a code matched (v3 §9.1, v4 §7.4). */
+/** The change of an activation when a code matched (v3 §9.1, v4 §7.4). */
 export interface CounterMove {
   /** The number that is added to the numeric counter: i + 1 when the i-th value matched, counted from 0. */
   readonly steps: number
@@ -230,7 +228,7 @@ export interface TemporaryKeyTerms {
 
 /** A temporary key (v3 §7, v4 §4). */
 interface TemporaryKey {
-  /** To be stored sealed; importEnvelopeKey reads it. */
+  /** The key as bytes, to be stored sealed. importEnvelopeKey reads it. */
   readonly envelopeKey: Uint8Array
   /** The answer to the client: a compact JWS in v3, a JSON document in v4. */
   readonly jwt: string
@@ -246,38 +244,38 @@ export interface DecoyKeys<Keys extends ActivationKeys = ActivationKeys> {
 export interface PersonalizedPayload {
   /** Lines of the operation, joined by line feeds. */
   readonly data: string
-  /** Only with proximity check. */
+  /** Present only with a proximity check. */
   readonly totp?: string
   /** Base64 of 16 bytes. */
   readonly nonceBase64: string
 }
 
-/** What an offline one-time password covers, and how it may have been made (v3 §15.2). */
+/** The values that an offline one-time password covers, and the ways in which it may have been made (v3 §15.2). */
 export interface OfflineOtp {
   /** Groups of decimal digits joined by `-`, normalised. */
   readonly otp: string
   readonly resourceId: string
-  /** Without the one-time password of a proximity check. */
+  /** The body without the one-time password of a proximity check. */
   readonly body: Uint8Array
   /** Base64 text as in the payload. */
   readonly nonceBase64: string
   /** Digits of a component, 4 to 8. */
   readonly componentLength: number
-  /** Whether the bank allows biometry and, in v4, the activation has it switched on, which its keys alone do not tell (v4 §11.1). */
+  /** Whether the bank allows biometry. In v4 the activation must also have it switched on, which its keys alone do not show (v4 §11.1). */
   readonly isBiometryAllowed: boolean
   /** The one-time passwords that the proximity check accepts; undefined without that check. An empty list matches nothing. */
   readonly totps: readonly string[] | undefined
 }
 
-/** Where an offline one-time password matched. */
+/** The counter value and the factors at which an offline one-time password matched. */
 export interface OfflineMatch extends CounterMove {
   readonly factors: Factors
   readonly signedData: Uint8Array
 }
 
-/** What all other code uses of a generation of the protocol. What only one generation has is imported from its folder. */
+/** The functions and values of a generation that all other code uses. Members that only one generation has are in its own interface. */
 export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
-  /** Path element: /pa/v3, /pa/v4. */
+  /** The element of the path: /pa/v3, /pa/v4. */
   readonly path: 'v3' | 'v4'
   /** The version that an activation of this generation stores. */
   readonly activationVersion: number
@@ -290,7 +288,7 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   readonly parseEncryptionHeader: (value: string, schemes: readonly string[]) => EncryptionHeader | undefined
   /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5, v4 §5.2). */
   parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
-  /** The `seal` of an envelope that was opened earlier, from the bytes of its exportAnswerKeys. */
+  /** Makes the `seal` of an envelope that was opened earlier, from the bytes of its exportAnswerKeys. */
   readonly importAnswerKeys: (exported: Uint8Array) => SealAnswer
   /** Imports a stored key that opens envelopes. Undefined for a key of the other generation, because a request may name one. */
   readonly importEnvelopeKey: (stored: Uint8Array) => EnvelopeKey | undefined
@@ -322,7 +320,7 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
    * Derives the keys from the stored secret of an activation: KEY_MASTER_SECRET (v3 §3.2), or KEY_ACTIVATION_SECRET and factor keys (v4 §3.1).
    */
   readonly deriveActivationKeys: (activationSecret: Uint8Array) => Keys
-  /** The same in two steps, by way of bytes, which take less memory to remember. Undefined in 4.0, whose keys are not all bytes. */
+  /** Derives the same keys in two steps. The bytes between the steps take less memory in a cache. Undefined in 4.0, whose keys are not all bytes. */
   readonly activationKeyBytes:
     | { readonly derive: (activationSecret: Uint8Array) => Uint8Array; readonly parse: (bytes: Uint8Array) => Keys }
     | undefined
@@ -337,7 +335,7 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
     payload: PersonalizedPayload,
     own: { readonly keys: Keys; readonly openServerKeys: () => SigningKeys | undefined },
   ): string | undefined
-  /** Tries every accepted TOTP, counter value and allowed combination of factors; all of it is one attempt (v3 §15.2, v4 §11.1). */
+  /** Tries every accepted TOTP, counter value and allowed combination of factors. All tries together count as one attempt (v3 §15.2, v4 §11.1). */
   verifyOfflineOtp(keys: Keys, ctrData: Uint8Array, otp: OfflineOtp, lookAhead: number): CodeMatch<OfflineMatch>
 }
 

@@ -1,4 +1,4 @@
-// Authentication codes, on v3's wire "signatures": what they cover, how they are computed and verified (v3 §10.1 to §10.3).
+// Computes and verifies authentication codes, which the wire of v3 calls "signatures" (v3 §10.1 to §10.3).
 import { hmac } from '../../crypto/hash.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'

@@ -1,4 +1,4 @@
-// ECIES envelopes of requests and answers (v3 §6).
+// Opens and seals ECIES envelopes of requests and answers (v3 §6).
 import type { KeyObject } from 'node:crypto'
 import { aesCbcDecrypt, aesCbcEncrypt } from '../../crypto/aes.ts'
 import { ecdh, hasPointForm, publicKeyFromPoint } from '../../crypto/key.ts'
@@ -71,7 +71,7 @@ export function parseKeyRequest(context: EnvelopeContext, json: unknown): Reques
   )
 }
 
-/** The envelope of either function, with an `open` that gets the derived values. */
+/** The envelope of parseEnvelope or parseKeyRequest. `open` gets the derived values. */
 const envelopeOf = (
   context: EnvelopeContext,
   { temporaryKeyId, timestamp, ephemeralPublicKey, nonce }: KeyMembers,

@@ -20,16 +20,16 @@ export const { parseAuthorizationHeader, parseTokenHeader, parseEncryptionHeader
 const DECIMAL_CODE = /^\d{8}(-\d{8}){0,2}$/
 const CODE_LENGTHS = [16, 32, 48]
 
-/** Whether the header's digest is the one of its nonce and timestamp. `tokenSecret`: 16 bytes. */
+/** Whether the header's digest matches its nonce and timestamp. `tokenSecret`: 16 bytes. */
 export const verifyTokenDigest = (tokenSecret: Uint8Array, header: TokenHeader): boolean =>
   equalConstantTime(computeTokenDigest(tokenSecret, header), header.digest)
 
-/** 32 bytes. The timestamp enters in decimal without leading zeros. */
+/** The digest of a token header, 32 bytes. The timestamp enters in decimal without leading zeros. */
 export function computeTokenDigest(tokenSecret: Uint8Array, header: Omit<TokenHeader, 'tokenId' | 'digest'>): Uint8Array {
   const { version, nonce, timestamp } = header
   const binding = capabilitiesOf(version)?.versionBinding ? `&${version}` : ''
   return hmac(tokenSecret, concat(nonce, utf8(`&${timestamp}${binding}`)))
 }
 
-/** The version has the short time window for tokens (v3 §14). */
+/** Whether the version has the short time window for tokens (v3 §14). */
 export const hasShortTokenWindow = (version: string): boolean => capabilitiesOf(version)?.timestamp ?? false

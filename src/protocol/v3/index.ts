@@ -1,4 +1,4 @@
-// Generation 3 of the protocol as an implementation of Protocol. This file only lists; nothing is computed here.
+// Lists generation 3 of the protocol as an implementation of Protocol. Nothing is computed here.
 import { composeSignedData } from '../wire/request-data.ts'
 import type { Protocol } from '../protocol.ts'
 import { coveredBodies, verifyAuthenticationCode } from './authentication-code.ts'
@@ -26,11 +26,11 @@ import { encryptStatusBlob } from './status-blob.ts'
 import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
 import { parseTemporaryKeyRequest } from './temporary-key.ts'
 
-/** Versions 3.0 to 3.3, with what only v3 has. */
+/** Versions 3.0 to 3.3, with the members that only v3 has. */
 export interface ProtocolV3 extends Protocol<ActivationKeys> {
   /** KEY_MASTER_SECRET from the key exchange, 16 bytes (v3 §3.2). Undefined when the device's point is not valid. */
   readonly agreeMasterSecret: typeof agreeMasterSecret
-  /** Eight digits shown on both sides (v3 §4.3). */
+  /** Eight digits that both sides show (v3 §4.3). */
   readonly activationFingerprint: typeof activationFingerprint
   /** The encrypted status blob, 32 bytes (v3 §9.3, §9.4). */
   readonly encryptStatusBlob: typeof encryptStatusBlob

@@ -1,4 +1,4 @@
-// Every key of an activation, and the functions that derive them (v3 §2.2, §3.2).
+// Derives every key of an activation (v3 §2.2, §3.2).
 import type { KeyObject } from 'node:crypto'
 import { aesCbcEncrypt, aesEncryptBlocks } from '../../crypto/aes.ts'
 import { ecdh, generateKeyPair, importPrivateKey, publicKeyFromPoint } from '../../crypto/key.ts'

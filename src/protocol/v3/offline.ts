@@ -1,4 +1,4 @@
-// Offline signatures: the QR payload and the one-time password a user types in (v3 §15).
+// Makes the QR payload of an offline signature, and verifies the one-time password that a user types in (v3 §15).
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'

@@ -1,4 +1,4 @@
-// The encrypted status blob of an activation (v3 §9.3, §9.4).
+// Composes and encrypts the status blob of an activation (v3 §9.3, §9.4).
 import { aesCbcEncryptUnpadded } from '../../crypto/aes.ts'
 import { concat } from '../../lib/bytes.ts'
 import { type ActivationKeys, type KeyTransportCtr, type KeyTransportIv, kdfInternal } from './key-schedule.ts'

@@ -1,4 +1,4 @@
-// Request and answer of the temporary key exchange, both compact JWS (v3 §7; RFC 7515).
+// Parses requests for a temporary key, and composes the answers. Both are compact JWS (v3 §7; RFC 7515).
 import type { KeyObject } from 'node:crypto'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { hmac } from '../../crypto/hash.ts'
@@ -9,7 +9,7 @@ import type { TemporaryKeyRequest } from '../protocol.ts'
 import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer, toJwsPart } from '../wire/jws.ts'
 import { type ActivationKeys, type KeyTransport, kdfInternal } from './key-schedule.ts'
 
-/** What the answer to a temporary key request says (v3 §7.2). */
+/** The contents of the answer to a temporary key request (v3 §7.2). */
 interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
   /** Uncompressed point, 65 bytes. */
   readonly publicKey: Uint8Array

@@ -1,4 +1,4 @@
-// Protocol 3.0 to 3.3 as rows of capabilities (v3 §6, table). No other file of v3 knows version text.
+// Maps protocol 3.0 to 3.3 to rows of capabilities (v3 §6, table). No other file of v3 contains version text.
 
 /** The capabilities of one version of the protocol. */
 export interface Capabilities {

@@ -1,4 +1,4 @@
-// The AEAD of v4: AES-256-CTR and KMAC-256, encrypt-then-MAC (v4 §1.5).
+// Seals and opens with the AEAD of v4: AES-256-CTR and KMAC-256, encrypt-then-MAC (v4 §1.5).
 import { aesCtr } from '../../crypto/aes.ts'
 import { createKmac, type KmacKey } from '../../crypto/kmac.ts'
 import { concat, equalConstantTime } from '../../lib/bytes.ts'
@@ -17,23 +17,20 @@ export interface AeadKeys {
 export const deriveAeadKeys = (key: KdfKey, keyContext: Uint8Array): AeadKeys =>
   importAeadKeys(concat(kdf(key, 'aead/enc', keyContext), kdf(key, 'aead/mac', keyContext)))
 
-/** Ke and Km as bytes, 64 together. */
+/** Imports Ke and Km from their bytes, 64 together. */
 export const importAeadKeys = (exported: Uint8Array): AeadKeys => ({
   keyEncryption: exported.subarray(0, 32),
   keyMac: importAeadKey(exported.subarray(32)),
   exported,
 })
 
-/** nonce ‖ tag (32) ‖ ciphertext. The same keys must never get the same nonce (12 bytes) twice. */
+/** Seals a text as nonce ‖ tag (32) ‖ ciphertext. The same keys must never get the same nonce (12 bytes) twice. */
 export function sealAead(keys: AeadKeys, nonce: Uint8Array, associatedData: Uint8Array, plaintext: Uint8Array): Uint8Array {
   const ciphertext = aesCtr(keys.keyEncryption, deriveIv(nonce), plaintext)
   return concat(nonce, computeTag(keys, nonce, associatedData, ciphertext), ciphertext)
 }
 
-/**
- * Decrypts; undefined when a byte, the associated data or the keys are others. The tag is compared in constant time before anything is
- * decrypted.
- */
+/** Decrypts; undefined if a byte, the associated data or the keys differ. The tag is compared in constant time before anything is decrypted. */
 export function openAead(keys: AeadKeys, associatedData: Uint8Array, sealed: Uint8Array): Uint8Array | undefined {
   if (sealed.length < AEAD_LENGTH_MIN) return undefined
   const nonce = sealed.subarray(0, AEAD_NONCE_LENGTH)

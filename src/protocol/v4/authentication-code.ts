@@ -1,4 +1,4 @@
-// Authentication codes: the data that they cover, their computation and verification (v4 §7).
+// Computes and verifies authentication codes, and composes the data that they cover (v4 §7).
 import { createKmacOnce, type KmacKey } from '../../crypto/kmac.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime } from '../../lib/bytes.ts'
@@ -47,7 +47,7 @@ export function verifyAuthenticationCode(
   return { move: move && settle(keys, factors, used, move), isPossessionRight }
 }
 
-/** Adds the new stored secret, when the match has shown which key of the second factor the phone has (v4 §7.5). */
+/** Adds the new stored secret if the match has shown which key of the second factor the phone has (v4 §7.5). */
 export function settle(keys: ActivationKeys, factors: Factors, used: number, move: CounterMove): CounterMove {
   const factor = SECOND_FACTORS[factors]
   const activationSecret = factor && settleFactorKeys(keys.activationSecret, factor, used)
@@ -55,8 +55,8 @@ export function settle(keys: ActivationKeys, factors: Factors, used: number, mov
 }
 
 /**
- * The candidates for the factor keys of a combination, in the order of v4 §7.3: with the current key of the second factor, then with the next.
- * None for a combination that no endpoint allows.
+ * The candidates for the factor keys of a combination, in the order of v4 §7.3: first with the current key of the second factor, then with the next.
+ * Empty for a combination that no endpoint allows.
  */
 export const selectFactorKeys = (keys: ActivationKeys, factors: Factors): readonly (readonly KmacKey[])[] =>
   factors === 'POSSESSION'
@@ -85,7 +85,7 @@ const chainKey = (key: KmacKey, counter: Uint8Array, before?: Uint8Array): Uint8
 /** A component, under the key at the end of its chain. The same KMAC as in importCodeKey, for a key that computes only one MAC. */
 const computeComponent = createKmacOnce('PA4CODE')
 
-/** The candidates for the key of the second factor; none for possession alone, undefined for a combination that no endpoint allows. */
+/** The candidates for the key of the second factor. Empty for possession alone, undefined for a combination that no endpoint allows. */
 function selectSecondKeys(keys: ActivationKeys, factors: Factors): readonly KmacKey[] | undefined {
   const factor = SECOND_FACTORS[factors]
   if (factor) return keys[factor]()

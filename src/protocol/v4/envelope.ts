@@ -1,4 +1,4 @@
-// AEAD envelopes of requests and answers (v4 §5).
+// Opens and seals AEAD envelopes of requests and answers (v4 §5).
 import { sha3 } from '../../crypto/hash.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { asBuffer, concat, concatWithSizes, equalPublic, splitBySizes, u64, utf8 } from '../../lib/bytes.ts'
@@ -12,7 +12,7 @@ import { VERSION } from './versions.ts'
 /** Members of a request envelope, decoded. */
 interface RequestMembers {
   readonly temporaryKeyId: string
-  /** At least 44 bytes, the first half of the nonce in front. */
+  /** At least 44 bytes. They begin with the first half of the nonce. */
   readonly encryptedData: Uint8Array
   /** N_req ‖ N_res, 24 bytes, its halves different. */
   readonly nonce: Uint8Array
@@ -20,11 +20,11 @@ interface RequestMembers {
   readonly timestamp: number
 }
 
-/** What enters sharedInfo2 (v4 §5.4). */
+/** The secrets that enter sharedInfo2 (v4 §5.4). */
 interface EnvelopeSecrets {
   /** Base64 text; its decoded bytes enter. */
   readonly applicationSecret: string
-  /** Activation scope only. */
+  /** Present in activation scope. */
   readonly activationKeys: Pick<ActivationKeys, 'keyE2eeSharedInfo2'> | undefined
 }
 

@@ -1,4 +1,4 @@
-// Packs the secret that is stored of an activation: KEY_ACTIVATION_SECRET and the factor keys that can be replaced (v4 §7.5).
+// Packs the stored secret of an activation: KEY_ACTIVATION_SECRET and the factor keys that can be replaced (v4 §7.5).
 //
 //   stored = 0x01 ‖ KEY_ACTIVATION_SECRET (32) ‖ flags ‖ the keys whose flags are set, 32 bytes each, in the order of the flags
 import { concat } from '../../lib/bytes.ts'
@@ -58,8 +58,8 @@ export const addBiometryKey = (stored: Uint8Array, key: FactorKey<'biometry'>): 
 export const removeBiometryKeys = (stored: Uint8Array): Uint8Array => replaceKeys(stored, 'biometry', () => ({}))
 
 /**
- * The stored secret after a match with the current key (`used` 0) or the next one (1). Only the used key stays, because the phone has shown
- * which one it has (v4 §7.5). Undefined when nothing changes.
+ * The new stored secret after a match with the current key (`used` 0) or the next one (1). Only the used key stays, because the phone has shown that
+ * it has this one (v4 §7.5). Undefined when nothing changes.
  */
 export function settleFactorKeys(stored: Uint8Array, factor: ReplaceableFactor, used: number): Uint8Array | undefined {
   if (parseActivationSecret(stored)[factor].next === undefined) return undefined

@@ -1,4 +1,4 @@
-// Eight digits shown on both sides to compare the exchanged keys (v4 §8.6).
+// Computes the eight digits that both sides show, so that people can compare the exchanged keys (v4 §8.6).
 import { sha3 } from '../../crypto/hash.ts'
 import { concat, utf8 } from '../../lib/bytes.ts'
 import { minimalX, toDecimal } from '../wire/decimal.ts'
@@ -13,7 +13,7 @@ export const activationFingerprint = (
   serverKeys: PublicKeys,
 ): string => fingerprintOf(concat(utf8(algorithm), describeKeys(deviceKeys), utf8(activationId), describeKeys(serverKeys)))
 
-/** Eight decimal digits that stand for a message. */
+/** Reduces a message to eight decimal digits. */
 export const fingerprintOf = (message: Uint8Array): string => toDecimal(sha3(message), 8)
 
 const describeKeys = ({ ecdsa, mldsa }: PublicKeys): Uint8Array => concat(minimalX(ecdsa, X_LENGTH), ...(mldsa ? [mldsa] : []))

@@ -14,7 +14,7 @@ export const { parseAuthorizationHeader, parseTokenHeader, parseEncryptionHeader
   parseBytes,
   // The length is not compared with the factors here: a code of the wrong length fails verification, and counts as a failure.
   isCode: (text) => CODE_LENGTHS.includes(parseBytes(text)?.length ?? 0),
-  // The digest covers the text of the timestamp: without a leading zero the number has only one.
+  // The digest covers the text of the timestamp. Without leading zeros a number has only one text.
   timestamp: /^[1-9]\d{8,14}$/,
 })
 
@@ -26,17 +26,17 @@ function parseBytes(text: string, length?: number): Uint8Array | undefined {
 
 const CODE_LENGTHS = [32, 64, 96]
 
-/** Whether the header's digest is the one of its nonce and timestamp. `tokenSecret`: 32 bytes, 16 when it was made under v3. */
+/** Whether the header's digest matches its nonce and timestamp. `tokenSecret`: 32 bytes, or 16 if it was made under v3. */
 export const verifyTokenDigest = (tokenSecret: Uint8Array, header: TokenHeader): boolean =>
   equalConstantTime(computeTokenDigest(tokenSecret, header), header.digest)
 
-/** 32 bytes. The timestamp enters in decimal without leading zeros, as the header has it. */
+/** The digest of a token header, 32 bytes. The timestamp enters in decimal without leading zeros, as the header has it. */
 export const computeTokenDigest = (
   tokenSecret: Uint8Array,
   { version, nonce, timestamp }: Omit<TokenHeader, 'tokenId' | 'digest'>,
 ): Uint8Array => importTokenSecret(tokenSecret).compute(concat(nonce, utf8(`&${timestamp}&${version}`)))
 
-/** Every version has the short time window for tokens (v4 §9.9). */
+/** Always true, because every version of v4 has the short time window for tokens (v4 §9.9). */
 export const hasShortTokenWindow = (_version: string): boolean => true
 
 const importTokenSecret = createKmac('PA4DIGEST')

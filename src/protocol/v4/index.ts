@@ -1,4 +1,4 @@
-// Generation 4 of the protocol as an implementation of Protocol. This file only lists; nothing is computed here.
+// Lists generation 4 of the protocol as an implementation of Protocol. Nothing is computed here.
 import { composeSignedData } from '../wire/request-data.ts'
 import type { Protocol } from '../protocol.ts'
 import { coveredBodies, verifyAuthenticationCode } from './authentication-code.ts'
@@ -26,17 +26,17 @@ import { encapsulateSharedSecret, parseSharedSecretRequest } from './shared-secr
 import { composeStatusBlob } from './status-blob.ts'
 import { parseTemporaryKeyRequest } from './temporary-key.ts'
 
-/** Version 4.0, with what only v4 has. */
+/** Version 4.0, with the members that only v4 has. */
 export interface ProtocolV4 extends Protocol<ActivationKeys> {
-  /** A SharedSecretRequest, of activation/create, upgrade/start, password/change or biometry/add (v4 §2.2). */
+  /** Parses the SharedSecretRequest of activation/create, upgrade/start, password/change or biometry/add (v4 §2.2). */
   readonly parseSharedSecretRequest: typeof parseSharedSecretRequest
-  /** A new factor key and its answer (v4 §9.12, §9.13). */
+  /** Makes a new factor key and its answer (v4 §9.12, §9.13). */
   readonly encapsulateSharedSecret: typeof encapsulateSharedSecret
-  /** The device's public keys (v4 §8.4). */
+  /** Parses the device's public keys (v4 §8.4). */
   readonly parsePublicKeys: typeof parsePublicKeys
-  /** Server keys, secret of the activation and fingerprint (v4 §8.5, §10.2). */
+  /** Makes server keys, secret of the activation and fingerprint (v4 §8.5, §10.2). */
   readonly exchangeKeys: typeof exchangeKeys
-  /** Stored secrets with other factor keys (v4 §9.12, §9.13). */
+  /** Each returns the stored secret with changed factor keys (v4 §9.12, §9.13). */
   readonly replaceKnowledgeKey: typeof replaceKnowledgeKey
   readonly addBiometryKey: typeof addBiometryKey
   readonly removeBiometryKeys: typeof removeBiometryKeys

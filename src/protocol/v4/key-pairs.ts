@@ -1,4 +1,4 @@
-// Signing key pairs: the server's, made for each activation, and the public keys of the device (v4 §3.2).
+// Makes, packs and parses signing key pairs: the server's, made for each activation, and the public keys of the device (v4 §3.2).
 import { decodePoint, exportPrivateKey, importPrivateKey } from '../../crypto/key.ts'
 import { exportMlDsaSeed, importMlDsaPublicKey, importMlDsaSeed } from '../../crypto/mldsa.ts'
 import { inThread } from '../../crypto/threads.ts'

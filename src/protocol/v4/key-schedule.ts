@@ -1,4 +1,4 @@
-// Every key of an activation, and the functions that derive them (v4 §1.3, §3.1).
+// Derives every key of an activation (v4 §1.3, §3.1).
 import type { KeyObject } from 'node:crypto'
 import { importHmacKey, sha3 } from '../../crypto/hash.ts'
 import { createKmac, type KmacKey } from '../../crypto/kmac.ts'
@@ -13,7 +13,7 @@ import {
   type ReplaceableFactor,
 } from './factor-keys.ts'
 
-/** A key from which others are derived. */
+/** A key from which other keys are derived. */
 export type KdfKey = KmacKey
 type ActivationKdk = Named<KdfKey, 'KEY_ACTIVATION_SECRET'>
 type KdkAuthenticationCode = Named<KdfKey, 'KDK_AUTHENTICATION_CODE'>

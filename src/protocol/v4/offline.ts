@@ -1,4 +1,4 @@
-// Offline codes: the QR payload and the one-time password a user types in (v4 §11).
+// Makes the QR payload of an offline approval, and verifies the one-time password that a user types in (v4 §11).
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { CodeMatch, OfflineMatch, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
@@ -16,8 +16,8 @@ export function createPersonalizedPayload(
 }
 
 /**
- * Verifies a one-time password: with possession and knowledge first, then with possession and biometry, if allowed; with the current and with
- * the next key of the second factor (v4 §11.1).
+ * Verifies a one-time password: with possession and knowledge first, then with possession and biometry, if allowed. Each is tried with the current
+ * and with the next key of the second factor (v4 §11.1).
  */
 export function verifyOfflineOtp(
   keys: ActivationKeys,

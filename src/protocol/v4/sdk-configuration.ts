@@ -12,7 +12,7 @@ interface SdkConfiguration {
   readonly masterPublicKeys: Partial<Readonly<Record<MasterKeyName, Uint8Array>>>
 }
 
-/** Names of master keys in the order of their ids. */
+/** The names of master keys, in the order of their ids. */
 type MasterKeyName = keyof typeof KEY_IDS
 
 /** Composes the text: Base64 of format version, key, secret, and every master key with its id, each with its length in front. */
@@ -27,7 +27,7 @@ export function composeSdkConfiguration({ applicationKey, applicationSecret, mas
 
 const withCount = (bytes: Uint8Array): Uint8Array => concat(encodeCount(bytes.length), bytes)
 
-/** Encodes a number: one byte below 0x80, two below 0x4000, else four. The upper bits say which. */
+/** Encodes a number: one byte below 0x80, two below 0x4000, else four. The upper bits of the first byte tell the length. */
 function encodeCount(count: number): Uint8Array {
   if (count < 0x80) return Uint8Array.of(count)
   if (count < 0x4000) return Uint8Array.of(0x80 | (count >>> 8), count & 0xff)

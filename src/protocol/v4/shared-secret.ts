@@ -1,4 +1,4 @@
-// Key agreement (v4 §2): from the client's encapsulation keys to a shared secret, and to the values that let the client compute it.
+// Makes shared secrets (v4 §2): from the client's encapsulation keys to a secret, and to the values with which the client computes it.
 import { encapsulate, importEncapsulationKey, type MlKem } from '../../crypto/kem.ts'
 import { hasPointForm, type KeyPair } from '../../crypto/key.ts'
 import { kmac256 } from '../../crypto/kmac.ts'
@@ -13,13 +13,13 @@ import { VERSION } from './versions.ts'
 /** An algorithm of v4. */
 export type AlgorithmV4 = Exclude<Algorithm, 'EC_P256'>
 
-/** What an algorithm adds to DHKEM and ECDSA on P-384; undefined where it adds nothing (v4 §2.1). */
+/** The KEM and signature that an algorithm adds to DHKEM and ECDSA on P-384; undefined if it adds none (v4 §2.1). */
 interface PostQuantumPart {
   readonly kem: MlKem
   readonly signature: MlDsa
 }
 
-/** The rows of v4 §2.1 that are on, in the order in which they are offered. */
+/** The rows of v4 §2.1 that are enabled, in the order in which they are offered. */
 export const ALGORITHMS: ReadonlyMap<AlgorithmV4, PostQuantumPart | undefined> = new Map<
   AlgorithmV4,
   PostQuantumPart | undefined
@@ -29,7 +29,7 @@ export const ALGORITHMS: ReadonlyMap<AlgorithmV4, PostQuantumPart | undefined> =
   ['EC_P384_ML_L5', { kem: 'ML-KEM-1024', signature: 'ML-DSA-87' }],
 ])
 
-/** A SharedSecretRequest, its keys not yet checked for more than their number and the form of the point (v4 §2.2). */
+/** A SharedSecretRequest. Only the number of its keys and the form of the point have been checked (v4 §2.2). */
 export interface SharedSecretRequest {
   readonly algorithm: AlgorithmV4
   readonly encapsulationKeys: readonly Uint8Array[]
@@ -47,7 +47,10 @@ interface SharedSecret {
   readonly response: SharedSecretResponse
 }
 
-/** Undefined when a member is missing or malformed, the algorithm is not one of v4, or the number of keys is not that of the algorithm. */
+/**
+ * Parses a SharedSecretRequest. Undefined when a member is missing or malformed, the algorithm is not one of v4, or the number of keys is not that of
+ * the algorithm.
+ */
 export function parseSharedSecretRequest(json: unknown): SharedSecretRequest | undefined {
   if (!isJsonObject(json)) return undefined
   const { algorithm: name, encapsulationKeys: texts } = json

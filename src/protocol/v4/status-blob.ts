@@ -1,4 +1,4 @@
-// The status blob of an activation, authenticated with KMAC-256 (v4 §9.4).
+// Composes the status blob of an activation, authenticated with KMAC-256 (v4 §9.4).
 import { concat } from '../../lib/bytes.ts'
 import type { ActivationKeys } from './key-schedule.ts'
 
@@ -10,7 +10,7 @@ interface ActivationStatus {
   readonly upgradeVersion: number
   readonly isConfirmationPending: boolean
   readonly isUpgradePending: boolean
-  /** The algorithm of the activation is no longer allowed. */
+  /** Whether the algorithm of the activation is no longer allowed. */
   readonly isAlgorithmUnsupported: boolean
   readonly isBiometryEnabled: boolean
   readonly counter: number

@@ -1,4 +1,4 @@
-// Request and answer of the temporary key exchange: a compact JWS in, a JWS with one or two signatures out (v4 §4; RFC 7515).
+// Parses requests for a temporary key, a compact JWS, and composes the answers, a JWS with one or two signatures (v4 §4; RFC 7515).
 import { hmacSha384 } from '../../crypto/hash.ts'
 import { inThread } from '../../crypto/threads.ts'
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
@@ -14,13 +14,14 @@ import {
   type SharedSecretResponse,
 } from './shared-secret.ts'
 
-/** What the answer to a temporary key request says (v4 §4.3). */
+/** The contents of the answer to a temporary key request (v4 §4.3). */
 interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
   readonly sharedSecretResponse: SharedSecretResponse
 }
 
 /**
- * Undefined when the JWT does not parse, lacks a claim, has an `exp` that is not a number, or uses another algorithm than HS384 (v4 §4.1).
+ * Parses a temporary key request. Undefined when the JWT does not parse, lacks a claim, has an `exp` that is not a number, or uses another algorithm
+ * than HS384 (v4 §4.1).
  */
 export function parseTemporaryKeyRequest(
   jwt: string,
@@ -31,7 +32,7 @@ export function parseTemporaryKeyRequest(
   const { algorithm } = sharedSecretRequest
   const { applicationKey, activationId, challenge } = request
   const expiresAt = request.claims['exp'] ?? undefined
-  // RFC 7519 §4.1.4: a NumericDate.
+  // RFC 7519 §4.1.4: `exp` is a NumericDate.
   if (expiresAt !== undefined && typeof expiresAt !== 'number') return undefined
   return {
     applicationKey,
@@ -55,13 +56,13 @@ export function parseTemporaryKeyRequest(
   }
 }
 
-/** HS384 key in application scope, 32 bytes, from the decoded application secret; undefined when that is not Base64 (v4 §4.1). */
+/** The HS384 key in application scope, 32 bytes, from the decoded application secret; undefined when the secret is not Base64 (v4 §4.1). */
 export function deriveRequestKey(applicationSecret: string): Uint8Array | undefined {
   const secret = parseBase64(applicationSecret)
   return secret && deriveKeyMacGetAppTempKey(secret)
 }
 
-/** JSON text of a JWS in general serialization: ES384 first, then ML-DSA in the hybrid algorithms (v4 §4.3; RFC 7515 §7.2.1). */
+/** Composes the JSON text of a JWS in general serialization: ES384 first, then ML-DSA in the hybrid algorithms (v4 §4.3; RFC 7515 §7.2.1). */
 export async function createTemporaryKeyAnswer(
   algorithm: AlgorithmV4,
   answer: TemporaryKeyAnswer,

@@ -1,12 +1,12 @@
-// The walk along the hash-based counter (v3 §9.1, v4 §7.4).
+// Walks along the hash-based counter to find the value of a code (v3 §9.1, v4 §7.4).
 import type { CodeMatch } from '../protocol.ts'
 
-/** How a code compares with what one counter value makes: all components are right, the first alone, or not even that. */
+/** The result of comparing a code with one counter value: all components are right, only the first, or not even that. */
 type Comparison = 'RIGHT' | 'POSSESSION_ONLY' | 'WRONG'
 
 /**
- * Compares a code with `lookAhead` counter values; the first that it is RIGHT at gives the move it causes. `advance` gives the value after
- * one.
+ * Compares a code with `lookAhead` counter values. The first one with the result RIGHT gives the move. `advance` returns the counter value after a
+ * given one.
  */
 export function findCounter(
   ctrData: Uint8Array,

@@ -1,4 +1,4 @@
-// Parses the three protocol headers: authorization, token, encryption (v3 §5.2, v4 §6). A generation passes in what differs.
+// Parses the three protocol headers: authorization, token, encryption (v3 §5.2, v4 §6). A generation passes in its own rules.
 import {
   type AuthorizationHeader,
   type EncryptionHeader,
@@ -8,12 +8,12 @@ import {
 } from '../protocol.ts'
 import { parseUuid } from './members.ts'
 
-/** What a generation demands of the values in a header. */
+/** The rules of a generation for the values in a header. */
 interface HeaderRules {
   /** Names of factors and code in the authorization header. */
   readonly factorsName: string
   readonly codeName: string
-  /** A name may come again, and its last value counts; otherwise such a header is invalid. */
+  /** If true, a name may repeat, and its last value counts. Otherwise such a header is invalid. */
   readonly mayRepeatNames: boolean
   readonly isVersion: (text: string) => boolean
   /** Bytes of Base64 of this length; undefined for anything else. */
@@ -30,8 +30,8 @@ interface HeaderParsers {
   readonly parseAuthorizationHeader: Parse<AuthorizationHeader>
   readonly parseTokenHeader: Parse<TokenHeader>
   /**
-   * Whether activation_id has to be there depends on the scope, which only the endpoint knows; one that is there and malformed
-   * is refused.
+   * Takes an absent activation_id as well, because only the endpoint knows the scope, which decides whether it is required. A malformed one is
+   * refused.
    */
   readonly parseEncryptionHeader: Parse<EncryptionHeader>
 }
@@ -78,7 +78,7 @@ export function createHeaderParsers(rules: HeaderRules): HeaderParsers {
   }
 }
 
-/** Whether a version of the protocol came before another, across generations: every version text is one digit, a dot and one digit. */
+/** Whether a version of the protocol is older than another one, across generations. Every version text is one digit, a dot and one digit. */
 export const isOlderVersion = (version: string, other: string): boolean => version < other
 
 /**
@@ -98,7 +98,7 @@ function parsePairs(
     const match = PAIR.exec(text)
     if (match === null) return undefined
     const [, key, content] = match
-    // Separators at the end, with no pair behind them.
+    // The rest is separators with no pair behind them.
     if (key === undefined || content === undefined) break
     if (pairs.has(key) && !mayRepeatNames) return undefined
     pairs.set(key, content)
@@ -107,7 +107,7 @@ function parsePairs(
 }
 
 function parseFactors(text: string | undefined): Factors | undefined {
-  // Only letters of ASCII have another case here: ß would become SS.
+  // The text must be ASCII, because other letters change their length in upper case: ß would become SS.
   const upper = text !== undefined && /^[A-Za-z_]+$/.test(text) ? text.toUpperCase() : undefined
   return FACTOR_COMBINATIONS.find((factors) => factors === upper)
 }

@@ -1,4 +1,5 @@
-// The parts of a temporary key exchange that both generations share: the signed request, and the claims of the answer (v3 §7, v4 §4; RFC 7515).
+// Reads and writes the parts of a temporary key exchange that both generations share: the signed request, and the claims of the answer (v3 §7, v4 §4;
+// RFC 7515).
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
 import { parseUtf8, utf8 } from '../../lib/bytes.ts'
 import { findMemberTwice, isJsonObject } from '../../lib/json.ts'
@@ -11,14 +12,15 @@ interface TemporaryKeyJws {
   readonly activationId: string | undefined
   readonly challenge: string
   readonly claims: Readonly<Record<string, unknown>>
-  /** What the MAC covers (RFC 7515 §5.2). */
+  /** The bytes that the MAC covers (RFC 7515 §5.2). */
   readonly covered: Uint8Array
-  /** Of whatever length was sent; to be compared in constant time. */
+  /** Any number of bytes, as sent. Compare it in constant time. */
   readonly mac: Uint8Array
 }
 
 /**
- * Undefined when the text is not a compact JWS, lacks a claim, has a member twice, or uses another algorithm than `alg` (v3 §7.1, v4 §4.1).
+ * Parses a temporary key request. Undefined when the text is not a compact JWS, lacks a claim, has a member twice, or uses another algorithm than
+ * `alg` (v3 §7.1, v4 §4.1).
  */
 export function parseTemporaryKeyJws(jwt: string, alg: 'HS256' | 'HS384'): TemporaryKeyJws | undefined {
   const [headerText, payloadText, macText, ...rest] = jwt.split('.')
@@ -40,14 +42,14 @@ export function parseTemporaryKeyJws(jwt: string, alg: 'HS256' | 'HS384'): Tempo
 /** A JSON value as a part of a JWS (RFC 7515 §3). */
 export const toJwsPart = (value: object): string => toBase64Url(utf8(JSON.stringify(value)))
 
-/** What the answer to a temporary key request says beside the key itself (v3 §7.2, v4 §4.3). */
+/** The values of an answer to a temporary key request, except the key itself (v3 §7.2, v4 §4.3). */
 export interface TemporaryKeyTermsAnswer extends Omit<TemporaryKeyTerms, 'salt'> {
   readonly applicationKey: string
   readonly activationId: string | undefined
   readonly challenge: string
 }
 
-/** Claims of an answer; `key` is the member that a generation adds. */
+/** The claims of an answer. `key` is the member that a generation adds. */
 export const composeTemporaryKeyClaims = <Key extends object>(answer: TemporaryKeyTermsAnswer, key: Key) => ({
   sub: answer.temporaryKeyId,
   applicationKey: answer.applicationKey,
@@ -60,7 +62,7 @@ export const composeTemporaryKeyClaims = <Key extends object>(answer: TemporaryK
   exp_ms: answer.expiresAt,
 })
 
-/** A JSON object that is a part of a JWS; undefined for anything else, and when it has a member twice. */
+/** Parses a part of a JWS that is a JSON object. Undefined for any other text, and for an object with the same member twice. */
 export function parseJwsPart(base64Url: string): Record<string, unknown> | undefined {
   const bytes = parseBase64Url(base64Url)
   const text = bytes && parseUtf8(bytes)
@@ -73,7 +75,7 @@ export function parseJwsPart(base64Url: string): Record<string, unknown> | undef
   }
 }
 
-/** Strict: only the one text that encodes the bytes is accepted (RFC 7515 §2). */
+/** Decodes base64url strictly: only the one text that encodes the bytes is accepted (RFC 7515 §2). */
 export function parseBase64Url(text: string): Uint8Array | undefined {
   const bytes = Buffer.from(text, 'base64url')
   return toBase64Url(bytes) === text ? bytes : undefined

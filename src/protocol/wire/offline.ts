@@ -1,18 +1,18 @@
-// Offline approvals without their keys: the text of a QR code, the data that a one-time password covers, and the search for its counter value
-// (v3 §15, v4 §11).
+// Handles the parts of offline approvals that need no keys: the text of a QR code, the data that a one-time password covers, and the search for its
+// counter value (v3 §15, v4 §11).
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { CodeMatch, CounterMove, Factors, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
 import { findCounter } from './counter.ts'
 import { toDecimalCode } from './decimal.ts'
 import { composeRequestData } from './request-data.ts'
 
-/** What is signed of a payload: its lines up to and including the key indicator (v3 §15.1, v4 §11.2). */
+/** The signed part of a payload: its lines up to and including the key indicator (v3 §15.1, v4 §11.2). */
 export const composeOfflineHead = ({ data, totp, nonceBase64 }: PersonalizedPayload, keyIndicator: string): string =>
   [data, ...(totp === undefined ? [] : [totp]), nonceBase64, keyIndicator].join('\n')
 
 /**
- * What an offline one-time password covers, with one candidate of the proximity check; the literal `offline` takes the place of
- * the application secret (v3 §15.2, v4 §11.1).
+ * The bytes that an offline one-time password covers, with one candidate of the proximity check. The literal `offline` takes the place of the
+ * application secret (v3 §15.2, v4 §11.1).
  */
 export function composeOfflineSignedData(
   { resourceId, body, nonceBase64 }: Pick<OfflineOtp, 'resourceId' | 'body' | 'nonceBase64'>,
@@ -23,28 +23,28 @@ export function composeOfflineSignedData(
   return utf8(`${requestData}&offline`)
 }
 
-/** Factors that may have made a one-time password, in the order in which they are tried. */
+/** The combinations of factors that may have made a one-time password, in the order in which they are tried. */
 export const listOfflineFactors = ({ isBiometryAllowed }: OfflineOtp): readonly Factors[] =>
   isBiometryAllowed ? ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] : ['POSSESSION_KNOWLEDGE']
 
-/** How a generation computes what is compared. */
+/** The functions with which a generation computes the components to compare. */
 interface OfflineSearch<Candidate> {
   /** Factor keys, in the order in which they are tried. */
   readonly candidates: readonly Candidate[]
-  /** Components, 32 bytes each. */
+  /** The components, 32 bytes each. */
   readonly compute: (candidate: Candidate, counter: Uint8Array, signedData: Uint8Array) => readonly Uint8Array[]
   readonly advance: (ctrData: Uint8Array) => Uint8Array
 }
 
-/** What matched first. */
+/** The first match. */
 interface OfflineFound<Candidate> extends CounterMove {
   readonly candidate: Candidate
   readonly signedData: Uint8Array
 }
 
 /**
- * Tries every candidate TOTP with every counter value of the look-ahead and every candidate for the keys. However many are tried, it is one
- * attempt (v3 §15.2, v4 §11.1).
+ * Tries every candidate TOTP with every counter value of the look-ahead and every candidate for the keys. All tries together count as one attempt (v3
+ * §15.2, v4 §11.1).
  */
 export function findOfflineMatch<Candidate extends object>(
   request: OfflineOtp,
@@ -76,10 +76,13 @@ export function findOfflineMatch<Candidate extends object>(
   return { move: undefined, isPossessionRight }
 }
 
-/** Of the approval of an operation. */
+/** The resource id of the approval of an operation. */
 export const OFFLINE_RESOURCE_ID = '/operation/authorize/offline'
 
-/** Two groups of eight digits from what a user may type: 16 digits, 8-8, or 4-4-4-4; undefined for anything else (v3 §15.2). */
+/**
+ * Parses a one-time password that a user typed, as 16 digits, 8-8, or 4-4-4-4, into two groups of eight digits; undefined for any other text (v3
+ * §15.2).
+ */
 export function parseOfflineOtp(text: string): string | undefined {
   if (!OTP_FORMS.test(text)) return undefined
   const digits = text.replaceAll('-', '')

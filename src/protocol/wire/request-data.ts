@@ -1,5 +1,5 @@
-// What an authentication code covers: the request data (v3 §10.1, v4 §7.1), and the query string in the form that takes the place of a body
-// (v3 §10.4, v4 §7.1).
+// Composes the bytes that an authentication code covers: the request data (v3 §10.1, v4 §7.1), and the query string in the form that takes the place
+// of a body (v3 §10.4, v4 §7.1).
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { SignedRequest } from '../protocol.ts'
@@ -18,9 +18,9 @@ export const composeRequestData = (request: {
   [request.method.toUpperCase(), toBase64(utf8(request.resourceId)), request.nonceBase64, toBase64(request.body)].join('&')
 
 /**
- * The canonical forms a code may cover, in the order they are tried. The published client signs the query it was given, and its
- * HTTP layer encodes every percent sign once more on the way; its server decodes twice. So a query with doubly encoded
- * characters has a second reading, with one layer taken off; any other has one.
+ * The canonical forms that a code may cover, in the order in which they are tried. The published client signs the query as given, and its HTTP layer
+ * then encodes every percent sign once more; its server decodes twice. So a query with doubly encoded characters has a second reading, with one layer
+ * removed. Any other query has one reading.
  */
 export function canonicalQueryReadings(rawQuery = ''): readonly Uint8Array[] {
   const once = rawQuery.replace(DOUBLY_ENCODED, '%')
@@ -38,5 +38,5 @@ export function canonicalizeQuery(rawQuery = ''): Uint8Array {
 
 const compareCodeUnits = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-// A percent sign, encoded, in front of what is an encoded byte without it.
+// An encoded percent sign in front of two digits that would form an encoded byte with a plain one.
 const DOUBLY_ENCODED = /%25(?=[0-9A-Fa-f]{2})/g

@@ -1,4 +1,4 @@
-// What counts as a JWS of a phone: both serialisations, and everything that leaves its reader a choice (RFC 7515).
+// Tests which texts count as a JWS of a phone: both serialisations, and no text that different readers could read differently (RFC 7515).
 import { describe, expect, test } from 'vitest'
 import {
   compactJws,
@@ -18,14 +18,14 @@ const [, mlDsa87] = v4DeviceSigners('EC_P384_ML_L5', newSigningPair('EC_P384_ML_
 const PAYLOAD = Buffer.from('{"pay":"100 EUR"}')
 const base64Url = (text: string | Uint8Array): string => Buffer.from(text).toString('base64url')
 
-/** Header, payload and signature of a good compact JWS, changed. */
+/** A valid compact JWS of which `change` has changed header, payload or signature. */
 function compact(change: (parts: [header: string, payload: string, signature: string]) => readonly string[]): string {
   return change(compactJws(es256, PAYLOAD).split('.') as [string, string, string]).join('.')
 }
-/** The object of a good JSON serialisation with two signatures, changed. */
+/** A valid JSON serialisation with two signatures, whose object `change` has changed. */
 const general = (change: (jws: Record<string, unknown> & { signatures: Record<string, unknown>[] }) => unknown): string =>
   JSON.stringify(change(JSON.parse(generalJws([es384, mlDsa65], PAYLOAD)) as never))
-/** A compact JWS whose header is this text. */
+/** A compact JWS with this text as its header. */
 const withHeaderText = (text: string): string => compact(([, payload, signature]) => [base64Url(text), payload, signature])
 const withHeader = (header: object): string => compactJws(es256, PAYLOAD, () => ({ alg: 'ES256', ...header }))
 
@@ -67,7 +67,7 @@ test('192 KiB are read in less than a second', () => {
   expect(parseSignedJws(`{"payload":"","signatures":[${'{},'.repeat(60_000)}{}]}`)).toBeUndefined()
   expect(parseSignedJws('{"a":'.repeat(39_000))).toBeUndefined()
   expect(parseSignedJws(`${'['.repeat(98_000)}{}${']'.repeat(98_000)}`)).toBeUndefined()
-  // Of the processor: what others do on the machine is not in it.
+  // Measures processor time, which does not include other work on the machine.
   const { user, system } = process.threadCpuUsage(before)
   expect((user + system) / 1_000).toBeLessThan(1_000)
 })

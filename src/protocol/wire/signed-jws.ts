@@ -1,5 +1,5 @@
-// A JWS that a phone signed with its device keys: compact, or in the general JSON serialisation with a signature of each key (RFC 7515 §7.1,
-// §7.2.1). It is read strictly, because another reader would judge whatever is ignored here in another way.
+// Parses a JWS that a phone signed with its device keys: compact, or in the general JSON serialisation with a signature of each key (RFC 7515 §7.1,
+// §7.2.1). The parser is strict, because another reader might interpret ignored parts differently.
 import { utf8 } from '../../lib/bytes.ts'
 import { findMemberTwice, isJsonObject } from '../../lib/json.ts'
 import type { SignatureAlgorithm } from '../protocol.ts'
@@ -8,9 +8,9 @@ import { parseBase64Url, parseJwsPart } from './jws.ts'
 /** One signature of a JWS, not yet verified. */
 interface JwsSignature {
   readonly algorithm: SignatureAlgorithm
-  /** RFC 7515 §5.2. */
+  /** The bytes that the signature covers (RFC 7515 §5.2). */
   readonly covered: Uint8Array
-  /** As long as the algorithm has it; ECDSA is r ‖ s. */
+  /** As many bytes as the algorithm prescribes. ECDSA is r ‖ s. */
   readonly signature: Uint8Array
 }
 
@@ -18,11 +18,11 @@ interface JwsSignature {
 interface SignedJws {
   /** At least one byte. */
   readonly payload: Uint8Array
-  /** At least one, and none of them by an algorithm that another one has. */
+  /** At least one signature, each by another algorithm. */
   readonly signatures: readonly JwsSignature[]
 }
 
-/** Undefined for a text that is not such a JWS, and for one that leaves anything to choose to whoever reads it. */
+/** Parses a JWS. Undefined for a text that is no such JWS, and for one that two readers could read differently. */
 export function parseSignedJws(text: string): SignedJws | undefined {
   const { payload: payloadText, parts } = text.includes('{') ? parseGeneral(text) : parseCompact(text)
   const payload = payloadText === undefined ? undefined : parseBase64Url(payloadText)
@@ -34,7 +34,7 @@ export function parseSignedJws(text: string): SignedJws | undefined {
   return isOneTwice ? undefined : { payload, signatures }
 }
 
-/** Texts as they stand in a JWS. */
+/** The texts of a JWS before they are decoded. */
 interface JwsTexts {
   readonly payload: string | undefined
   readonly parts: readonly JwsPart[]
@@ -54,7 +54,7 @@ function parseCompact(text: string): JwsTexts {
     : { payload, parts: [{ header, signature }] }
 }
 
-/** Other members, a header that no signature covers among them, and a single signature without a list are refused. */
+/** Refuses other members, also a header that no signature covers, and a single signature without a list. */
 function parseGeneral(text: string): JwsTexts {
   const { payload, signatures } = parseExactly(text, ['payload', 'signatures']) ?? {}
   if (typeof payload !== 'string' || !Array.isArray(signatures) || signatures.length > SIGNATURES_MAX) return NONE
@@ -87,7 +87,7 @@ function parseSignature({ header, signature: text }: JwsPart, payload: string): 
   return { algorithm, covered: utf8(`${header}.${payload}`), signature }
 }
 
-/** Bytes (RFC 7518 §3.4, FIPS 204 §4). */
+/** Lengths in bytes (RFC 7518 §3.4, FIPS 204 §4). */
 const SIGNATURE_LENGTHS: ReadonlyMap<SignatureAlgorithm, number> = new Map([
   ['ES256', 64],
   ['ES384', 96],
@@ -95,7 +95,10 @@ const SIGNATURE_LENGTHS: ReadonlyMap<SignatureAlgorithm, number> = new Map([
   ['ML-DSA-87', 4627],
 ])
 
-/** An extension that must be understood, another form of the payload, and keys that the sender brings along (RFC 7515 §4.1, RFC 7797 §3). */
+/**
+ * Headers for an extension that must be understood, for another form of the payload, and for keys that the sender brings along (RFC 7515 §4.1, RFC
+ * 7797 §3).
+ */
 const REFUSED_HEADERS = ['crit', 'b64', 'jwk', 'jku', 'x5c', 'x5u']
-/** No phone has more keys. */
+/** No phone has more than two device keys. */
 const SIGNATURES_MAX = 2
