@@ -1,4 +1,4 @@
-// Offline approvals on the channel's side: the personalised QR code, and the one-time password checked like a code (v3 §15).
+// Signs QR codes of offline approvals for an activation, and checks one-time passwords like codes (v3 §15).
 import { decideAuthentication } from '../domain/activation/authentication.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { networkOf } from '../lib/address.ts'
@@ -21,7 +21,7 @@ import {
   storeDecisionAlone,
 } from './stages/decision.ts'
 
-/** A one-time password that is to approve an operation. It is compared with the counter of an activation. */
+/** A one-time password with which a user approves an operation. It is compared with the counter of an activation. */
 interface OtpAttempt {
   readonly operationId: string
   readonly operationData: string
@@ -46,8 +46,8 @@ export interface OtpDecision {
 }
 
 /**
- * The text of a QR code, signed for this activation; undefined while it has no keys, or where they were altered. `nonce` is the Base64 of 16
- * bytes.
+ * The text of a QR code, signed for this activation. Undefined while the activation has no keys, and when they were altered in the database. `nonce`
+ * is the Base64 of 16 bytes.
  */
 export function signForActivation(
   { recordKeys, protocols }: ChannelParts,
@@ -64,7 +64,7 @@ export function signForActivation(
   })
 }
 
-/** Judges a password for an ACTIVE activation; nothing is stored yet. Undefined when the activation must be read again. */
+/** Judges a password for an ACTIVE activation. Nothing is stored yet. Undefined when the activation must be read again. */
 export async function judgeOtp(
   parts: ChannelParts,
   activation: ActivationRow,
@@ -102,7 +102,7 @@ export async function judgeOtp(
   }
 }
 
-/** A one-time password for what a bank has shown in a QR code of its own (cloud §15.3). */
+/** A one-time password for a text that a bank has shown in a QR code of its own (cloud §15.3). */
 interface OfflineAttempt {
   readonly resourceId: string
   readonly body: Uint8Array
@@ -118,7 +118,7 @@ interface OfflineAttempt {
   readonly totps: readonly string[] | undefined
 }
 
-/** Who asks about which activation, and what the audit row says of the data. */
+/** The activation in question, the asking bank, and the text of the audit row. */
 interface OfflineQuestion {
   readonly activationId: string
   /** The caller's application. An activation of another application counts as unknown. */
@@ -198,7 +198,8 @@ function findMatch(
   attempt: OfflineAttempt,
 ): CodeMatch<OfflineMatch> {
   const decoy = decoys[protocol.path]
-  // One that is not ACTIVE takes no code, and counts none. It is compared with a decoy, so that the time does not tell a right guess.
+  // An activation that is not ACTIVE takes no code and counts none. The code is compared with a decoy, so that the time does not reveal a right
+  // guess.
   const known = activation?.state === 'ACTIVE' ? codeKeysOf(recordKeys, protocol, activation) : undefined
   const { keys, ctrData } = known ?? { keys: decoy.activationKeys, ctrData: decoy.openCtrData() }
   const { otp, resourceId, body, nonce, componentLength, totps } = attempt

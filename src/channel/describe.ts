@@ -32,7 +32,7 @@ function describeEndpoint<Parts>(api: DeviceDescription, endpoint: Endpoint<Part
     summary,
     description: [description ?? [], flow.checks].flat().join('\n\n'),
     security: listSecurity(flow),
-    // A body of a GET request is covered by codes of 4.0 only; nobody should send one.
+    // Only codes of 4.0 cover the body of a GET request, so no client should send one.
     body: method === 'GET' ? undefined : describeBody(flow, generations),
     answers: [
       { status: 200, description: 'done', schema: isSealed(flow) ? describeResponseEnvelope(generations, response) : response },
@@ -42,8 +42,8 @@ function describeEndpoint<Parts>(api: DeviceDescription, endpoint: Endpoint<Part
 }
 
 /**
- * The operation id: `createTokenV3` for `/pa/v3/token/create`, `listOperationOnPhone` for the list of the mobile token API. An endpoint of
- * several methods has the method in it.
+ * The operation id: `createTokenV3` for `/pa/v3/token/create`, `listOperationOnPhone` for the list of the mobile token API. If an endpoint has
+ * several methods, its ids contain the method.
  */
 function nameOperation(method: string, path: string, hasMethods: boolean): string {
   const [place = '', ...words] = path
@@ -69,7 +69,7 @@ function nameOperation(method: string, path: string, hasMethods: boolean): strin
     .join('')
 }
 
-// An endpoint whose name is no verb reads what it is named after.
+// Endpoints whose names are nouns. They read the thing that they name.
 const NOUNS = ['status', 'detail', 'history', 'info', 'application', 'activation', 'count']
 
 function generationsOf({ protocols }: DeviceDescription, { body }: FlowFacts): readonly Protocol['path'][] {
@@ -86,11 +86,11 @@ function describeBody({ body }: FlowFacts, generations: readonly Protocol['path'
   return { schema: describeRequestEnvelope(generations, plaintext), isRequired: true }
 }
 
-/** Either spelling of the headers, never both. */
+/** The headers of a flow in either spelling. A request uses one spelling. */
 const listSecurity = ({ headers }: FlowFacts): readonly SecurityScheme[][] =>
   headers.length === 0 ? [] : [headers.map((name) => `powerAuth${name}` as const), headers.map((name) => `svc${name}` as const)]
 
-/** Refusals of every endpoint: a source that has used up its failures, and failures of pawl. */
+/** Refusals of every endpoint: for a source that has used up its failures, and for failures of pawl. */
 const ANY_ENDPOINT = ['TOO_MANY_REQUESTS', 'UNAVAILABLE', 'INTERNAL'] as const
 const ANY_BYTES = Type.Unknown({ description: 'any bytes; the code covers them as they are', examples: [{}] })
 

@@ -1,4 +1,4 @@
-// The types by which an endpoint for phones is declared. A flow of channel/flow makes an endpoint of a declaration.
+// Declares the types of endpoints for phones. A flow of channel/flow makes an endpoint of a declaration.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
 import type { Factors, Protocol } from '../protocol/protocol.ts'
@@ -7,20 +7,20 @@ import type { DeviceRequest } from './stages/receive.ts'
 
 /** The members of every declaration; a flow adds its own. */
 export interface Declaration<Response extends TSchema = TSchema> {
-  /** Below the prefix of its API. */
+  /** The path below the prefix of its API. */
   readonly path: string
   /** For the OpenAPI document: one line, and more text as Markdown. */
   readonly summary: string
   readonly description?: string
   /** The refusals of the handler; the flow adds its own. */
   readonly errors: readonly ErrorCode[]
-  /** POST when absent. */
+  /** POST if absent. */
   readonly methods?: readonly ('GET' | 'POST' | 'PUT' | 'DELETE')[]
   /** Schema of the answer, before encryption. */
   readonly response: Response
 }
 
-/** An endpoint whose answer is the result of its handler. `Call` has what the flow has verified. */
+/** An endpoint whose answer is the result of its handler. `Call` has the values that the flow has verified. */
 export interface Answered<R extends TSchema, Call, Parts> extends Declaration<R> {
   readonly handle: (call: Call, parts: Parts) => Promise<Static<R>>
 }
@@ -47,7 +47,7 @@ export interface Encrypted {
   readonly encrypt: { readonly sharedInfo1: string }
 }
 
-/** Serves one request; the JSON text of the answer. `serialize` makes JSON of what the handler returns, by the schema of the answer. */
+/** Serves one request and returns the JSON text of the answer. `serialize` writes the handler's result as JSON by the schema of the answer. */
 type Serve = (request: DeviceRequest, serialize: (value: unknown) => string) => Promise<string>
 
 /** The facts about a flow for the OpenAPI document. */
@@ -59,7 +59,7 @@ export interface FlowFacts {
   /** The checks of the flow, as sentences in Markdown. */
   readonly checks: readonly string[]
   readonly body: BodyFacts
-  /** What protects a body that may be longer than 16 KiB. A code covers at most PAWL_SIGNED_BODY_BYTES_MAX bytes. */
+  /** The protection of a body that may be longer than 16 KiB. A code covers at most PAWL_SIGNED_BODY_BYTES_MAX bytes. */
   readonly covered?: { readonly by: 'code'; readonly bytesMax?: number } | { readonly by: 'envelope'; readonly bytesMax: number }
 }
 

@@ -11,9 +11,9 @@ import type { ChannelParts, ChannelSettings } from './parts.ts'
 
 /** Endpoints that the same generations serve at the same place. */
 interface EndpointGroup<P> {
-  /** The first of them that reads the headers of a request serves it. */
+  /** The first of these generations that can read the headers of a request serves it. */
   readonly protocols: readonly Protocol[]
-  /** Before the path of every endpoint, for example `/v3/`. */
+  /** Precedes the path of every endpoint, for example `/v3/`. */
   readonly prefix: string
   readonly endpoints: readonly Endpoint<P>[]
 }
@@ -37,7 +37,7 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
   for (const { protocols, prefix, endpoint } of all) {
     const serve = endpoint.prepare(parts, protocols)
     const handler = async (request: FastifyRequest, reply: FastifyReply) => {
-      // Fastify compiles a schema once and remembers it.
+      // Fastify compiles a schema once and caches the result.
       const serialize = reply.compileSerializationSchema(endpoint.response as Record<string, unknown>) as (
         value: unknown,
       ) => string
@@ -70,8 +70,8 @@ function splitOnce(text: string, separator: string): [string, string | undefined
 const NO_BODY = Buffer.alloc(0)
 
 /**
- * Serves a request if its source has failures left; else throws TOO_MANY_REQUESTS. A request that is refused for something that a stranger
- * could have sent uses up one failure, and one more for every 16 KiB of its body. Passes on what `serve` throws.
+ * Serves a request if its source has failures left; else throws TOO_MANY_REQUESTS. A request with a fault that a stranger could have caused uses up
+ * one failure, and one more for every 16 KiB of its body. Passes on errors of `serve`.
  */
 async function serveWithinBudget<T>(
   { platform, sourceFailures }: Pick<ChannelParts, 'platform' | 'sourceFailures'>,
@@ -98,10 +98,7 @@ async function serveWithinBudget<T>(
 }
 
 const BYTES_OF_A_FAILURE = 16 * 1024
-/**
- * The error codes of requests without a right code, token or envelope. Refusals that need a right code, and failures of pawl, are not among
- * them.
- */
+/** The error codes of requests without a right code, token or envelope. It omits refusals that need a right code, and failures of pawl. */
 const STRANGERS_FAILURES: ReadonlySet<ErrorCode> = new Set([
   'REQUEST_INVALID',
   'AUTHENTICATION_CODE_INVALID',

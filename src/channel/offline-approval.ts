@@ -1,4 +1,4 @@
-// Approval without a connection: the phone reads the operation from a QR code, its user types a one-time password (cloud §6.5, §6.6).
+// Approves operations without a connection: the phone reads the operation from a QR code, and its user types a one-time password (cloud §6.5, §6.6).
 import { toBase64 } from '../lib/base64.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
@@ -28,15 +28,15 @@ import { parseOfflineOtp } from '../protocol/wire/offline.ts'
 import type { ChannelParts } from './parts.ts'
 import { judgeOtp, type OtpDecision, signForActivation } from './authenticate-offline.ts'
 
-/** The operation, and the registration where its user has several phones. */
+/** The id of the operation. If its user has several phones, also that of the registration. */
 interface OfflineNames {
   readonly operationId: string
   readonly registrationId?: string | undefined
 }
 
 /**
- * Makes a QR code for an approval, with a fresh nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, also when its proximity check was altered
- * in the database; REGISTRATION_NOT_FOUND when the user has no ACTIVE registration, or not the named one; the code of the operation's state;
+ * Makes a QR code for an approval, with a fresh nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, also when the seed of the proximity check was
+ * altered in the database; REGISTRATION_NOT_FOUND when the user has no ACTIVE registration, or not the named one; the code of the operation's state;
  * REQUEST_INVALID when the operation is too long for a QR code, or the user has several ACTIVE registrations and none is named.
  */
 export async function createOfflineQr(
@@ -55,7 +55,7 @@ export async function createOfflineQr(
   const flags = `${isBiometryAllowed(operation) ? 'B' : ''}${operation.riskFlags}`
   const data = [operationId, title, message, operation.data, flags].join('\n')
   const totp = readProximityOtp(parts, operation)
-  // No password would be right, and each wrong one counts.
+  // Without the seed every password would be wrong, and each wrong one counts.
   if (totp === undefined && operation.proximitySeed !== null)
     throw new PawlError('OPERATION_NOT_FOUND', { detail: 'the seed of its proximity check was altered' })
   const operationQrCodeData = signForActivation(parts, activation, { data, totp, nonce })
@@ -70,9 +70,9 @@ export async function createOfflineQr(
 }
 
 /**
- * Approves an operation by a one-time password. Throws OTP_INVALID for a wrong password, which counts for operation and activation, for one of
- * a wrong form or with a foreign nonce, and when the flags of the activation forbid the approval. Otherwise it throws what createOfflineQr
- * throws.
+ * Approves an operation by a one-time password. Throws OTP_INVALID for a wrong password, which counts for operation and activation; for a foreign
+ * nonce, which counts for the operation; and, without counting, for a malformed password, and when the flags of the activation forbid the approval.
+ * Otherwise it throws the errors of createOfflineQr.
  */
 export async function approveOffline(
   parts: ChannelParts & OperationParts,
@@ -81,7 +81,7 @@ export async function approveOffline(
 ): Promise<void> {
   const { operationId, registrationId, nonce } = request
   const otp = parseOfflineOtp(request.otp)
-  // A text that does not have the form of a password is not a guess, so nothing is counted.
+  // A malformed password is not a guess, so nothing is counted.
   if (otp === undefined) throw new PawlError('OTP_INVALID', { detail: 'not the form of a one-time password' })
   const operation = await readOperation(parts, applicationId, operationId)
   const activation = await findApprover(parts, operation, registrationId)
@@ -131,7 +131,7 @@ async function decideOffline(
     return 'OTP_INVALID'
   }
   if (refusal !== undefined) return refusal
-  // This API does not have these error codes. Nothing is counted, as for online approvals.
+  // This API has no error codes for flags. Nothing is counted, as for online approvals.
   if (flagRefusalOf(operation) !== undefined) return 'OTP_INVALID'
   const additionalData = { authFactor: factors, isOffline: true }
   await endByDecision(tx, parts, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
@@ -158,7 +158,7 @@ export async function findPhone(
   return activation
 }
 
-/** Finds the phone that approves an operation: the one that the operation is for, else that of its user. */
+/** Finds the phone that approves an operation: the phone that the operation names, else that of its user. */
 async function findApprover(
   parts: OperationParts,
   operation: OperationRow,

@@ -1,4 +1,4 @@
-// Names what the channel needs from the process; context.ts satisfies it.
+// Names the parts that the channel needs from the process. context.ts provides them.
 import type { Window } from '../domain/limits/window.ts'
 import type { AuthenticationStore } from '../storage/request/authentication.ts'
 import type { ExchangeBasisReader } from '../storage/activation/keys.ts'
@@ -9,15 +9,15 @@ import type { Decoys } from './secrets.ts'
 import type { DomainParts } from '../domain/secrets/secrets.ts'
 
 export interface ChannelSettings {
-  /** How many counter values are tried, the stored one included (v3 §9.1). */
+  /** The number of counter values to try, the stored one included (v3 §9.1). */
   readonly counterLookAhead: number
   /** The window around now for timestamps of 3.2 and newer, in envelopes and tokens (v3 §14). */
   readonly requestWindowSeconds: number
   /** The window around now for timestamps in tokens of 3.0 and 3.1. */
   readonly legacyTokenWindowSeconds: number
-  /** How long the first block by failed attempts lasts; 0 for a block without end (cloud §3.4). */
+  /** The seconds of the first block by failed attempts; 0 for a block without end (cloud §3.4). */
   readonly temporaryBlockSeconds: number
-  /** The longest body that a code may cover. */
+  /** The longest body that a code may cover, in bytes. */
   readonly signedBodyBytesMax: number
 }
 
@@ -30,8 +30,8 @@ export interface ChannelParts extends DomainParts {
   readonly settings: ChannelSettings
   readonly protocols: Readonly<Record<Protocol['path'], Protocol>>
   readonly decoys: Decoys
-  /** Wrong codes of one activation from one source. */
+  /** Counts wrong codes of one activation from one source. */
   readonly codeFailures: Window
-  /** Refused requests of one source. */
+  /** Counts refused requests of one source. */
   readonly sourceFailures: Window
 }

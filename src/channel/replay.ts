@@ -1,4 +1,4 @@
-// Time windows, and the values that may be used once within them (v3 §14).
+// Checks time windows, and composes the values that may be used only once within them (v3 §14).
 import { hashUniqueValue } from '../domain/secrets/secrets.ts'
 import type { Envelope, EnvelopeContext, TokenHeader } from '../protocol/protocol.ts'
 import type { UniqueValue } from '../storage/activation/unique-values.ts'
@@ -18,8 +18,9 @@ export function envelopeValue(context: EnvelopeContext, envelope: Envelope, wind
 }
 
 /**
- * The value that the keys of an envelope use up at a door, where nonce and timestamp come from the bank and are not verified. It is stored as
- * long as any envelope that is in the window now. `owner` is the activation or the application. Undefined as for envelopeValue, and in 4.0.
+ * The value that the keys of an envelope use up at a door. A door does not verify nonce and timestamp, because they come from the bank. The value is
+ * stored as long as any envelope that is in the window now. `owner` is the activation or the application. Undefined if the version has no replay
+ * protection, and in 4.0.
  */
 export function envelopeKeyValue(
   { keyValue }: Envelope,

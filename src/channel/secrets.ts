@@ -1,8 +1,7 @@
-// The keys of a device request: opened records, derived once and kept in memory while the record in the database is the same.
+// Opens the keys of a device request. They are derived once, and kept in memory while the record in the database stays the same.
 //
-// What a request names may not exist, belong to somebody else, or be in the wrong state. It is then checked against a decoy, keys that
-// nobody knows, so that a request with an unknown, a foreign or a wrong name takes the same steps and the same time and ends in the same
-// refusal.
+// The activation or version in a request may not exist, belong to somebody else, or be in the wrong state. The request is then checked against a
+// decoy, keys that nobody knows. So it takes the same steps and the same time, and ends in the same refusal.
 import { findSigningMasterKeys } from '../domain/application/master-keys.ts'
 import { type KeyParts, openApplicationSecret, places, undefinedIfAltered, unlessAltered } from '../domain/secrets/secrets.ts'
 import type { Place, RecordKeys } from '../domain/secrets/record-keys.ts'
@@ -46,8 +45,8 @@ export const masterKeysOf = (parts: KeyParts, applicationId: string, algorithm: 
   findSigningMasterKeys(parts, applicationId, algorithm).catch(undefinedIfAltered)
 
 /**
- * Reads what was sealed at a place. What opens was sealed by pawl. If it cannot be read, the row names another generation or algorithm than at the
- * sealing, and the value counts as altered.
+ * Reads a value that was sealed at a place. If it opens, pawl has sealed it. If it then cannot be read, the row names another generation or algorithm
+ * than at the sealing, and the value counts as altered.
  */
 const readingAt =
   <T extends object>(keys: RecordKeys, place: Place, read: (stored: Uint8Array) => T) =>
@@ -81,7 +80,9 @@ export function activationKeysOf<Keys extends ActivationKeys>(
   )
 }
 
-/** The same with the hash-based counter; undefined as well when that was altered in the database. */
+/**
+ * The derived keys of an activation and its hash-based counter. Undefined as for activationKeysOf, and when the counter was altered in the database.
+ */
 export function codeKeysOf<Keys extends ActivationKeys>(
   recordKeys: RecordKeys,
   protocol: Protocol<Keys>,
@@ -95,8 +96,8 @@ export function codeKeysOf<Keys extends ActivationKeys>(
 }
 
 /**
- * The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or those that sign for it in 4.0. Undefined when they, or the algorithm
- * that the row names, were altered in the database.
+ * The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or the signing keys of 4.0. Undefined if they, or the algorithm in the row,
+ * were altered in the database.
  */
 export function serverKeysOf(keys: RecordKeys, protocol: Protocol, activation: ReadActivationRow): SigningKeys | undefined {
   const place = places.serverPrivateKey(activation)

@@ -1,4 +1,4 @@
-// Makes an endpoint of what it declares and of what its flow does, and says what the description of the APIs shows of it.
+// Makes an endpoint of its declaration and its flow, and composes the facts about it for the description of the APIs.
 import { type TSchema, Type } from '@sinclair/typebox'
 import { compileParser, type Parser } from '../../http/validation.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
@@ -17,7 +17,7 @@ interface Flow<Context, Codes extends Refusals> extends Omit<FlowFacts, 'refuses
   readonly serve: (received: Received, context: Context) => Promise<string>
 }
 
-/** The parts for the stages, beside the request. */
+/** The parts that the stages get in addition to the request. */
 interface Context<Q extends TSchema, Call, Result, Parts, Codes> {
   readonly parts: Parts
   /** All generations that serve the endpoint. */
@@ -34,7 +34,7 @@ interface Composed<Q extends TSchema, Call, Result, Parts> extends Declaration, 
   readonly handle: (call: Call, parts: Parts) => Promise<Result>
 }
 
-/** Makes an endpoint that receives a request, refuses another content type where the body is JSON, and serves the request by its flow. */
+/** Makes an endpoint that receives a request and serves it by its flow. If the body is JSON, another content type is refused. */
 export function composeEndpoint<Q extends TSchema, Call, Result, Parts, const Codes extends Refusals>(
   declared: Composed<Q, Call, Result, Parts>,
   { serve, refusals, ...facts }: Flow<Context<Q, Call, Result, Parts, Codes>, Codes>,
@@ -61,7 +61,7 @@ export function composeEndpoint<Q extends TSchema, Call, Result, Parts, const Co
 export const describeEncryption = ({ scope, sharedInfo1 }: EnvelopePlace): string =>
   `Encrypted in ${scope === 'ACTIVATION_SCOPE' ? 'activation' : 'application'} scope, label \`${sharedInfo1}\`.`
 
-/** `factors`: a function where a setting of the application decides. */
+/** `factors` is a function if they depend on a setting of the application. */
 export const describeCode = (
   {
     resourceId,
@@ -75,6 +75,6 @@ export const describeCode = (
 
 export const describeToken = (factors: readonly Factors[]): string => `Token made with factors: ${factors.join(', ')}.`
 
-/** JSON of a schema; without one the body is not read. */
+/** A body that is the JSON of a schema. Without a schema the body is not read. */
 export const jsonOr = (otherwise: 'none' | 'bytes', schema: TSchema | undefined): BodyFacts =>
   schema === undefined ? { kind: otherwise } : { kind: 'json', schema }

@@ -1,4 +1,4 @@
-// The flow of two envelopes, one within the other, both in application scope (activation/create: v3 §8.3, v4 §8.4).
+// Serves requests with two envelopes, one within the other, both in application scope (activation/create: v3 §8.3, v4 §8.4).
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ExchangeRequest } from '../../domain/activation/activation.ts'
 import { compileParser } from '../../http/validation.ts'
@@ -74,7 +74,7 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
       const isKeyShared = innerEnvelope.temporaryKeyId === envelope.temporaryKeyId
       if (!inner.isAnyKeyAccepted && !isKeyShared)
         throw new PawlError(refusal, { detail: 'the envelopes are for different temporary keys' })
-      // The read of the activation also says whether the inner envelope was used before.
+      // The read of the activation also finds whether the inner envelope was used before.
       const innerToOpen = isKeyShared
         ? { ...toOpen, context: innerContext, envelope: innerEnvelope, isUsed: false }
         : await findEnvelopeOf(parts, innerContext, innerEnvelope, toOpen.parties)

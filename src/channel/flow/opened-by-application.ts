@@ -1,5 +1,5 @@
-// The flow of an envelope in application scope (v3 §5.4, order "E"). Every installation of the app has the keys, so the envelope proves nothing
-// about its sender.
+// Serves requests with an envelope in application scope (v3 §5.4, order "E"). Every installation of the app has the keys, so the envelope proves
+// nothing about its sender.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { VersionRow } from '../../storage/application/version.ts'
 import type { Answered, Encrypted, Endpoint, Parsed } from '../endpoint.ts'

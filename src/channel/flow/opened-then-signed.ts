@@ -1,4 +1,4 @@
-// The flow of an envelope that is opened first, and then a code over its plaintext (v3 §5.4, order "E, S").
+// Serves requests whose envelope is opened first, before a code over its plaintext is checked (v3 §5.4, order "E, S").
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Answered, Authenticated, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -42,8 +42,8 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
       const toOpen = await findEnvelope(parts, context, envelope)
       const opened = await openOfActivation(parts, protocol, toOpen, opensFor, refusals.envelope)
       const read = () => parsePlaintext(parse, opened.plaintext, { plaintext: refusals.envelope })
-      // The plaintext is parsed before the code and refused after it. So a request that is refused for its content uses up only its code, not
-      // its nonce.
+      // The plaintext is parsed before the code and refused after it. So a request that is refused for its content uses up only its code, not its
+      // nonce.
       const input = unlessRefused(read)
       const use = input === undefined ? undefined : useOf(opened, refusals.envelope)
       const attempt = { header, resourceId: code.resourceId, bodies: [opened.plaintext], audited: 'LENGTH', use } as const

@@ -1,4 +1,4 @@
-// The flow of an envelope in activation scope with a token of the same activation (activation/detail: v3 §13, v4 §9.7). The plaintext is not
+// Serves requests with an envelope in activation scope and a token of the same activation (activation/detail: v3 §13, v4 §9.7). The plaintext is not
 // read.
 import { type TSchema, Type } from '@sinclair/typebox'
 import { PawlError } from '../../lib/errors.ts'
@@ -14,7 +14,7 @@ import { openOfActivation } from '../stages/open.ts'
 import { acceptToken, readToken } from '../stages/token.ts'
 import { composeEndpoint, describeEncryption, describeToken } from './compose.ts'
 
-/** The call of a handler. Envelope and token are of the same `activation`. */
+/** The declaration. The handler gets the activation to which both envelope and token belong. */
 interface OpenedTokenDeclaration<R extends TSchema, Parts> extends Answered<R, { readonly activation: ActivationRow }, Parts> {
   /** The combinations of factors with which the token must have been made. */
   readonly token: { readonly factors: readonly Factors[] }

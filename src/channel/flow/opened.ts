@@ -1,4 +1,4 @@
-// The flow of an envelope in activation scope without a code (v3 §5.4, order "E"). An envelope that opens comes from the activation.
+// Serves requests with an envelope in activation scope and without a code (v3 §5.4, order "E"). An envelope that opens comes from the activation.
 import { type TSchema, Type } from '@sinclair/typebox'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { VersionRow } from '../../storage/application/version.ts'

@@ -1,7 +1,6 @@
-// The flow of a code over a JSON body whose handler decides in the transaction of the code (mobile-token §4.5, v4 §9.6). Decision, counter,
-// failed attempts and audit row are stored together. Where an operation is decided, a body without its id is refused before the code is
-// checked. Every other fault of the body is answered after a right code, so that no phone takes a fault of its own for a wrong password
-// (mobile-token §2).
+// Serves requests with a code over a JSON body whose handler decides in the transaction of the code (mobile-token §4.5, v4 §9.6). Decision, counter,
+// failed attempts and audit row are stored together. If the body decides an operation, a body without its id is refused before the code is checked.
+// Every other fault of the body is answered after a right code, so that no phone takes a fault of its own for a wrong password (mobile-token §2).
 import type { Static, TObject, TSchema, TString } from '@sinclair/typebox'
 import { Ok } from '../../http/types.ts'
 import { compileParser } from '../../http/validation.ts'
@@ -72,7 +71,7 @@ export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelPar
       const named = parseName && parseDecision(parseName, parse, body, refusals.headers)
       const input = named ? named.input : parseBody(parse, body)
       checkFactors(header, code.factors, refusals.headers)
-      // In a malformed body the secret may be anywhere.
+      // A malformed body may have the secret in any place.
       const shown = input instanceof PawlError ? { requestObject: { id: named?.operationId } } : auditAs?.(input)
       const audited = shown === undefined ? 'AS_SENT' : utf8(JSON.stringify(shown))
       const covered = { bodies: coveredBodies(received), audited } as const

@@ -1,4 +1,4 @@
-// The flow of a request that is neither signed nor encrypted (v3 §5.4, order "-").
+// Serves requests that are neither signed nor encrypted (v3 §5.4, order "-").
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Answered, Endpoint, Parsed } from '../endpoint.ts'
 import { parseBody } from '../stages/parse.ts'

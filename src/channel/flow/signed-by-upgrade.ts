@@ -1,5 +1,5 @@
-// The flow of a code with the keys of a pending upgrade (upgrade/confirm: v4 §10.3). The code covers the body, whatever it is. The handler
-// decides in the transaction of the code.
+// Serves requests with a code by the keys of a pending upgrade (upgrade/confirm: v4 §10.3). The code covers any body. The handler decides in the
+// transaction of the code.
 import { Ok } from '../../http/types.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'

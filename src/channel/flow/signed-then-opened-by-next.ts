@@ -1,4 +1,4 @@
-// The flow of a code of 3.x over an envelope of 4.0 in application scope, which has a header of its own (upgrade/start: v4 §10.2).
+// Serves requests with a code of 3.x over an envelope of 4.0 in application scope, which has a header of its own (upgrade/start: v4 §10.2).
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Protocol } from '../../protocol/protocol.ts'

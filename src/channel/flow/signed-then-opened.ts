@@ -1,4 +1,4 @@
-// The flow of a code over an envelope as it came; the envelope is opened after the code was checked (v3 §5.4, order "S, E").
+// Serves requests with a code over an envelope as sent. The envelope is opened after the code was checked (v3 §5.4, order "S, E").
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader, Protocol } from '../../protocol/protocol.ts'

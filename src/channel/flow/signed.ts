@@ -1,4 +1,4 @@
-// The flow of a code over the body as it came, whatever it is (v3 §5.4, order "S"). JSON in the body is read after the code was checked.
+// Serves requests with a code over any body as sent (v3 §5.4, order "S"). JSON in the body is read after the code was checked.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Factors } from '../../protocol/protocol.ts'

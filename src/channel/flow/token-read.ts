@@ -1,5 +1,5 @@
-// The flow of a token for an endpoint that only reads (v3 §11.3). One statement reads the token and the data. Nothing is written, so the header
-// may come again within its window.
+// Serves requests with a token at endpoints that only read (v3 §11.3). One statement reads the token and the data. Nothing is written, so a phone may
+// repeat the header within its window.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
@@ -23,9 +23,7 @@ interface TokenReadCall<Request, Found> {
 interface TokenReadDeclaration<Q extends TSchema, R extends TSchema, Found, Parts>
   extends Answered<R, TokenReadCall<Static<Q>, Found>, Parts>,
     Partial<Parsed<Q>> {
-  /**
-   * Reads a token and the data of the answer. `request` is undefined when the body will be refused, because the token is judged before that.
-   */
+  /** Reads a token and the data of the answer. `request` is undefined if the body will be refused; the refusal comes after the check of the token. */
   readonly read: (names: TokenNames, parts: Parts, request: Static<Q> | undefined) => Promise<TokenRead<Found>>
 }
 

@@ -1,4 +1,4 @@
-// The flow of a token in place of a code, for frequent requests of low risk (v3 §11.3). The JSON body is read after the token was checked.
+// Serves requests with a token in place of a code, which are frequent and of low risk (v3 §11.3). The JSON body is read after the token was checked.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
@@ -19,7 +19,7 @@ interface TokenCall<Request> {
 interface TokenDeclaration<Q extends TSchema, R extends TSchema, Parts>
   extends Answered<R, TokenCall<Static<Q>>, Parts>,
     Parsed<Q> {
-  /** Whether the header may come again within its window; nothing is then written. */
+  /** Whether a phone may repeat the header within its window. Nothing is then written. */
   readonly isRepeatable: boolean
 }
 

@@ -1,5 +1,5 @@
-// The flow of vault/unlock in protocol 3 (v3 §12): the envelope must be well-formed, then the factors must be allowed, then the envelope is
-// opened. Only then is the code checked, which covers the envelope as it came.
+// Serves vault/unlock in protocol 3 (v3 §12): the envelope must be well-formed, then the factors must be allowed, then the envelope is opened. The
+// code is checked last; it covers the envelope as sent.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
@@ -39,7 +39,7 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
       headerMissing: 'AUTHENTICATION_HEADER_MISSING',
       headers: 'AUTHENTICATION_CODE_INVALID',
       envelope: 'AUTHENTICATION_REQUEST_INVALID',
-      // The refusal for an activation or version that may not do this, not for a fault of the envelope (v3 §12, step 3).
+      // The refusal of an activation or version that must not unlock. A faulty envelope has another refusal (v3 §12, step 3).
       vault: 'VAULT_FAILED',
     },
     headers: ['Authorization'],

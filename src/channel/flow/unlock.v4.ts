@@ -1,5 +1,5 @@
-// The flow of vault/unlock in protocol 4.0 (v4 §9.10): the envelope is opened, then the factors must be allowed for the key that the plaintext
-// names. Only then is the code checked, which covers the envelope as it came.
+// Serves vault/unlock in protocol 4.0 (v4 §9.10): the envelope is opened, then the factors must be allowed for the key that the plaintext names. The
+// code is checked last; it covers the envelope as sent.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { utf8 } from '../../lib/bytes.ts'
 import type { AuthorizationHeader, Factors } from '../../protocol/protocol.ts'

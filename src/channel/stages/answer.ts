@@ -1,4 +1,4 @@
-// The last stages of a request: they use up its nonces, and seal the answer.
+// Runs the last stages of a request: its nonces are used up, and the answer is sealed.
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'
@@ -8,8 +8,8 @@ import type { ChannelParts } from '../parts.ts'
 import type { Opened } from './open.ts'
 
 /**
- * Stores the values of a request as used after every check: all of them or none, so that a refusal never uses up the nonce of a genuine
- * request. Throws `code` when another request has used one of them since the read.
+ * Stores the values of a request as used, after every check: all of them or none, so that a refusal never uses up the nonce of a genuine request.
+ * Throws `code` when another request has used one of them since the read.
  */
 export const useUp = (
   { useUniqueValues }: Pick<ChannelParts, 'useUniqueValues'>,
@@ -28,9 +28,9 @@ interface Use {
 }
 
 /**
- * Runs a handler that stores the values of its request as used: in the statement of its change, or by the function that it gets, which does so
- * once. Throws `use.code` when another request has used one of them meanwhile. When the handler refuses, the values are used up too, because
- * the request was genuine.
+ * Runs a handler that stores the values of its request as used: in the statement of its change, or by calling `useAlone`, which stores them once.
+ * Throws `use.code` when another request has used one of them meanwhile. When the handler refuses, the values are used up too, because the request
+ * was genuine.
  */
 export async function usingUp<T>(
   parts: Pick<ChannelParts, 'useUniqueValues' | 'events'>,
@@ -58,11 +58,11 @@ export function refuseUsed({ events }: Pick<ChannelParts, 'events'>, { applicati
   return new PawlError(code, { detail: 'used before' })
 }
 
-/** The JSON text of the envelope around the JSON text of an answer, under the key of the request. */
+/** Seals the JSON text of an answer under the key of the request. Returns the JSON text of the envelope. */
 export const sealAnswer = (parts: Pick<ChannelParts, 'platform'>, opened: Opened, text: string): Promise<string> =>
   inStage('seal', async () => JSON.stringify(sealValue(parts, opened, text)))
 
-/** The same as a value, for an envelope within another. */
+/** Seals like sealAnswer, and returns the envelope as a value, for an envelope within another. */
 export const sealValue = (
   { platform }: Pick<ChannelParts, 'platform'>,
   { seal }: Pick<Opened, 'seal'>,

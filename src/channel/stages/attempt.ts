@@ -1,4 +1,5 @@
-// One code of a request: what it stands for, what it may be good for, and what the audit log shows of the bytes that it covers (cloud §7).
+// Describes one code of a request: its purpose, the activations that may use it, and the text by which the audit log shows the covered bytes (cloud
+// §7).
 import { fromUtf8 } from '../../lib/bytes.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { AuthorizationHeader } from '../../protocol/protocol.ts'
@@ -10,7 +11,7 @@ import type { CodeVerdict } from './decision.ts'
 import type { Opened } from './open.ts'
 import type { Received } from './receive.ts'
 
-/** One code of a request, with everything that is needed to judge and store it. */
+/** One code of a request, with all values that are needed to judge and store it. */
 export interface CodeAttempt {
   readonly header: AuthorizationHeader
   readonly resourceId: string
@@ -21,9 +22,9 @@ export interface CodeAttempt {
   readonly use?:
     | { readonly value: UniqueValue; readonly second?: UniqueValue | undefined; readonly refusal: ErrorCode }
     | undefined
-  /** The id of an operation that is decided in the transaction of the code; the statement that stores the code locks it. */
+  /** The id of the operation to decide in the transaction of the code. The statement that stores the code locks the operation. */
   readonly decides?: string | undefined
-  /** ACTIVE when absent. */
+  /** ACTIVE if absent. */
   readonly goodFor?: CodePolicy | undefined
   /** Set at a door, where a bank asks about a request that a phone sent to it. */
   readonly atDoor?: AtDoor | undefined
@@ -56,7 +57,7 @@ export interface JudgedAtDoor {
 }
 
 /**
- * Which activations may use a code. ACTIVE: only ACTIVE ones. CONFIRMING: also one that waits for commit and confirmation (v4 §9.6). UPGRADING:
+ * The activations that may use a code. ACTIVE: only ACTIVE ones. CONFIRMING: also one that waits for commit and confirmation (v4 §9.6). UPGRADING:
  * one with the keys of its pending upgrade; a wrong code then changes nothing (v4 §10.3).
  */
 export type CodePolicy = 'ACTIVE' | 'CONFIRMING' | 'UPGRADING'
@@ -70,17 +71,17 @@ export function useOf({ uniqueValues: [value, second] }: Pick<Opened, 'uniqueVal
 export const coveredBodies = ({ protocol, request }: Received): readonly Uint8Array[] => protocol.coveredBodies(request)
 
 /**
- * The body itself; its length alone, where it is encrypted or was decrypted; bytes in its place, where it holds a secret; or a text that says all
- * there is to say.
+ * The way in which the audit log shows a body: as sent; only its length, because it is encrypted or was decrypted; other bytes in its place, because
+ * it holds a secret; or a complete text.
  */
 type AuditedBody = 'AS_SENT' | 'LENGTH' | Uint8Array | { readonly text: string }
 
-/** The body of an accepted code as text up to 4 KiB, anything else by its length. */
+/** Shows the body of an accepted code as text up to 4 KiB, and any other body by its length. */
 export function describeBody(body: Uint8Array, audited: AuditedBody, isAccepted: boolean): string {
   if (audited === 'LENGTH') return `[encrypted, ${body.length} bytes]`
   if (typeof audited === 'object' && 'text' in audited) return audited.text
   const shown = audited === 'AS_SENT' ? body : audited
-  // Anybody may have written what comes with a wrong code: it tells nothing of the user and is not worth its room.
+  // Anybody may have written the body of a wrong code. It shows nothing about the user and is not worth its space.
   return isAccepted ? describeText(shown) : `[${shown.length} bytes]`
 }
 

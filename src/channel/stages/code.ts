@@ -33,7 +33,7 @@ interface Authenticated {
   readonly activation: ActivationRow
 }
 
-/** One round of an attempt. `read` has what was read for the same request before, if anything. */
+/** One round of an attempt. `read` has rows that were read earlier for the same request, if any. */
 interface Turn {
   readonly read: RequestParties | undefined
   readonly round: number
@@ -60,7 +60,7 @@ export async function authenticate(
     const { verdict, parties, stored } = await settleCode(parts, received, attempt, read)
     if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
     refuseUsed(attempt, verdict, stored)
-    // A code is judged right under a version only.
+    // A right code always has a version.
     if (parties.version === undefined) throw new TypeError('a right code under no version')
     return { version: parties.version, activation: verdict.activation }
   }
@@ -68,8 +68,8 @@ export async function authenticate(
 }
 
 /**
- * The same at a door, where a wrong code is a verdict, too. Throws AUTHENTICATION_CODE_INVALID only for a code beyond the limit of wrong codes,
- * and `use.refusal` for a right one whose value was used meanwhile. `read` is that of authenticate.
+ * Checks a code at a door, where a wrong code is a verdict, too. Throws AUTHENTICATION_CODE_INVALID only for a code beyond the limit of wrong codes,
+ * and `use.refusal` for a right one whose value was used meanwhile. `read` is as for authenticate.
  */
 export async function verifyAtDoor(
   parts: ChannelParts,
@@ -129,8 +129,8 @@ export async function authenticateWithin<T>(
 }
 
 /**
- * Reads version and activation, judges the code, and composes the decision; nothing is stored yet. Undefined when the end of a block had to be
- * stored first: the caller decides again in the next round.
+ * Reads version and activation, judges the code, and composes the decision. Nothing is stored yet. Undefined if the end of a block had to be stored
+ * first: the caller decides again in the next round.
  */
 async function decideCode(
   parts: ChannelParts,
@@ -176,8 +176,8 @@ const withVerdict = (
 })
 
 /**
- * A remembered phone is judged without a read, at exactly its next counter value. The conditional write then compares the remembered row
- * version, so memory decides only acceptances. A wrong code costs as much when no phone is remembered, because a decoy is checked.
+ * Judges a remembered phone without a read, at exactly its next counter value. The conditional write then compares the remembered row version, so
+ * memory decides only acceptances. If no phone is remembered, a wrong code is checked against a decoy, too, so that it costs as much.
  */
 async function readAndJudge(
   parts: ChannelParts,
@@ -200,7 +200,7 @@ async function readAndJudge(
   return { parties, judged }
 }
 
-/** Version and activation, without those of another application than the bank's. */
+/** Returns version and activation, without those of another application than the bank's. */
 function ownOf({ atDoor }: CodeAttempt, parties: RequestParties): RequestParties {
   if (atDoor === undefined) return parties
   const { version, activation } = parties
@@ -208,7 +208,7 @@ function ownOf({ atDoor }: CodeAttempt, parties: RequestParties): RequestParties
   return { version: isOwn(version) ? version : undefined, activation: isOwn(activation) ? activation : undefined }
 }
 
-/** The names in a header or an envelope; without an activation when only an application is named. */
+/** The names in a header or an envelope. The activation is absent if only an application is named. */
 interface NamedParties {
   readonly applicationKey: string
   readonly activationId?: string | undefined
@@ -228,7 +228,10 @@ export async function findParties(
   return await inStage('find parties', find)
 }
 
-/** The remembered rows of a phone. Undefined when a remembered record has a form that is no longer accepted: then it has to be read. */
+/**
+ * The remembered rows of a phone. Both are undefined if the sealed record of the activation has a form that is no longer accepted, because it then
+ * has to be read.
+ */
 function recall({ authenticationStore, recordKeys }: ChannelParts, header: CodeAttempt['header']): RequestParties {
   const remembered = authenticationStore.recall(header)
   const { activation } = remembered
@@ -281,8 +284,8 @@ async function withinFailureBudget<T extends { readonly verdict: CodeVerdict }>(
 }
 
 /**
- * The key of the budget. At a door it contains the credential's application, so that other applications are not affected. When the source is
- * unknown, codes of possession alone have a budget of their own, so that a stranger who guesses at them does not affect codes of two factors.
+ * The key of the budget. At a door it contains the credential's application, so that other applications are not affected. If the source is unknown,
+ * codes of possession alone have a budget of their own, so that a stranger who guesses them does not affect codes of two factors.
  */
 function budgetKeyOf({ header: { activationId, factors }, atDoor }: CodeAttempt, ip: string): string {
   if (atDoor === undefined) return `${sourceOf(ip)} ${activationId}`

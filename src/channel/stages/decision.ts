@@ -1,4 +1,4 @@
-// The outcome of one attempt as it is stored: counter, failed attempts, state and audit row in one conditional statement (v3 §10.5).
+// Stores the outcome of one attempt: counter, failed attempts, state and audit row in one conditional statement (v3 §10.5).
 import { type AuthenticationDecision, composeBlockEnd, endBlockIfOver } from '../../domain/activation/authentication.ts'
 import { places } from '../../domain/secrets/secrets.ts'
 import type { CounterMove } from '../../protocol/protocol.ts'
@@ -45,7 +45,7 @@ export type CodeVerdict =
       readonly activation: ActivationRow | undefined
     }
 
-/** What a code that is accepted was made under; both must still be taken when it is stored. */
+/** The application version and protocol version of an accepted code. Both must still be accepted when the code is stored. */
 interface MadeUnder {
   readonly applicationKey: string
   /** Text of the protocol version. */
@@ -59,7 +59,8 @@ export interface CodeDecision {
   readonly write: AuthenticationOutcome | undefined
   readonly audit: AuditEvent
   /**
-   * Set for an activation that does not exist. It has no audit log, because anybody can make up an id; its codes are counted by this network.
+   * Set for an activation that does not exist. Such an activation has no audit log, because anybody can make up an id. Its codes are counted by this
+   * network.
    */
   readonly strangersNetwork: string | undefined
 }
@@ -70,8 +71,8 @@ interface DecisionTerms extends Pick<CodeDecision, 'strangersNetwork'>, Pick<Aut
 }
 
 /**
- * Composes what is to be stored of a judged attempt. Undefined when the activation is no longer the one that was read, because its temporary
- * block was over and its end had to be stored first: the caller reads and judges again.
+ * Composes the decision to store for a judged attempt. Undefined if the activation is no longer the one that was read, because its temporary block
+ * was over and its end had to be stored first: the caller reads and judges again.
  */
 export async function composeDecision(
   parts: ChannelParts,
@@ -123,7 +124,8 @@ export async function composeDecision(
 export interface StoredDecision {
   readonly verdict: CodeVerdict
   /**
-   * Locked until the end of the transaction. Undefined when no operation is decided, or the application of the activation has none of that id.
+   * The operation, locked until the end of the transaction. Undefined if no operation is decided, or if the application of the activation has none
+   * with this id.
    */
   readonly operation: LockedOperation | undefined
 }
@@ -141,14 +143,14 @@ export async function storeDecision(tx: Tx, decision: CodeDecision, decides?: st
   if (write === undefined) await recordUnchanged(tx, decision)
   else if (!(await storeAuthentication(tx, write, audit))) return undefined
   if (decides === undefined) return { verdict, operation: undefined }
-  // In a statement of its own, also for an activation that does not exist, so that the time of a refusal does not tell which exist.
+  // A statement of its own, also for an activation that does not exist, so that the time of a refusal does not reveal which exist.
   const { applicationId, activationId } = verdict.activation ?? NOBODY
   return { verdict, operation: await lockOperation(tx, applicationId, decides, activationId) }
 }
 
 /**
- * The same outside of a transaction; requests that come at the same time share a statement. USED_MEANWHILE: the decision is stored, but another
- * request has used the value of this one since the read.
+ * Stores a decision outside of a transaction. Requests that come at the same time share a statement. USED_MEANWHILE: the decision is stored, but
+ * another request has used the value of this one since the read.
  */
 export async function storeDecisionAlone(
   { db, authenticationStore }: ChannelParts,
@@ -162,7 +164,7 @@ export async function storeDecisionAlone(
   try {
     return (await authenticationStore.store(write, audit)) ? 'STORED' : undefined
   } catch (error) {
-    // Another call with this key has stored its verdict meanwhile: the caller has to read it.
+    // Another call with the same Idempotency-Key has stored its verdict meanwhile. The caller has to read it.
     if (write.kept !== undefined && isUniqueViolation(error, write.use && 'door_verdict_pkey')) return undefined
     if (write.use === undefined || !isUniqueViolation(error)) throw error
     // The code was right and is used up all the same. No verdict is stored, because it would say that the request was accepted.

@@ -1,4 +1,4 @@
-// The keys that open an envelope. The version of the protocol says which they are (v3 §6, table; v4 §5.5).
+// Selects the keys that open an envelope. They depend on the version of the protocol (v3 §6, table; v4 §5.5).
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, EnvelopeKey, Protocol } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/request/lookup.ts'
@@ -8,9 +8,9 @@ import type { ChannelParts } from '../parts.ts'
 import { activationKeysOf, masterKeysOf, serverKeysOf } from '../secrets.ts'
 
 /**
- * For which activations an envelope opens. ACTIVE: only for ACTIVE ones, under a supported version. ANY_STATE: for activations in any state.
- * ANY: also under versions that are switched off. UPGRADING: as ANY, also with the keys of a pending upgrade (v4 §10.3). When such an envelope
- * opens, the next check of the endpoint refuses the request.
+ * The activations for which an envelope opens. ACTIVE: only ACTIVE ones, under a supported version. ANY_STATE: activations in any state. ANY: also
+ * under versions that are switched off. UPGRADING: as ANY, also with the keys of a pending upgrade (v4 §10.3). When such an envelope opens, the next
+ * check of the endpoint refuses the request.
  */
 export type EnvelopePolicy = 'ACTIVE' | 'ANY_STATE' | 'ANY' | 'UPGRADING'
 
@@ -21,7 +21,7 @@ export interface EnvelopeToOpen {
   readonly parties: RequestParties
   /** The temporary key of the envelope, which may have expired. */
   readonly temporaryKey: TemporaryKeyRow | undefined
-  /** Whether its value was used before, if that was looked for. */
+  /** Whether its value was used before; false if that was not looked up. */
   readonly isUsed: boolean
   /** The custom object of the application, read only for an upgrade; null without one. */
   readonly customObject?: StatusProofs['customObject']
@@ -64,7 +64,7 @@ export async function selectEnvelopeKeys(
 }
 
 /**
- * Opens a temporary key, which serves only the application key and the activation for which it was made, until it expires (v3 §7.4). One that was
+ * Opens a temporary key, which serves only the application key and the activation for which it was made, until it expires (v3 §7.4). A key that was
  * altered in the database serves nobody.
  */
 function openTemporaryKey(

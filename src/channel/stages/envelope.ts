@@ -1,4 +1,4 @@
-// Reads an envelope from headers and body; it is not opened here.
+// Reads an envelope from headers and body, without opening it.
 import { parseJson } from '../../http/raw-body.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { EncryptionHeader, Envelope, EnvelopeContext, Protocol, Scope } from '../../protocol/protocol.ts'
@@ -55,8 +55,8 @@ export function readUnsignedEnvelope(
 }
 
 /**
- * The same when a code covers these bytes. For bytes that are not JSON it returns the error instead of throwing it. The caller throws it after
- * the check of the code, because only the owner of the activation may learn what is wrong.
+ * Reads an envelope that a code covers. For bytes that are not JSON it returns the error instead of throwing it. The caller throws it after the check
+ * of the code, because only the owner of the activation may learn the fault.
  */
 export function readSignedEnvelope(
   protocol: Protocol,

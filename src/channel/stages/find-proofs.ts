@@ -1,5 +1,5 @@
-// Reads the rows that the envelope and the token of a request name, in one statement. The statement is the same when the request names less, or
-// something that does not exist.
+// Reads the rows that the envelope and the token of a request name, in one statement. The statement is the same if the request names fewer rows, or
+// rows that do not exist.
 import { inStage } from '../../lib/trace.ts'
 import type { Envelope, EnvelopeContext, TokenHeader } from '../../protocol/protocol.ts'
 import type { FoundToken, ProofNames, Proofs, RequestParties } from '../../storage/request/lookup.ts'
@@ -8,8 +8,8 @@ import { envelopeValue, tokenValue } from '../replay.ts'
 import type { EnvelopePolicy, EnvelopeToOpen } from './envelope-keys.ts'
 
 /**
- * Reads version and activation of an envelope, its temporary key, and whether it was used before; for an upgrade also the custom object of the
- * application.
+ * Reads version and activation of an envelope, its temporary key, and whether it was used before. For an upgrade it also reads the custom object of
+ * the application.
  */
 export async function findEnvelope(
   parts: ChannelParts,
@@ -24,19 +24,19 @@ export async function findEnvelope(
   return { ...toRequest(sealed, found), customObject: found.customObject }
 }
 
-/** The same when version and activation are known already. */
+/** Reads the rows of an envelope like findEnvelope, but keeps version and activation if they are known already. */
 export async function findEnvelopeOf(
   parts: ChannelParts,
   context: EnvelopeContext,
   envelope: Envelope,
   parties: RequestParties,
 ): Promise<EnvelopeToOpen> {
-  // 3.0 to 3.2: the server's private key opens it, and a remembered phone is without that.
+  // In 3.0 to 3.2 the server's private key opens the envelope. The known activation may come from memory, which lacks that key.
   if (envelope.temporaryKeyId === undefined) return findEnvelope(parts, context, envelope)
   return { ...toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, {})), parties }
 }
 
-/** The same together with the token of a header, if the request has one that can be parsed. */
+/** Reads the rows of an envelope like findEnvelope, together with the token of a header, if the request has one that can be parsed. */
 export async function findEnvelopeAndToken(
   parts: ChannelParts,
   context: EnvelopeContext,

@@ -1,4 +1,4 @@
-// Judges whether a code is right, and what that does to its activation. Nothing is read or stored here.
+// Judges whether a code is right, and how it changes its activation. Nothing is read or stored here.
 import { decideAuthentication } from '../../domain/activation/authentication.ts'
 import { isExpired } from '../../domain/activation/registration.ts'
 import type { CodeMatch, Protocol } from '../../protocol/protocol.ts'
@@ -9,12 +9,12 @@ import { applicationSecretOf, codeKeysOf } from '../secrets.ts'
 import type { CodeAttempt } from './attempt.ts'
 import type { Judged, Refusal } from './decision.ts'
 
-/** What a code is judged by; `method` in upper case. */
+/** The values by which a code is judged. `method` is in upper case. */
 type CodeToJudge = CodeAttempt & { readonly method: string }
 
 /**
- * Judges a code against `lookAhead` counter values. A code that is refused whatever it is, for example one of an unknown activation, is checked
- * against a decoy, which costs the same.
+ * Judges a code against `lookAhead` counter values. A code that is refused in any case, for example one of an unknown activation, is checked against
+ * a decoy, which costs the same.
  */
 export function judgeCode(
   parts: ChannelParts,
@@ -26,7 +26,8 @@ export function judgeCode(
   const { header, goodFor } = code
   const known = codeKeysOf(parts.recordKeys, protocol, activation)
   const refused = refusalBefore(parts, code, { version, activation }, known !== undefined)
-  // The search ends at a right code. Where a guess costs no attempt, its time would tell a thief of the possession key the right PIN.
+  // The search ends at a right code. If codes that are refused anyway were compared with the real keys, the time would reveal the right PIN to a
+  // thief of the possession key, without a failed attempt.
   const tried = refused === undefined ? known : undefined
   const { move, isPossessionRight } = matchOf(parts, protocol, code, { version, known: tried }, lookAhead)
   if (activation === undefined || refused !== undefined)
@@ -47,8 +48,8 @@ export function judgeCode(
 }
 
 /**
- * Why no code at all would be taken, a right one included; undefined when the code has to be compared. Such a code guesses nothing and counts
- * nothing: else everybody who knows an activation's id could block its user (v3 §10.5, v4 §7.4; DIVERGENCES#unknown-application-version).
+ * The reason why even a right code would be refused; undefined if the code has to be compared. Such a code guesses nothing and counts nothing.
+ * Otherwise anybody who knows an activation's id could block its user (v3 §10.5, v4 §7.4; DIVERGENCES#unknown-application-version).
  */
 function refusalBefore(
   { platform }: ChannelParts,
@@ -74,8 +75,8 @@ function refusalBefore(
 }
 
 /**
- * How the code matches, by the keys of the activation or those of a decoy: `lookAhead` counter values are tried, or fewer where what it may cover is so
- * long that as many would take more than 192 KiB; two at least, so that one lost request never stops a phone (v3 §9.1, v4 §7.4).
+ * Compares a code by the keys of the activation or those of a decoy. It tries `lookAhead` counter values, or fewer if they would take more than 192
+ * KiB because the covered bytes are long. It tries at least two, so that one lost request never stops a phone (v3 §9.1, v4 §7.4).
  */
 function matchOf(
   { recordKeys, decoys }: ChannelParts,

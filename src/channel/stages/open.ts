@@ -1,4 +1,4 @@
-// Opening an encrypted request (v3 §6.6, §7.4): version and scope, keys, window, MAC, decryption. Nothing is used up here.
+// Opens an encrypted request (v3 §6.6, §7.4): version and scope, keys, window, MAC, decryption. Nothing is used up here.
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'
 import type { OpenedEnvelope, Protocol } from '../../protocol/protocol.ts'
@@ -40,8 +40,8 @@ interface OpenedOfActivation extends OpenedUnderVersion {
 }
 
 /**
- * Opens an envelope in application scope. Throws `code` for every fault of it; only the log says which. `outer` is the envelope around it, of
- * the same application key, whose key is not read again.
+ * Opens an envelope in application scope. Throws `code` for every fault of it; only the log names the fault. `outer` is the envelope around it, with
+ * the same application key. Its keys are reused if both have the same temporary key.
  */
 export async function openOfApplication(
   parts: ChannelParts,
@@ -59,7 +59,7 @@ export async function openOfApplication(
   })
 }
 
-/** Opens an envelope in activation scope. Throws `code` for every fault of it; only the log says which. */
+/** Opens an envelope in activation scope. Throws `code` for every fault of it; only the log names the fault. */
 export async function openOfActivation(
   parts: ChannelParts,
   protocol: Protocol,

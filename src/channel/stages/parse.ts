@@ -8,7 +8,7 @@ import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 export const parseBody = <S extends TSchema>(parse: Parser<S>, body: Uint8Array): ReturnType<Parser<S>> =>
   parse(refuseUnstorable(body.length === 0 ? {} : parseJson(body), body))
 
-/** What a body says that decides an operation: which, and all of it, or why it is malformed beyond that (REQUEST_INVALID). */
+/** The parsed body of a decision: the id of the operation, and the whole request or the reason why the rest is malformed (REQUEST_INVALID). */
 interface ParsedDecision<Request> {
   readonly operationId: string
   readonly input: Request | PawlError
@@ -45,7 +45,7 @@ export function parsePlaintext<S extends TSchema>(
   return refusing(request, () => parse(refuseUnstorable(json, bytes)))
 }
 
-/** The result of `work`, or undefined when it throws a refusal: for input that is read early and refused later. */
+/** The result of `work`, or undefined if it throws a refusal. For input that is read early and refused later. */
 export function unlessRefused<T>(work: () => T): T | undefined {
   try {
     return work()

@@ -1,5 +1,5 @@
-// The first stage: it finds the spelling of the headers, and the generation of the protocol that reads them. It also reads the authorization header,
-// and the factors that it announces.
+// Receives a request, as the first stage: finds the spelling of the headers, and the generation of the protocol that reads them. Also reads the
+// authorization header, and the factors that it names.
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader, Factors, Protocol } from '../../protocol/protocol.ts'
@@ -35,7 +35,7 @@ export interface Received {
 }
 
 interface ReceiveTerms {
-  /** The body is JSON: another content type is refused. */
+  /** Whether the body is JSON. Another content type is then refused. */
   readonly isJson: boolean
   /** The error code for headers that contradict each other; undefined when the endpoint reads none of them. */
   readonly contradiction: ErrorCode | undefined
@@ -90,7 +90,7 @@ export function readAuthorization(received: Received, malformed: ErrorCode, miss
   return header
 }
 
-/** The parsed authorization header of a request without a code, to whose values its envelope may be bound; undefined without a header. */
+/** The parsed authorization header of a request without a code; undefined without a header. Its envelope may be bound to values of the header. */
 export function readAnyAuthorization({ protocol, headers }: Received, malformed: ErrorCode): AuthorizationHeader | undefined {
   const { authorization, schemes } = headers
   if (authorization === undefined) return undefined
@@ -104,7 +104,7 @@ export function checkFactors({ factors }: AuthorizationHeader, allowed: readonly
   if (!allowed.includes(factors)) throw new PawlError(code, { detail: `factors ${factors} are not allowed here` })
 }
 
-/** The spelling of headers: `svc` is that of the API contract, `powerauth` that of the published SDKs, also when no header was sent. */
+/** The spelling of headers: `svc` is that of the API contract, `powerauth` that of the published SDKs. Without headers it is `powerauth`. */
 export type Dialect = 'svc' | 'powerauth'
 
 interface ProtocolHeaders {

@@ -1,4 +1,4 @@
-// Checking a token header (v3 §11.3): window, digest, then whether its nonce was used before. Nothing is used up here.
+// Checks a token header (v3 §11.3): window, digest, then whether its nonce was used before. Nothing is used up here.
 import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
@@ -15,7 +15,7 @@ import type { Received } from './receive.ts'
 
 interface AcceptedToken {
   readonly bearer: OwnedActivation
-  /** Used up once the request is found genuine as a whole; nothing where the header may come again. */
+  /** The values to use up once the whole request is found genuine. Empty if a phone may repeat the header. */
   readonly uniqueValues: readonly UniqueValue[]
 }
 
@@ -23,7 +23,7 @@ interface TokenTerms {
   readonly resourceId: string
   /** The combinations of factors with which the token must have been made. */
   readonly factors: readonly Factors[]
-  /** Whether the header may come again within its window; nothing is then written. */
+  /** Whether a phone may repeat the header within its window. Nothing is then written. */
   readonly isRepeatable: boolean
 }
 
@@ -51,7 +51,7 @@ export async function acceptToken(
   })
 }
 
-/** Why a token header is not accepted. */
+/** The reason why a token header is not accepted. */
 type TokenRefusal = 'UNKNOWN' | 'DIGEST_WRONG' | 'TIME' | 'STATE' | 'USED' | 'FACTORS_NOT_ALLOWED'
 
 /** The judgement of a token header. Nothing is used up yet. */
@@ -59,11 +59,11 @@ export type JudgedToken =
   | ({ readonly isRight: true } & AcceptedToken)
   | { readonly isRight: false; readonly reason: TokenRefusal }
 
-/** The secret of a token, 16 or 32 bytes: phones poll with it. Undefined when it was altered in the database. */
+/** The secret of a token, 16 or 32 bytes. It is cached, because phones poll with it. Undefined if it was altered in the database. */
 const openTokenSecret = (recordKeys: RecordKeys, token: TokenRow): Uint8Array | undefined =>
   unlessAltered(() => recordKeys.openCached(places.tokenSecret(token), token.tokenSecret, (secret) => secret, { areBytes: true }))
 
-/** Judges a token header by the rows that were read for it, and logs why it is not accepted. */
+/** Judges a token header by the rows that were read for it, and logs the reason of a refusal. */
 export function judgeToken(
   parts: ChannelParts,
   protocol: Protocol,
