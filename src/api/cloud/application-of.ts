@@ -1,4 +1,4 @@
-// Finds the application in which a caller of the cloud API acts, that of its credential (cloud §2), and registrations in it.
+// Finds the application in which a caller of the cloud API acts, which is that of its credential (cloud §2), and finds registrations in it.
 import type { Owner } from '../../domain/activation/registration.ts'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
@@ -10,15 +10,15 @@ import type { Db } from '../../storage/database/database.ts'
 import type { ActivationState } from '../../storage/database/schema.ts'
 import type { CloudParts } from './parts.ts'
 
-/** The registration owner in the application of the credential. Throws as applicationOf. */
+/** The owner of registrations: the application of the credential, and a user. Throws like applicationOf. */
 export const ownerOf = async (call: { parts: CloudParts; caller: Caller }, userId: string): Promise<Owner> => ({
   applicationId: await applicationOf(call),
   userId,
 })
 
 /**
- * The same without a read: the application is null for the default application, which the next statement finds out. The user is null when nobody
- * is named. Throws as applicationOf.
+ * The owner as ownerOf gives it, but without a read: the application is null for the default application, which the next statement looks up. The user
+ * is null if the call names none. Throws like applicationOf.
  */
 export async function namedOwnerOf<User extends OwnerNames['userId'] | null>(
   call: { parts: CloudParts; caller: Caller },
@@ -30,17 +30,14 @@ export async function namedOwnerOf<User extends OwnerNames['userId'] | null>(
   return { applicationId: caller.applicationId, userId }
 }
 
-/**
- * The application of the credential. A credential without one has no access, which the contract spells REGISTRATION_NOT_FOUND
- * (cloud §2).
- */
+/** The application of the credential. A credential without one has no access; the contract calls this REGISTRATION_NOT_FOUND (cloud §2). */
 export async function applicationOf(call: { parts: CloudParts; caller: Caller }): Promise<string> {
   const applicationId = await findApplicationOf(call)
   if (!applicationId) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
   return applicationId
 }
 
-/** A refusal that says, in the answer and in the log, whether there is no application at all, or none for this credential. */
+/** A refusal. Answer and log say whether there is no application at all, or none for this credential. */
 export async function refuseWithoutApplication(
   { parts, caller }: { parts: CloudParts; caller: Caller },
   code: ErrorCode,
@@ -69,14 +66,14 @@ async function applicationOfAdmin(parts: CloudParts, { applicationId }: Caller):
   return applicationId ?? findDefaultApplicationId(parts.db)
 }
 
-/** The part of a call with which a registration is found. */
+/** The part of a call that is needed to find a registration. */
 interface OwnCall {
   readonly parts: { readonly db: Db; readonly platform: Platform }
   /** The application of the credential. */
   readonly applicationId: string
 }
 
-/** A registration as it is now. Throws REGISTRATION_NOT_FOUND when the application has none of this id. */
+/** Reads a registration in its current state. Throws REGISTRATION_NOT_FOUND when the application has none of this id. */
 export async function findOwn(
   { parts, applicationId }: OwnCall,
   activationId: string,
@@ -87,14 +84,14 @@ export async function findOwn(
   return row
 }
 
-/** The same. Throws REGISTRATION_CHANGE_REFUSED when it is removed. */
+/** Reads a registration like findOwn. Throws REGISTRATION_CHANGE_REFUSED when it is removed. */
 export async function findOwnLive(call: OwnCall, activationId: string): Promise<RegistrationDetailRow> {
   const row = await findOwn(call, activationId)
   if (row.state === 'REMOVED') refuseState(row.state)
   return row
 }
 
-/** Throws REGISTRATION_CHANGE_REFUSED. */
+/** Throws REGISTRATION_CHANGE_REFUSED for the state of a registration. */
 export function refuseState(state: ActivationState): never {
   throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `not in ${state}` })
 }

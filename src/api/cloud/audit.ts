@@ -19,7 +19,7 @@ export const auditLog = cloudEndpoint({
   roles: ['admin', 'integration', 'read-only'],
   query: Type.Object({
     userId: Identifier,
-    // A wrong time has an error code of its own, so the handler reads times.
+    // The handler parses times, because a wrong time has an error code of its own.
     timestampFrom: Type.Optional(AnyTime),
     timestampTo: Type.Optional(AnyTime),
     before: Type.Optional(AnyTime),
@@ -39,7 +39,7 @@ export const auditLog = cloudEndpoint({
     if (from > to) throw auditRefused('timestampFrom', 'must not be after timestampTo')
     const range = { from, to, before: parseTime('before', before) ?? null, limit }
     const applicationId = await findApplicationOf(call)
-    // A credential without application knows no user.
+    // A credential without an application cannot see any user.
     if (!applicationId) throw await refuseWithoutApplication(call, 'AUDIT_REFUSED')
     const { items, next } = await readAuditLog(call.parts, { applicationId, userId, ...range })
     return {

@@ -1,4 +1,4 @@
-// Declares endpoints of the administration that change something. Views, change and record are one transaction (cloud §7).
+// Declares endpoints of the administration that change something. Both views, the change and its record are one transaction (cloud §7).
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { holdChanges } from '../../log/events.ts'
@@ -16,11 +16,11 @@ export interface AuditedCall<B = unknown, Q = unknown, U = unknown, H = unknown>
 
 /** The record of a change in the audit log of administrators. It must not contain secrets. */
 export interface Audited<U = unknown, B = unknown, Q = unknown, R = unknown> {
-  /** The changed thing, for people: `user alice`. `answer` is that of the handler, and may contain a password. */
+  /** The changed thing, in words for people: `user alice`. `answer` is that of the handler, and may contain a password. */
   readonly target: (call: AuditedCall<B, Q, U>, answer: R) => string
-  /** The thing as it is, as JSON; undefined when there is none. Called before the change, without `answer`, and after it. */
+  /** The thing in its current state, as JSON; undefined when there is none. Called before the change, without `answer`, and after it. */
   readonly view: (call: AuditedCall<B, Q, U>, answer: R | undefined) => Promise<unknown>
-  /** The code of refusals that have counted something. The count is committed, and nothing is recorded. */
+  /** The code of refusals that have counted an attempt. The count is committed, and nothing is recorded. */
   readonly committedRefusal?: ErrorCode
 }
 

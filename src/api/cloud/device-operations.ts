@@ -80,7 +80,7 @@ export const deviceOperationCreate = cloudEndpoint({
   },
 })
 
-/** GET /v2/operations/{id}: reads the state of an operation, and for which device it is (cloud §6.10). */
+/** GET /v2/operations/{id}: reads the state of an operation, and the device that it is for (cloud §6.10). */
 export const deviceOperationRead = cloudEndpoint({
   method: 'GET',
   path: '/v2/operations/:id',

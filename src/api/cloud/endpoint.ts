@@ -26,7 +26,7 @@ export interface CloudCall<B = unknown, Q = unknown, U = unknown, H = unknown> {
 export interface CloudDeclaration<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
-  /** For the OpenAPI document, and clients that are made from it: a verb and its object. */
+  /** The name in the OpenAPI document and in generated clients: a verb and its object. */
   readonly operationId: string
   /** For the OpenAPI document: one line, and more text as Markdown. */
   readonly summary: string
@@ -37,12 +37,12 @@ export interface CloudDeclaration<B extends TSchema, Q extends TSchema, U extend
   readonly body?: B
   readonly query?: Q
   readonly params?: U
-  /** Request headers beside the credentials, names in lower case. */
+  /** Request headers other than the credentials. Their names are in lower case. */
   readonly headers?: H
   readonly response: R
-  /** The error code of a structural error; REQUEST_INVALID when absent. */
+  /** The error code of a structural error; REQUEST_INVALID if absent. */
   readonly invalidAs?: ErrorCode
-  /** The longest body, in bytes; CALLERS_BYTES_MAX when absent. */
+  /** The longest body, in bytes; CALLERS_BYTES_MAX if absent. */
   readonly bodyBytesMax?: number
 }
 
@@ -72,8 +72,8 @@ export const cloudEndpoint = <B extends TSchema, Q extends TSchema, U extends TS
 })
 
 /**
- * One operation for each endpoint, with the refusals of the checks before it. `errors` is the error table of the API, `tagOf` gives the group of a
- * path.
+ * Describes one operation for each endpoint, with the refusals of the checks before its handler. `errors` is the error table of the API, and `tagOf`
+ * gives the group of a path.
  */
 export const describeCloudEndpoints = (
   endpoints: readonly AnyCloudDeclaration[],
@@ -112,7 +112,7 @@ function listCodes({ params, errors, invalidAs, body, query }: AnyCloudDeclarati
   const codes: ErrorCode[] = ['REQUEST_INVALID', 'CREDENTIALS_INVALID', 'ROLE_FORBIDDEN', 'TOO_MANY_REQUESTS']
   codes.push('UNAVAILABLE', 'INTERNAL', ...errors)
   if (invalidAs !== undefined && (params || body || query)) codes.push(invalidAs)
-  // With an empty parameter, or with a slash in one, it is another path.
+  // A path with an empty parameter, or with a slash in one, matches no endpoint.
   if (params) codes.push('PATH_UNKNOWN')
   return codes
 }

@@ -1,4 +1,4 @@
-// Every endpoint of the cloud API, in the order of its description. The file of an endpoint is named after the last noun of its URL:
+// Lists every endpoint of the cloud API, in the order of its description. The file of an endpoint is named after the last noun of its URL:
 // /admin/webhooks/{id}/test is in admin/webhooks.ts.
 import {
   applicationChange,

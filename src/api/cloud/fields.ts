@@ -1,4 +1,4 @@
-// Schemas of members that several endpoints share, with the limits of cloud §1.3.
+// Declares schemas of members that several endpoints share, with the limits of cloud §1.3.
 import { Type } from '@sinclair/typebox'
 import { OneOf, OptionalOrNull, withExample } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
@@ -6,10 +6,10 @@ import { forPaths, IDENTIFIER, USERNAME } from '../../lib/identifier.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { ActivationState, OperationStatus } from '../../storage/database/schema.ts'
 
-/** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters, compared as they are. */
+/** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters. They are compared without any conversion. */
 export const Identifier = Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] })
 
-/** The identifier of a new thing that paths name. */
+/** The identifier of a new thing whose name occurs in paths of URLs. */
 export const NewIdentifier = Type.String({ minLength: 1, ...forPaths(IDENTIFIER), examples: ['my-app'] })
 
 /** The parameter of a path with an id: `/admin/webhooks/{id}`. */
@@ -26,11 +26,11 @@ export const State = OneOf<ActivationState>(['CREATED', 'PENDING_COMMIT', 'ACTIV
 /** The status of an operation (cloud §6). */
 export const Status = OneOf<OperationStatus>(['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'])
 
-/** In a search: the beginning of user ids. Capitals of A to Z count as small letters. */
+/** For searches: the beginning of user ids. The letters A to Z match in either case. */
 export const UserIdPrefix = Type.Optional(withExample(Identifier, 'ali'))
 
 /**
- * In a search: a part of user ids. Capitals of A to Z count as small letters. One answer covers 50,000 records, and `nextCursor` leads to the next
+ * For searches: a part of user ids. The letters A to Z match in either case. One answer covers 50,000 records, and `nextCursor` leads to the next
  * ones.
  */
 export const UserIdPart = Type.Optional(withExample(Identifier, 'lic'))
@@ -43,7 +43,7 @@ export const OptionalText = OptionalOrNull(
 /** The user name of a credential. */
 export const Username = Type.String({ ...USERNAME, examples: ['bank'] })
 
-/** A name that is given only in a path: the key of a configuration item, the id of an OpenID provider. */
+/** A name that only paths of URLs contain: the key of a configuration item, the id of an OpenID provider. */
 export const WordOfPath = Type.String(
   forPaths({ pattern: '^[A-Za-z0-9_.-]{1,64}$', description: 'must be 1 to 64 letters, digits, `_`, `.` or `-`' }),
 )
@@ -58,7 +58,7 @@ export const Flag = Type.String({
 /** All flags of a registration. */
 export const Flags = Type.Array(Flag, { uniqueItems: true, maxItems: 64 })
 
-/** The registration that is meant, when a user has several. */
+/** The id of the registration, needed when a user has several. */
 export const OfSeveral = Type.Optional(
   Type.String({
     minLength: 1,
@@ -68,7 +68,7 @@ export const OfSeveral = Type.Optional(
   }),
 )
 
-/** Passwords that a person chooses. */
+/** A password that a person chooses. */
 export const ChosenPassword = Type.String({
   pattern: '^[^\\u0000-\\u001F\\u007F]{12,255}$',
   description: 'must be 12 to 255 characters without control characters',
@@ -107,7 +107,7 @@ export const GivenTime = Type.Integer({
 })
 export const OptionalTime = Type.Optional(GivenTime)
 
-/** The value of `expiresAt` in a body. Throws REQUEST_INVALID for a time that is over. */
+/** The value of `expiresAt` in a body. Throws REQUEST_INVALID for a time in the past. */
 export function readEnd({ platform }: { readonly platform: Platform }, expiresAt: number | undefined): Date | undefined {
   if (expiresAt === undefined) return undefined
   if (expiresAt > platform.now()) return new Date(expiresAt)
@@ -120,13 +120,11 @@ export const KeepPreviousSeconds = Type.Optional(
   Type.Integer({ minimum: 0, maximum: 2_592_000, description: 'how long the previous one stays good beside it; 0 without it' }),
 )
 
-/** In a query: the maximum of items on a page; `usual` when absent. */
+/** For queries: the maximum of items on a page; `usual` if absent. */
 export const PageLimit = (max: number, usual: number) =>
   Type.Integer({ minimum: 1, maximum: max, default: usual, description: 'how many there are at the most' })
 
-/**
- * One page of `rows`, which may have one more than `limit`. `last` is the last row of the page when there is another page, which begins behind it.
- */
+/** One page of `rows`. The caller has read up to one row more than `limit`. `last` is the last row of the page if another page follows it. */
 export function cutPage<Row>(
   rows: readonly Row[],
   limit: number,
@@ -135,14 +133,14 @@ export function cutPage<Row>(
   return { page, last: rows.length > limit ? page.at(-1) : undefined }
 }
 
-/** The member of an answer that says where the next page begins; without one after the last page. */
+/** The member of an answer with the place where the next page begins. Empty on the last page. */
 export const nextCursorAt = (next: { readonly createdAt: Date; readonly id: string } | undefined): { nextCursor?: string } =>
   next === undefined ? {} : { nextCursor: `${next.createdAt.getTime()}_${next.id}` }
 
 // With 14 digits, both databases and JavaScript can represent the time.
 const CURSOR = /^(\d{1,14})_([0-9a-f-]{36})$/
 
-/** In a query of a list that is ordered by time of creation and id: the `nextCursor` of the page before. */
+/** For queries of a list that is ordered by time of creation and id: the `nextCursor` of the previous page. */
 export const Cursor = Type.Optional(
   Type.String({
     pattern: CURSOR.source,

@@ -1,4 +1,4 @@
-// The cloud API: registrations, operations and administration, called by the bank's back ends with HTTP Basic or access tokens.
+// Serves the cloud API: registrations, operations and administration. The bank's back ends call it with HTTP Basic or access tokens.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { TICKET_HEADER } from '../../domain/credential/session.ts'
@@ -15,7 +15,7 @@ import { cloudEndpoints } from './endpoints.ts'
 import { renderCloudError } from './error-renderer.ts'
 import type { CloudParts } from './parts.ts'
 
-/** Serves the cloud API, and `more` endpoints for the same callers. */
+/** Serves the cloud API, and the endpoints of `more` for the same callers. */
 export const cloudApi = (parts: CloudParts, more: readonly AnyCloudEndpoint[]) =>
   apiOfCallers(parts, [...cloudEndpoints, ...more], renderCloudError)
 
@@ -45,8 +45,7 @@ export const apiOfCallers =
 const CHECK = 'check credentials'
 
 /**
- * Mounts one endpoint: credentials, role, structure, then the handler (cloud §1.2). `callerOf` gives the caller whose credentials were found
- * right.
+ * Mounts one endpoint. Credentials, role and structure are checked before the handler runs (cloud §1.2). `callerOf` gives the authenticated caller.
  */
 function mountCloudEndpoint(
   app: FastifyInstance,
@@ -92,13 +91,13 @@ function mountCloudEndpoint(
 }
 
 /**
- * Whether a caller may call an endpoint. A caller of the role read-only with an application may not read the administration, which is about all
+ * Whether a caller may call an endpoint. A caller of the role read-only with an application may not read the administration, because it shows all
  * applications.
  */
 const mayCall = ({ roles, path }: AnyCloudEndpoint, { role, applicationId }: Caller): boolean =>
   roles.includes(role) && !(role === 'read-only' && applicationId !== null && path.startsWith('/admin/'))
 
-/** The refusal, which names the roles that may call. */
+/** The refusal of a caller. It names the roles that may call. */
 function refuseRole({ roles }: AnyCloudEndpoint, { role }: Caller): PawlError {
   const isBound = roles.includes(role)
   const hint = isBound ? 'must belong to no application' : `must be ${roles.join(' or ')}, this is ${role}`

@@ -1,4 +1,4 @@
-// /operations: the operations that the bank asks its users to approve, online or without connection (cloud §6, §8).
+// /operations: the operations that the bank asks its users to approve, online or without a connection (cloud §6, §8).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { type Asked, createOperation, type OperationRequest } from '../../domain/operation/create.ts'
 import { approveOffline, createOfflineQr } from '../../channel/offline-approval.ts'
@@ -46,7 +46,7 @@ export const OPERATION_EXAMPLE = {
 
 const Operation = named('Operation', Type.Object(OPERATION_MEMBERS, { examples: [OPERATION_EXAMPLE] }))
 
-/** The values of OPERATION_MEMBERS. The user of an operation that nobody has claimed yet is empty. */
+/** The values of OPERATION_MEMBERS. The user of an operation that nobody has claimed yet is an empty text. */
 export const toOperation = (parts: CloudParts, operation: OperationRow): Static<typeof Operation> => {
   const proximityOtp = operation.status === 'PENDING' ? readProximityOtp(parts, operation) : undefined
   return {
@@ -75,14 +75,14 @@ export const CreationHeaders = Type.Object({
   ),
 })
 
-/** The parameters of an operation, in a request. */
+/** The parameters of an operation in a request. */
 export const Parameters = Type.Record(
   Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
   Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
   { additionalProperties: false },
 )
 
-/** The members of a request that creates an operation, beside those that say for whom it is. */
+/** The members of a request that creates an operation, without those that name user or device. */
 export const CREATION_MEMBERS = {
   template: withExample(Identifier, 'login'),
   language: OptionalOrNull(Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters', examples: ['en'] })),
@@ -92,7 +92,7 @@ export const CREATION_MEMBERS = {
 
 type CreationCall = CloudCall<Static<TObject<typeof CREATION_MEMBERS>>, unknown, unknown, Static<typeof CreationHeaders>>
 
-/** Creates an operation in the application of the caller. Throws what createOperation throws. */
+/** Creates an operation in the application of the caller. Throws the errors of createOperation. */
 export async function askUser(
   call: CreationCall,
   asked: Asked,
@@ -156,7 +156,7 @@ export const operationRead = cloudEndpoint({
   },
 })
 
-/** DELETE /operations: cancels an operation that waits (cloud §6). */
+/** DELETE /operations: cancels a pending operation (cloud §6). */
 export const operationCancel = cloudEndpoint({
   method: 'DELETE',
   path: '/operations',
@@ -192,7 +192,7 @@ export const offlineQr = cloudEndpoint({
   },
 })
 
-/** POST /operations/offline/otp: approves by a one-time password that the user types (cloud §6.6). */
+/** POST /operations/offline/otp: approves an operation by a one-time password that the user typed (cloud §6.6). */
 export const offlineOtp = cloudEndpoint({
   method: 'POST',
   path: '/operations/offline/otp',
@@ -210,7 +210,10 @@ export const offlineOtp = cloudEndpoint({
   },
 })
 
-/** POST /internal/callback/operation: stores that an operation has expired. Kept for compatibility; pawl does so by itself (cloud §8). */
+/**
+ * POST /internal/callback/operation: stores that an operation has expired. It remains for compatibility, because pawl expires operations itself
+ * (cloud §8).
+ */
 export const operationCallback = cloudEndpoint({
   method: 'POST',
   path: '/internal/callback/operation',

@@ -1,5 +1,5 @@
-// Names what the APIs of the bank's back ends need from the process: the cloud API, the doors, and the reference's back-end API. context.ts
-// satisfies it.
+// Names the parts that the APIs for the bank's back ends need from the process: cloud API, doors, and the reference's back-end API. context.ts
+// provides them.
 import type { KeyObject } from 'node:crypto'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { AuditReport } from '../../domain/audit/verification.ts'
@@ -21,9 +21,9 @@ export interface CloudParts extends ChannelParts, ActivationParts, OperationPart
     DeliveryParts['installationKeys'] & { readonly doorSeal: KeyObject }
   readonly composeSdkConfiguration: ComposeSdkConfiguration
   readonly credentials: Credentials
-  /** Absent where no authorization server is configured. */
+  /** Undefined if no authorization server is configured. */
   readonly verifyAccessToken: VerifyAccessToken | undefined
-  /** For calls from inside the process. */
+  /** Admits calls from inside the process. */
   readonly tickets: Tickets
   readonly pinning: Pinning
   readonly publicListener: PublicListener
@@ -34,7 +34,7 @@ export interface CloudParts extends ChannelParts, ActivationParts, OperationPart
     DeliveryParts['settings'] &
     FetchSettings & {
       readonly adminActsOnDefaultApplication: boolean
-      /** Base below which /pa/v3 hangs, without trailing slash; the public listener when absent. */
+      /** The base URL of /pa/v3, without a trailing slash; the public listener if absent. */
       readonly publicUrl?: string
       readonly doorIdempotencySeconds: number
       readonly sealTicketSeconds: number

@@ -17,14 +17,14 @@ const DONE = { status: 'OK' as const }
 const Change = OneOf(['BLOCK', 'UNBLOCK', 'REMOVE'])
 const CHANGE = { change: Change, externalUserId: OptionalText, blockReason: OptionalText }
 
-/** The change of a request, beside the registrations that it is for. */
+/** The change in a request, without the registrations that it applies to. */
 interface WantedChange {
   readonly change: 'BLOCK' | 'UNBLOCK' | 'REMOVE'
   readonly externalUserId?: string | null
   readonly blockReason?: string | null
 }
 
-/** The registration that a call names, within the application of the credential, and who asks for the change. */
+/** The registration that a call names, within the application of the credential, and the person who asks for the change. */
 const callOf = async (call: CloudCall<unknown, unknown, { readonly id: string }>, externalUserId: string | null = null) => ({
   own: { parts: call.parts, applicationId: await applicationOf(call) },
   id: call.params.id,
@@ -102,7 +102,7 @@ export const furtherState = cloudEndpoint({
     const applicationId = await applicationOf(call)
     const { events, tell } = holdChanges(parts.events)
     await inTransaction(parts.db, async (tx) => {
-      // In one order, so that two requests do not wait for each other.
+      // All requests lock registrations in the order of their ids, so that two requests do not wait for each other.
       for (const id of body.registrationIds.toSorted())
         await changeOwn({ parts: { ...parts, events, db: tx }, caller }, applicationId, id, body).catch((error: unknown) => {
           throw error instanceof PawlError ? nameRegistration(error, id) : error
@@ -113,7 +113,7 @@ export const furtherState = cloudEndpoint({
   },
 })
 
-/** The same refusal, which names the registration. */
+/** Copies a refusal and names the registration in it. */
 const nameRegistration = ({ code, message, retryAfterSeconds }: PawlError, id: string): PawlError =>
   new PawlError(code, {
     detail: message,

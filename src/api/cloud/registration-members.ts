@@ -1,4 +1,4 @@
-// Members that endpoints about registrations share: of a new registration, of its state, and of its history.
+// Declares members that endpoints about registrations share: of a new registration, of its state, and of its history.
 import { type Static, Type } from '@sinclair/typebox'
 import { OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
@@ -30,7 +30,7 @@ export const NEW_REGISTRATION = {
 }
 
 /**
- * The phase in which a registration is committed and its OTP demanded, by whichever of the two phases is given. Throws REQUEST_INVALID when both
+ * The phase of the commit and the phase in which the OTP is demanded, from whichever of the two members is given. Throws REQUEST_INVALID when both
  * are given, and for a phase of an OTP without the OTP (v3 §8.5).
  */
 export function toCommitRules({ otp, otpPhase, commitPhase }: CommitWords) {
@@ -49,7 +49,7 @@ interface CommitWords {
   readonly commitPhase?: CommitPhase
 }
 
-/** The members of a registration in lists and details, beside its id. */
+/** The members of a registration in lists and details, except its id. */
 export const listedMembers = (row: ListedRegistrationRow) => ({
   userId: row.userId,
   state: row.state,
@@ -62,7 +62,7 @@ export const listedMembers = (row: ListedRegistrationRow) => ({
   ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
 })
 
-/** The same, with blocks, attempts and commit. */
+/** The members of listedMembers, with blocks, attempts and commit. */
 export const detailMembers = (row: RegistrationDetailRow) => ({
   ...listedMembers(row),
   ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
@@ -75,7 +75,7 @@ export const detailMembers = (row: RegistrationDetailRow) => ({
   ...((row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && { timestampExpires: row.expiresAt.getTime() }),
 })
 
-/** In a query: the place where a history continues. */
+/** For queries: the place where a history continues. */
 export const BeforeEntry = Type.Optional(
   Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another answer', examples: ['100'] }),
 )

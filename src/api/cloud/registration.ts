@@ -1,4 +1,4 @@
-// /registration: one device a user, bound through an activation code (cloud §3).
+// /registration: binds one device to a user through an activation code (cloud §3).
 import { Type } from '@sinclair/typebox'
 import {
   changeRegistration,
@@ -121,7 +121,7 @@ export const registrationRemove = cloudEndpoint({
   },
 })
 
-/** POST /registration/commit: the bank confirms the device (cloud §3.3, v3 §8.5). */
+/** POST /registration/commit: confirms the device for the bank (cloud §3.3, v3 §8.5). */
 export const registrationCommit = cloudEndpoint({
   method: 'POST',
   path: '/registration/commit',
@@ -132,7 +132,7 @@ export const registrationCommit = cloudEndpoint({
   body: Type.Object({
     userId: UserId,
     externalUserId: OptionalText,
-    /** For a registration whose commit demands an OTP. The contract does not have this member. */
+    /** Needed for a registration whose commit demands an OTP. The contract does not have this member. */
     otp: OptionalText,
   }),
   response: Ok,

@@ -189,7 +189,7 @@ export const furtherRead = cloudEndpoint({
     const { parts, caller } = call
     const applicationId = await applicationOf(call)
     const row = await findOwn({ parts, applicationId }, call.params.id)
-    // Whoever has the code can bind a phone.
+    // Whoever has the code can bind a phone, so a caller of the role read-only does not get it.
     const mayBind = row.state === 'CREATED' && caller.role !== 'read-only'
     const owner = { applicationId, userId: row.userId, activationId: row.activationId }
     const waiting = mayBind ? await readRegistration(parts, owner) : undefined

@@ -1,4 +1,4 @@
-// Writes the errors of the device API (v3 §16, v4 §12). Device clients read status and code only.
+// Writes the errors of the device API (v3 §16, v4 §12). Device clients read only status and code.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readProtocolHeaders } from '../../channel/stages/receive.ts'
 import { sendErrorResponse } from '../../http/errors.ts'
@@ -29,7 +29,7 @@ export const rendering = {
   INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'INTERNAL_ERROR' },
 } satisfies Record<DeviceCode, RenderedError>
 
-/** The same with the messages of generation 4 (v4 §12). */
+/** The table of generation 4, which differs in some messages (v4 §12). */
 export const renderingV4: Readonly<Record<DeviceCode, RenderedError>> = {
   ...rendering,
   AUTHENTICATION_CODE_INVALID: authentication('CODE_INVALID'),
@@ -44,5 +44,5 @@ export function renderDeviceError(error: PawlError, request: FastifyRequest, rep
   sendErrorResponse(reply, error, status, { code, message: violations || `${prefix}${message}` })
 }
 
-/** Whether the request is for generation 4, by the path of the route: the path of the request may be percent-encoded. */
+/** Whether the request is for generation 4. The path of the route decides, because the path of the request may be percent-encoded. */
 const isGeneration4 = ({ routeOptions, url }: FastifyRequest): boolean => (routeOptions?.url ?? url).startsWith('/pa/v4/')

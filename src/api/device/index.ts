@@ -1,4 +1,4 @@
-// The device API: every endpoint below /pa, called by mobile SDKs. The generation of the protocol is in the path.
+// Serves the device API: every endpoint below /pa, which mobile SDKs call. The path names the generation of the protocol.
 import type { FastifyInstance } from 'fastify'
 import { describeDeviceEndpoints } from '../../channel/describe.ts'
 import type { Endpoint } from '../../channel/endpoint.ts'
@@ -34,7 +34,7 @@ import { vaultUnlockV4 } from './vault/unlock.v4.ts'
 
 interface Group {
   readonly prefix: string
-  /** The generations whose headers are read. */
+  /** The generations that may read the headers. */
   readonly generations: readonly Protocol['path'][]
   readonly endpoints: readonly Endpoint<DeviceParts>[]
 }
@@ -82,9 +82,9 @@ export const deviceGroups: readonly Group[] = [
       configActivation,
     ],
   },
-  // A code of protocol 3 over an envelope of protocol 4.
+  // This request has a code of protocol 3 over an envelope of protocol 4.
   { prefix: '/v4/', generations: ['v3', 'v4'], endpoints: [upgradeStart] },
-  // By the contract, this path serves protocol 3, too.
+  // The contract lets this path serve protocol 3, too.
   { prefix: '/v4/', generations: ['v4', 'v3'], endpoints: [userInfo] },
 ]
 
@@ -97,7 +97,7 @@ export const deviceApi = (parts: DeviceParts) => (app: FastifyInstance) =>
     renderError: renderDeviceError,
   })
 
-/** One operation for each method and path, for the document of the APIs. */
+/** Describes one operation for each method and path. */
 export const describeDeviceApi = (): Operation[] =>
   deviceGroups.flatMap(({ prefix, generations, endpoints }) =>
     describeDeviceEndpoints(

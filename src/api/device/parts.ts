@@ -1,4 +1,4 @@
-// Names what the device API needs from the process.
+// Names the parts that the device API needs from the process.
 import type { ActivationProvider } from '../../domain/activation/direct.ts'
 import type { ActivationParts } from '../../domain/activation/created.ts'
 import type { Window } from '../../domain/limits/window.ts'
@@ -14,10 +14,10 @@ import type { Pool } from '../../storage/database/database.ts'
 
 export interface DeviceParts extends ChannelParts, ActivationParts {
   readonly db: Pool
-  /** Undefined when none is configured. */
+  /** Undefined if no activation provider is configured. */
   readonly activationProvider: ActivationProvider | undefined
   readonly oidcLogins: OidcLogins
-  /** Codes of one OpenID provider that one source redeems. */
+  /** Counts the codes of one OpenID provider that one source redeems. */
   readonly oidcRedemptions: Window
   readonly userInfoProvider: UserInfoProvider
   readonly readStatus: StatusReader
@@ -29,7 +29,7 @@ export interface DeviceParts extends ChannelParts, ActivationParts {
       readonly statusName: string
       readonly statusVersion: string
     }
-  /** Temporary keys without an activation for one source. */
+  /** Counts the temporary keys without an activation for one source. */
   readonly temporaryKeys: Window
   readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }
   readonly decoys: { readonly v3: Decoy<ActivationKeysV3>; readonly v4: Decoy<ActivationKeysV4> }

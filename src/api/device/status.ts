@@ -1,4 +1,5 @@
-// status: the clock and the name of the server. Protocol 4.0 adds the algorithms of the server, or of an application. Spec: v3 §13, v4 §9.1, §2.1.
+// status: answers the clock and the name of the server. Protocol 4.0 adds the algorithms of the server, or of an application. Spec: v3 §13, v4 §9.1,
+// §2.1.
 import { Type } from '@sinclair/typebox'
 import { plainEndpoint } from '../../channel/flow/plain.ts'
 import { listAllowedAlgorithms, SERVED_ALGORITHMS } from '../../domain/application/master-keys.ts'

@@ -1,4 +1,4 @@
-// Serves the OpenAPI document and a page that shows it: /openapi.json and /swagger-ui.html (utility §5).
+// Serves the OpenAPI document at /openapi.json, and a page that shows it at /swagger-ui.html (utility §5).
 import { readFile } from 'node:fs/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
@@ -6,8 +6,8 @@ import { ErrorResponse, type Operation } from '../../http/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
 
 /**
- * Serves the document and its page. They need no credential, because they have nothing secret. `describe` makes the document at the first request
- * for it.
+ * Serves the document and its page. They need no credential, because they contain no secret. `describe` makes the document at the first request for
+ * it.
  */
 export const docsApi =
   (describe: () => Record<string, unknown>): FastifyPluginAsyncTypebox =>
@@ -75,7 +75,7 @@ interface StaticFile {
   readonly bytes: Buffer
 }
 
-/** The files of the page, by name. The package has them built; none of its code runs here. */
+/** The files of the page by name. The package contains them built, and none of its code runs here. */
 async function readFiles(): Promise<ReadonlyMap<string, StaticFile>> {
   const folder = new URL('./static/', import.meta.resolve('@fastify/swagger-ui'))
   const files = new Map<string, StaticFile>([['start.js', { type: JAVASCRIPT, bytes: Buffer.from(START) }]])
@@ -91,8 +91,8 @@ const PACKAGED = {
   'favicon-32x32.png': 'image/png',
 }
 
-// Nothing is loaded from another server, and nothing is inline. Swagger UI sets styles through the DOM, which needs no 'unsafe-inline', and its
-// style sheet has images as data.
+// Nothing is loaded from another server, and nothing is inline. Swagger UI sets styles through the DOM, which needs no 'unsafe-inline'. Its style
+// sheet contains images as data URLs.
 const SECURITY_HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +

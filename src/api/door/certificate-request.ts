@@ -1,4 +1,4 @@
-// POST /verification/certificate-request: whether a phone made a certificate request with one of its device keys. Spec: cloud §14.2.
+// POST /verification/certificate-request: verifies that a phone made a certificate request with one of its device keys. Spec: cloud §14.2.
 import { Type } from '@sinclair/typebox'
 import { withExample } from '../../http/types.ts'
 import { parseCertificateRequestPem } from '../../lib/pem.ts'
@@ -63,6 +63,6 @@ const sentBy = ({ covered, ...request }: ReadCertificateRequest): SentSignatures
   data: covered,
   signatures: [{ covered, ...request }],
   states: ['ACTIVE'],
-  // A certificate is for one key.
+  // A certificate contains only one key.
   isEnough: (verified) => verified.length === 1,
 })

@@ -1,4 +1,4 @@
-// POST /verification/code: whether a request that a phone sent to the bank has a right code (cloud §12.2).
+// POST /verification/code: verifies the code of a request that a phone sent to the bank (cloud §12.2).
 import { type Static, Type } from '@sinclair/typebox'
 import { type DeviceRequest, receive } from '../../channel/stages/receive.ts'
 import type { Refusal } from '../../channel/stages/decision.ts'
@@ -58,7 +58,7 @@ const CodeToVerify = named(
     ),
     query: Type.Optional(
       Type.String({
-        // As long as the headers of a request to pawl may be. The query is read before the code is checked.
+        // The limit is that of the headers of a request to pawl. The query is read before the code is checked.
         pattern: '^[^]{0,16384}$',
         description: 'must be at most 16384 characters: the raw query string without its question mark, never parsed by the bank',
         examples: ['from=2026-01-01'],
@@ -109,8 +109,8 @@ async function judge(call: DoorCall<Request>): Promise<CodeAnswer> {
 }
 
 /**
- * Judges the code of a phone's request. `composed` is set by callers that have composed the covered bytes themselves. Such a caller does not
- * name the address of the phone (AtDoor.isSourceUnknown).
+ * Judges the code of a phone's request. `composed` has the covered bytes if the caller has composed them itself. Such a caller does not name the
+ * address of the phone (AtDoor.isSourceUnknown).
  */
 export async function judgeSent(
   call: DoorCall<Request>,
@@ -146,15 +146,15 @@ export async function judgeSent(
     })
     return compose(judged)
   } catch (error) {
-    // Only the budget of wrong codes refuses with this error.
+    // This error is thrown only when the budget of wrong codes is used up.
     if (!(error instanceof PawlError) || error.code !== 'AUTHENTICATION_CODE_INVALID') throw error
-    // The same call may have been answered before the budget was used up.
+    // The same call may have got its answer before the budget was used up.
     if (repeats !== undefined) await find()
     return { isValid: false, reason: 'TOO_MANY_FAILURES', covered }
   }
 }
 
-/** Everything on which the answer depends. */
+/** All values on which the answer depends. */
 const listMembers = (request: Request, method: string): readonly (string | null)[] => [
   'code',
   request.authorization,
@@ -167,7 +167,7 @@ const listMembers = (request: Request, method: string): readonly (string | null)
   listOf(request.requiredFlags),
 ]
 
-/** Reads version and activation of a header. Throws what Repeats.refuseKnown throws. */
+/** Reads version and activation of a header. Throws the errors of Repeats.refuseKnown. */
 async function findParties(
   { parts }: DoorCall<Request>,
   { applicationKey, activationId }: AuthorizationHeader,

@@ -1,4 +1,4 @@
-// GET /v2/registrations/{id}/device-keys: the public keys of a phone, for the bank's own verification and its PKI. Spec: cloud §14.3.
+// GET /v2/registrations/{id}/device-keys: answers the public keys of a phone, for the bank's own verification and its PKI. Spec: cloud §14.3.
 import { Type } from '@sinclair/typebox'
 import { AnyMembers } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'

@@ -1,4 +1,4 @@
-// POST /verification/device-signature: whether a phone signed data with its device keys. Spec: cloud §14.1.
+// POST /verification/device-signature: verifies data that a phone signed with its device keys. Spec: cloud §14.1.
 import { type Static, Type } from '@sinclair/typebox'
 import { OneOf, withExample } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
@@ -88,10 +88,10 @@ export const deviceSignature = cloudEndpoint({
 
 const DOOR = { path: '/verification/device-signature', type: 'device_signature' } as const
 
-/** The body of a request. With `isOneEnough`, one right signature is enough, whichever keys the activation has. */
+/** The body of a request. With `isOneEnough`, one right signature is enough, even if the activation has two keys. */
 export type SignatureToVerify = Static<typeof Request> & { readonly isOneEnough?: boolean }
 
-/** Reads the signatures of a body. Undefined when what the phone made cannot be read. Throws REQUEST_INVALID for a fault of the bank. */
+/** Reads the signatures of a body. Undefined when the data of the phone cannot be read. Throws REQUEST_INVALID for a fault of the bank. */
 export function readDeviceSignature(body: SignatureToVerify): SentSignatures | undefined {
   const { jws, data, signature, format, algorithm, keys, states = ['ACTIVE'], isOneEnough = false } = body
   const isEnough = (verified: readonly SignatureAlgorithm[], all: readonly SignatureAlgorithm[]): boolean =>
@@ -135,14 +135,14 @@ function readPlain(given: Pick<Static<typeof Request>, 'data' | 'signature' | 'f
   return { form: format, data, signatures: [one] }
 }
 
-/** The algorithm that a signature of this length seems to have: the length tells the two algorithms of each kind apart. */
+/** The algorithm that a signature of this length seems to have. The two algorithms of each kind differ in their lengths. */
 const guess = (algorithm: 'ECDSA' | 'ML_DSA', length: number): SignatureAlgorithm =>
   algorithm === 'ECDSA' ? (length > ES256_LENGTH_MAX ? 'ES384' : 'ES256') : length > ML_DSA_65_LENGTH ? 'ML-DSA-87' : 'ML-DSA-65'
 
 const nameOf = (algorithm: SignatureAlgorithm): KeyName =>
   algorithm === 'ML-DSA-65' ? 'ML_DSA_65' : algorithm === 'ML-DSA-87' ? 'ML_DSA_87' : 'ECDSA'
 
-/** The encoding r ‖ s. */
+/** The encoding r ‖ s of JOSE. */
 const JOSE = { dsaEncoding: 'ieee-p1363' } as const
 /** The longest ES256 signature in DER, in bytes. */
 const ES256_LENGTH_MAX = 72

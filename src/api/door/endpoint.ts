@@ -1,4 +1,4 @@
-// Declares doors: endpoints of the cloud API by which a bank has something checked that a phone sent to it (cloud §12).
+// Declares doors: endpoints of the cloud API that verify for a bank what a phone sent to the bank (cloud §12).
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { applicationOf } from '../cloud/application-of.ts'
@@ -10,7 +10,7 @@ import type { CloudParts } from '../cloud/parts.ts'
 /** A request to a door, whose structure was checked. */
 export interface DoorCall<Request> {
   readonly request: Request
-  /** The application of the credential. A door tells nothing about others. */
+  /** The application of the credential. A door reveals nothing about other applications. */
   readonly applicationId: string
   readonly caller: Caller
   /** Address of the caller. */
@@ -20,7 +20,7 @@ export interface DoorCall<Request> {
   readonly parts: CloudParts
 }
 
-/** The members of an answer that say whether it is good; an answer with neither of the first two is good. */
+/** The members of an answer that show its outcome. An answer with neither `isValid` nor `isOpened` counts as a success. */
 export interface DoorAnswer {
   readonly isValid?: boolean
   readonly isOpened?: boolean
@@ -28,15 +28,15 @@ export interface DoorAnswer {
 }
 
 interface DoorDeclaration<B extends TSchema, R extends TSchema> {
-  /** The last word of the path, and the name in metrics when there is no `label`. */
+  /** The last element of the path. Also the name in metrics if `label` is absent. */
   readonly name: string
   readonly label?: string
-  /** The first word of the path; `verification` when absent. */
+  /** The first element of the path; `verification` if absent. */
   readonly place?: string
   readonly operationId: string
   readonly summary: string
   readonly description: string
-  /** Whether the same call gets the first answer again by its `Idempotency-Key`; true when absent. */
+  /** Whether a repeated call with the same `Idempotency-Key` gets the first answer again; true if absent. */
   readonly takesKey?: boolean
   readonly body: B
   readonly response: R

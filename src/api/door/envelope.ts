@@ -30,8 +30,8 @@ export interface OpenedRequest extends Opened {
 }
 
 /**
- * Reads header and envelope. Throws ENCRYPTION_FAILED for every fault of the phone, and logs the reason. `parse` makes the envelope, by the
- * version and application key of the header.
+ * Reads header and envelope. Throws ENCRYPTION_FAILED for every fault of the phone, and logs the reason. `parse` makes the envelope from the version
+ * and application key of the header.
  */
 export function readSealed(
   { protocols, events }: Pick<CloudParts, 'protocols' | 'events'>,
@@ -56,8 +56,8 @@ export function readSealed(
 }
 
 /**
- * Reads the rows that an envelope names, and the answer that was given under a key. Another application than the caller's counts as unknown.
- * `verdictKey` has 32 bytes, or is null when the request has no key.
+ * Reads the rows that an envelope names, and the earlier answer to the same `Idempotency-Key`. An application other than the caller's counts as
+ * unknown. `verdictKey` has 32 bytes, or is null if the request has no key.
  */
 export async function findSealed(
   { authenticationStore, platform, settings }: CloudParts,
@@ -80,9 +80,9 @@ export async function findSealed(
 }
 
 /**
- * Opens an envelope with the rows that it names. Nothing is used up yet. The values to use up are those of pawl's own endpoints, and one for the
- * keys of the envelope, so that `/encryption/open` and the decryptor open it once between them. `isRepeated` says that it was opened before under
- * the same `Idempotency-Key`. Throws ENCRYPTION_FAILED for every fault of the envelope.
+ * Opens an envelope with the rows that it names. Nothing is used up yet. The values to use up are those of pawl's own endpoints, and one for the keys
+ * of the envelope. Because of that one, `/encryption/open` and the decryptor together open an envelope only once. `isRepeated` is true if it was
+ * opened before under the same `Idempotency-Key`. Throws ENCRYPTION_FAILED for every fault of the envelope.
  */
 export async function openSealed(
   parts: CloudParts,
@@ -114,7 +114,7 @@ async function openInScope(
   throw new PawlError(CODE, { detail: 'the envelope is one of activation/create' })
 }
 
-/** A repeated envelope was in the window when it was opened first. */
+/** Widens the window for a repeated envelope, which was in the window when it was opened first. */
 const withLongerWindow = (parts: CloudParts): CloudParts => ({
   ...parts,
   settings: {
@@ -123,7 +123,7 @@ const withLongerWindow = (parts: CloudParts): CloudParts => ({
   },
 })
 
-/** Whether a plaintext is the outer layer of activation/create, which has the same label, and holds activation codes. */
+/** Whether a plaintext is the outer layer of activation/create. That layer has the same label, and holds activation codes. */
 function isOfActivation(plaintext: Uint8Array): boolean {
   try {
     const json = parseJson(plaintext)
@@ -133,7 +133,7 @@ function isOfActivation(plaintext: Uint8Array): boolean {
   }
 }
 
-/** The generic labels. A bank opens no others, because they are for pawl's own endpoints. */
+/** The generic labels. A bank may open only these, because all others are for pawl's own endpoints. */
 const PLACES = {
   APPLICATION: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
   ACTIVATION: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },

@@ -1,4 +1,4 @@
-// The list of doors: endpoints by which a bank has something checked that a phone sent to the bank's own endpoint (cloud §12).
+// Lists the doors: endpoints that verify for a bank what a phone sent to the bank's own endpoint (cloud §12).
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
 import { certificateRequest } from './certificate-request.ts'
 import { verificationCode } from './code.ts'

@@ -1,4 +1,4 @@
-// Judges what a phone signed with its device keys. Each verdict about an activation has an audit row. The activation itself does not change.
+// Judges signatures that a phone made with its device keys. Each verdict about an activation has an audit row. The activation itself does not change.
 import { composeSignedData } from '../../domain/audit/audit.ts'
 import { createDecoyDeviceKeys, importDeviceKeys, type SignatureForm, verifyByDeviceKey } from '../../protocol/device-key.ts'
 import type { DeviceKey, SignatureAlgorithm } from '../../protocol/protocol.ts'
@@ -17,20 +17,20 @@ export interface SentSignature {
   readonly signature: Uint8Array
   /** The encoding of an ECDSA signature. */
   readonly form?: SignatureForm
-  /** The algorithm that the signature seems to have. Where there is no activation, it is verified with the decoy of this algorithm. */
+  /** The algorithm that the signature seems to have. If there is no activation, the signature is verified with the decoy of this algorithm. */
   readonly looksLike: SignatureAlgorithm
 }
 
-/** The signatures of one request, with what they must be. */
+/** The signatures of one request, and the conditions that they must fulfil. */
 export interface SentSignatures {
-  /** The form in which they came; the first word of the audit row. */
+  /** The form of the signatures in the request. The audit row begins with it. */
   readonly form: 'JWS' | 'DER' | 'JOSE' | 'RAW' | 'PKCS10'
   /** The signed data; the audit row has its hash. */
   readonly data: Uint8Array
   readonly signatures: readonly SentSignature[]
-  /** The states of an activation in which its signatures are good. */
+  /** The states of an activation in which its signatures are valid. */
   readonly states: readonly ActivationState[]
-  /** Whether it is enough that the keys `verified` have signed. `all` are those of the activation. */
+  /** Whether right signatures by the keys `verified` are enough. `all` are the keys of the activation. */
   readonly isEnough: (verified: readonly SignatureAlgorithm[], all: readonly SignatureAlgorithm[]) => boolean
 }
 
@@ -52,9 +52,9 @@ export interface JudgedSignatures {
 }
 
 /**
- * Judges signatures by the device keys of an activation of the application, and stores the audit row before it returns. Without such an
- * activation the signatures are verified with decoys, and the same statement stores no row. `sent` is undefined when the request could not be
- * read; nothing is looked up then.
+ * Judges signatures by the device keys of an activation of the application, and stores the audit row before it returns. Without such an activation
+ * the signatures are verified with decoys, and the same statement stores no row. `sent` is undefined if the request could not be read; nothing is
+ * then looked up.
  */
 export async function judgeSignatures(
   { parts, caller, applicationId }: Pick<CloudCall, 'parts' | 'caller'> & { readonly applicationId: string },
@@ -114,7 +114,7 @@ async function judgeByKeys(row: DeviceKeysRow, sent: SentSignatures): Promise<Ju
   return { isValid: reason === undefined, ...(reason && { reason }), activation: { activationId, userId, state }, verified }
 }
 
-/** The key that made the signature. WRONG: it did not. NO_KEY: the activation has no key that the signature could be of. */
+/** Finds the key that made the signature. WRONG: the key that fits did not make it. NO_KEY: no key of the activation fits. */
 async function verifyByOneOf(
   keys: readonly DeviceKey[],
   { fits, covered, signature, form }: SentSignature,
@@ -124,7 +124,7 @@ async function verifyByOneOf(
   return (await verifyByDeviceKey(key, covered, signature, form)) ? key : 'WRONG'
 }
 
-/** The decoys of this process; they are made when they are first needed. */
+/** The decoys of this process. They are made when first needed. */
 let decoys: ReturnType<typeof createDecoyDeviceKeys> | undefined
 
 async function judgeByDecoys({ signatures }: SentSignatures): Promise<JudgedSignatures> {

@@ -1,4 +1,4 @@
-// Members that several doors share (cloud §12.1, §12.2): their schemas, how they are read, and what an answer tells of an activation.
+// Declares members that several doors share (cloud §12.1, §12.2), reads them, and composes the members of an answer about an activation.
 import { type Static, Type } from '@sinclair/typebox'
 import type { DeviceRequest } from '../../channel/stages/receive.ts'
 import { named, OneOf, withExample } from '../../http/types.ts'
@@ -15,7 +15,7 @@ import { Flag, State, Time } from '../cloud/fields.ts'
 export const HeaderOfPhone = (description: string, example: string) =>
   Type.String({ minLength: 1, maxLength: 4096, description, examples: [example] })
 
-/** The factors that endpoints of a bank may ask for. */
+/** The factors that a bank may demand. */
 export const FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] as const satisfies readonly Factors[]
 
 const FactorNames = named(
@@ -27,13 +27,13 @@ const FactorNames = named(
     examples: [['POSSESSION_KNOWLEDGE']],
   }),
 )
-/** The factors that are enough when the request names none. */
+/** The combinations of factors that are enough if the request names none. */
 export const FACTORS_WITHOUT: readonly Factors[] = ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 
 const FlagNames = (description: string) => Type.Array(withExample(Flag, 'VIP'), { maxItems: 64, description })
 const REFUSED_FLAGS_WITHOUT: readonly string[] = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
 
-/** What a code or token must be made with, and which flags its activation must have and not have. */
+/** The factors that a code or token must have, and the flags that its activation must have and not have. */
 export const PROOF_TERMS = {
   factors: Type.Optional(FactorNames),
   refusedFlags: Type.Optional(
@@ -79,7 +79,7 @@ export const AuditText = Type.String({
 interface SentRequest {
   readonly method: string
   readonly resourceId: string
-  /** Base64. */
+  /** Base64 text. */
   readonly body?: string | undefined
   readonly query?: string | undefined
   readonly client: { readonly address: string; readonly userAgent?: string | undefined }
@@ -124,7 +124,7 @@ export function readAddress({ address }: SentRequest['client']): string {
   return ip
 }
 
-/** The headers of a phone's request. The bank does not say which spelling it read, so the one that takes both scheme words is used. */
+/** The headers of a phone's request. The bank does not tell which spelling it received, so the spelling that accepts both scheme words is used. */
 export const headersOf = (
   header: 'authorization' | 'token' | 'encryption',
   value: string,
@@ -142,7 +142,7 @@ export const refuse = (fieldName: string, hint: string): PawlError =>
   new PawlError('REQUEST_INVALID', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
-// Codes for these resource ids are meant for pawl's own endpoints. A door would use up such a code without its effect.
+// Codes for these resource ids are meant for pawl's own endpoints. A door would use up such a code, and the endpoint would not run.
 const RESERVED = ['/pa/', '/operation/', '/api/']
 export const NO_BODY = new Uint8Array(0)
 const TEXT_BYTES_MAX = 1024
@@ -159,18 +159,18 @@ export function requireRight({ rights }: { readonly rights: readonly Right[] }, 
 
 const REFUSALS = ['SIGNATURE_WRONG', 'FORM', 'KEYS_MISSING', 'STATE', 'UNKNOWN'] as const
 
-/** Why a signature is not valid. */
+/** The reason why a signature is not valid. */
 export type SignatureRefusal = (typeof REFUSALS)[number]
 
 const STATES: readonly ActivationState[] = ['PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED']
 
-/** The states of an activation in which its signatures are good. A CREATED activation has no keys. */
+/** The states of an activation in which its signatures are valid. A CREATED activation has no keys. */
 export const States = Type.Array(OneOf(STATES), { minItems: 1 })
 
 /** The algorithm of a device key. */
 export const Algorithm = OneOf<SignatureAlgorithm>(['ES256', 'ES384', 'ML-DSA-65', 'ML-DSA-87'])
 
-/** The verdict about a signature. The last three members are there only for an activation of the caller's application. */
+/** The verdict about a signature. The last three members are present only for an activation of the caller's application. */
 export const SignatureVerdict = {
   isValid: Type.Boolean(),
   reason: Type.Optional(OneOf(REFUSALS, { description: 'for the log of the bank, never for the phone' })),
@@ -179,7 +179,7 @@ export const SignatureVerdict = {
   state: Type.Optional(State),
 }
 
-/** Members that a door tells of an activation of the caller's application. */
+/** The members of an answer about an activation of the caller's application. */
 export const OWN_MEMBERS = {
   activationId: Type.Optional(Type.String({ format: 'uuid' })),
   userId: Type.Optional(Type.String()),
@@ -194,7 +194,7 @@ export const OWN_MEMBERS = {
   applicationRoles: Type.Optional(Type.Array(Type.String())),
 }
 
-/** The members that say whether something is valid, and why not. */
+/** The members with the verdict, and with the reason of a refusal. */
 export const verdictMembers = <Reason extends string>(reasons: readonly Reason[]) => ({
   isValid: Type.Boolean(),
   reason: Type.Optional(OneOf(reasons, { description: 'why `isValid` is false: for the log of the bank, never for the phone' })),

@@ -1,4 +1,4 @@
-// POST /offline/challenges: makes the text of a QR code, over data of the bank, for a phone without connection (cloud §16.1).
+// POST /offline/challenges: makes the text of a QR code over data of the bank, for a phone without a connection (cloud §16.1).
 import { type Static, Type } from '@sinclair/typebox'
 import { signForActivation } from '../../channel/authenticate-offline.ts'
 import { findPhone } from '../../channel/offline-approval.ts'
@@ -121,7 +121,7 @@ function readBody(text: string): Uint8Array {
   return bytes
 }
 
-/** The ACTIVE activation that a request names; undefined when it names none. */
+/** The ACTIVE activation that a request names; undefined if it names none. */
 async function findNamed(
   parts: DoorCall<Request>['parts'],
   applicationId: string,
@@ -155,5 +155,5 @@ async function signText(
 
 /** The length of the nonce, and of the seed of a proximity check. */
 const KEY_BYTES = 16
-/** More than a QR code holds. For each counter value that is tried, codes are computed over the body. */
+/** The longest body, more than a QR code holds. Codes are computed over the body for each counter value that is tried. */
 const BODY_BYTES_MAX = 4096

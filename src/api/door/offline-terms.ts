@@ -1,4 +1,4 @@
-// The terms of an offline challenge, sealed in its row, and the texts that a challenge must not have (cloud §16.1).
+// Seals the terms of an offline challenge in its row, and refuses texts that a challenge must not have (cloud §16.1).
 import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { fromUtf8, parseUtf8, utf8 } from '../../lib/bytes.ts'
@@ -11,21 +11,21 @@ import { refuse } from './members.ts'
 /** The values against which a one-time password is checked. */
 export interface ChallengeTerms {
   readonly applicationId: string
-  /** Null when any phone of the application may answer. */
+  /** Null if any phone of the application may answer. */
   readonly activationId: string | null
   readonly resourceId: string
-  /** Base64. */
+  /** Base64 text. */
   readonly body: string
   /** Base64 of 16 bytes. */
   readonly nonce: string
   readonly factors: readonly Factors[]
-  /** Base64 of 16 bytes; null without proximity check. */
+  /** Base64 of 16 bytes; null without a proximity check. */
   readonly seed: string | null
   /** Milliseconds. */
   readonly expiresAt: number
 }
 
-/** Seals the terms, so that nobody who can write to the database can read or change them. */
+/** Seals the terms, so that a writer to the database can neither read nor change them. */
 export const sealTerms = (recordKeys: RecordKeys, challengeId: string, terms: ChallengeTerms): Buffer =>
   recordKeys.seal(places.challengeTerms(challengeId), utf8(JSON.stringify(terms)))
 
@@ -34,8 +34,8 @@ export const openTerms = (recordKeys: RecordKeys, challengeId: string, sealed: U
   unlessAltered(() => JSON.parse(fromUtf8(recordKeys.open(places.challengeTerms(challengeId), sealed))) as ChallengeTerms)
 
 /**
- * Throws REQUEST_INVALID when the body begins with the id of an operation of the application. The code for such a body approves the operation;
- * here it would be used up without that effect.
+ * Throws REQUEST_INVALID when the body begins with the id of an operation of the application. A code over such a body approves the operation; here it
+ * would be used up without that effect.
  */
 export async function refuseOperationBody(
   db: Db,
@@ -50,7 +50,7 @@ export async function refuseOperationBody(
 }
 
 /**
- * Throws REQUEST_INVALID when a phone would read the text as that of an operation. It would show a title other than that of the operation which
+ * Throws REQUEST_INVALID when a phone would read the text as that of an operation. The phone would show another title than that of the operation that
  * the code approves.
  */
 export async function refuseOperationText(db: Db, applicationId: string, data: string): Promise<void> {
@@ -60,6 +60,6 @@ export async function refuseOperationText(db: Db, applicationId: string, data: s
 }
 
 const ID_LENGTH = 36
-/** Only bytes of this form are looked up: other decoded bytes may have U+0000, which PostgreSQL does not take. */
+/** Only bytes of this form are looked up. Other decoded bytes may have U+0000, which PostgreSQL refuses. */
 const ID_AT_START = /^([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})&$/
 const ID = /^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$/

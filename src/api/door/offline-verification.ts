@@ -74,7 +74,7 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   const { request, parts, asker } = call
   refuseLongText(request.auditText)
   const otp = parseOfflineOtp(request.otp)
-  // A text that does not have the form of a password is not a guess, so nothing is counted.
+  // A malformed password is not a guess, so nothing is counted.
   if (otp === undefined) return { isValid: false, reason: 'FORM' }
   if (asker?.idempotencyKey.replaceAll('-', '').includes(otp.replace('-', '')))
     throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the user')
@@ -84,14 +84,14 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   const { activationId, key } = await findWho(call, terms)
   takeOtpAttempt(parts, call.applicationId, key)
   if (!(await takeAttempt(parts.db, request.challengeId, repeats?.questionHash ?? null))) {
-    // The same request may have been answered since its key was looked up.
+    // The same request may have got its answer since its key was looked up.
     if (repeats !== undefined) await readChallenge(call, repeats)
     return { isValid: false, reason: 'CHALLENGE' }
   }
   return await check(call, otp, { terms, roles, activationId, repeats })
 }
 
-/** Reads a challenge. Its terms are undefined when it takes no answer (any more), or was altered. Throws what Repeats.refuseKnown throws. */
+/** Reads a challenge. Its terms are undefined when it takes no answer (any more), or was altered. Throws the errors of Repeats.refuseKnown. */
 async function readChallenge(
   { request: { challengeId }, parts, applicationId }: DoorCall<Request>,
   repeats: Repeats | undefined,
@@ -113,7 +113,7 @@ async function readChallenge(
 }
 
 /**
- * The activation that is said to have answered. `key` is that of its budget of attempts, also for a user who does not exist. Throws
+ * The activation that answered, by the bank's account. `key` is that of its budget of attempts, also for a user who does not exist. Throws
  * REQUEST_INVALID when the request names nobody, or more than one activation.
  */
 async function findWho(
@@ -132,7 +132,7 @@ async function findWho(
   const active = registrations.filter(({ state }) => state === 'ACTIVE')
   if (active.length > 1) throw refuse('activationId', 'must be present: the user has several active registrations')
   const registration = active[0] ?? registrations[0]
-  // A user who does not exist has as many attempts as any other.
+  // A user who does not exist has as many attempts as any other, so that the limit does not reveal who exists.
   return registration === undefined
     ? { activationId: NOBODY, key: `user ${userId}` }
     : { activationId: registration.activationId, key: registration.activationId }
@@ -183,7 +183,7 @@ function composeAnswer(request: Request, { verdict, factors }: OfflineVerdict, r
   return areFlagsRight(activation, request) ? { isValid: true, ...details } : { isValid: false, reason: 'FLAGS', ...details }
 }
 
-/** Everything on which the answer depends. */
+/** All values on which the answer depends. */
 const listMembers = (request: Request): readonly (string | null)[] => [
   'offline',
   request.challengeId,

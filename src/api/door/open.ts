@@ -147,7 +147,7 @@ async function openFor(call: DoorCall<Request>, sealed: SealedRequest): Promise<
   return { isOpened: true, verdict, ...facts, ...content }
 }
 
-/** Opens the envelope, and finds the answer that was given under the key. Throws ENCRYPTION_FAILED for every fault of the envelope. */
+/** Opens the envelope, or finds the earlier answer to the same Idempotency-Key. Throws ENCRYPTION_FAILED for every fault of the envelope. */
 async function openOnce(
   opening: Opening,
   seen: DoorEnvelope,
@@ -202,8 +202,8 @@ const composeFacts = (
 })
 
 /**
- * Writes the audit row of the opening. For the first opening, the same statement uses up the envelope and stores the answer under its key.
- * Undefined when the envelope was used meanwhile, or the key has an answer by now.
+ * Writes the audit row of the opening. For the first opening, the same statement uses up the envelope and stores the answer under its
+ * Idempotency-Key. Undefined when the envelope was used meanwhile, or the key has an answer by now.
  */
 function record({ call, sealed, repeats }: Opening, opened: OpenedRequest, isFirst: boolean): Promise<Date | undefined> {
   const { parts, caller, applicationId } = call
@@ -223,14 +223,14 @@ function record({ call, sealed, repeats }: Opening, opened: OpenedRequest, isFir
   })
 }
 
-/** Writes the audit row of an envelope that this request, or an earlier one of its key, has used up. */
+/** Writes the audit row of an envelope that this request, or an earlier one with its Idempotency-Key, has used up. */
 async function recordAgain(opening: Opening, opened: OpenedRequest): Promise<Date> {
   const at = await record(opening, opened, false)
   if (at === undefined) throw new TypeError('nothing was to be used up')
   return at
 }
 
-/** Uses up the envelope, unless a request of this key did. Throws ENCRYPTION_FAILED when another request used it meanwhile. */
+/** Uses up the envelope, unless a request with the same Idempotency-Key did. Throws ENCRYPTION_FAILED when another request used it meanwhile. */
 async function useUp(opening: Opening, opened: OpenedRequest, known: object | undefined): Promise<Date> {
   const at = known === undefined ? await record(opening, opened, true) : undefined
   if (at !== undefined) return at
@@ -272,19 +272,19 @@ async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, se
     return compose(await verifyAtDoor(parts, sealed.received, attempt, seen.parties))
   } catch (error) {
     if (error instanceof RepeatedRequest) return error.answer as CodeAnswer
-    // Only the budget of wrong codes refuses with this error.
+    // This error is thrown only when the budget of wrong codes is used up.
     if (!(error instanceof PawlError) || error.code !== 'AUTHENTICATION_CODE_INVALID') throw error
     return { isValid: false, reason: 'TOO_MANY_FAILURES', covered: 'BODY' }
   }
 }
 
-/** Reads the rows that the envelope names, and the answer that was given under the key. */
+/** Reads the rows that the envelope names, and the earlier answer to the same Idempotency-Key. */
 const readSeen = ({ call: { parts, applicationId }, sealed, repeats }: Opening): Promise<DoorEnvelope> =>
   findSealed(parts, applicationId, sealed, repeats?.keyHash ?? null)
 
 /**
- * The answer that the same request got before: its verdict, or an object without members when it had no code. Throws REQUEST_INVALID when the
- * key belongs to another request.
+ * The earlier answer to the same request: its verdict, or an object without members if it had no code. Throws REQUEST_INVALID when the key belongs to
+ * another request.
  */
 async function findKnown(
   { call, repeats }: Opening,
@@ -300,7 +300,7 @@ async function findKnown(
   }
 }
 
-/** Everything on which the answer depends. */
+/** All values on which the answer depends. */
 const listMembers = ({ scope, encryption, authorization, envelope, code }: Request): readonly (string | null)[] => [
   'open',
   scope,
@@ -312,7 +312,10 @@ const listMembers = ({ scope, encryption, authorization, envelope, code }: Reque
     : JSON.stringify([code.method.toUpperCase(), code.resourceId, code.factors, code.refusedFlags, code.requiredFlags]),
 ]
 
-/** Throws REQUEST_INVALID for a key that was taken from the envelope or its header. Whoever repeats the envelope would have it opened again. */
+/**
+ * Throws REQUEST_INVALID for a key that contains text of the envelope or its header. With such a key, whoever repeats the envelope would have it
+ * opened again.
+ */
 function refuseKeyOfEnvelope(key: string, { envelope, authorization }: Request): void {
   const texts = [...Object.values(envelope), ...(authorization?.match(/"[^"]*"/g) ?? []).map((quoted) => quoted.slice(1, -1))]
   const isTaken = (text: unknown): boolean =>
@@ -320,7 +323,7 @@ function refuseKeyOfEnvelope(key: string, { envelope, authorization }: Request):
   if (texts.some(isTaken)) throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the phone')
 }
 
-/** The owner of an envelope in application scope. */
+/** Stands for the owner of an envelope in application scope. */
 const NOBODY = { activationId: '', userId: '' }
 
 /** The length of the shortest nonce that a phone sends: 16 bytes as Base64, without padding. */

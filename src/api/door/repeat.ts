@@ -1,4 +1,4 @@
-// `Idempotency-Key` of the doors (cloud §12.4): a request whose answer was lost is sent again, and gets the first answer.
+// Implements `Idempotency-Key` at the doors (cloud §12.4): a bank that lost an answer sends its request again, and gets the first answer.
 import type { Db } from '../../storage/database/database.ts'
 import { deleteExpiredVerdict, type DoorVerdict, type KnownVerdict } from '../../storage/request/door-verdicts.ts'
 import { type DoorKey, hashDoorKey } from '../../domain/activation/door-key.ts'
@@ -11,7 +11,7 @@ import { refuse } from './members.ts'
 export interface Repeats extends DoorKey {
   /** The row that stores an answer under the key. */
   readonly keep: (owner: Owner, answer: Readonly<Record<string, unknown>>) => DoorVerdict
-  /** Throws RepeatedRequest when the same request came under the key before, and REQUEST_INVALID when another one did. */
+  /** Throws RepeatedRequest if the same request came under the key before, and REQUEST_INVALID if another request did. */
   readonly refuseKnown: (known: KnownVerdict | undefined) => Promise<void>
 }
 
@@ -21,7 +21,7 @@ export interface Owner {
   readonly userId: string
 }
 
-/** The same request was answered before. `answer` is that answer. */
+/** Thrown when the same request was answered before. `answer` is that answer. */
 export class RepeatedRequest extends Error {
   readonly answer: Readonly<Record<string, unknown>>
 
@@ -32,21 +32,21 @@ export class RepeatedRequest extends Error {
   }
 }
 
-/** The credential that asks, and its key. */
+/** The asking credential, and the key of its request. */
 export interface Asker {
   readonly username: string
   readonly applicationId: string
   readonly idempotencyKey: string
 }
 
-/** Hashes the key of a request. `request` lists everything on which the answer depends, in a fixed order. */
+/** Hashes the key of a request. `request` lists all values on which the answer depends, in a fixed order. */
 export function createRepeats(parts: CloudParts, asker: Asker, request: readonly (string | null)[]): Repeats {
   const hashes = hashDoorKey(parts.installationKeys.codeLookup, { ...asker, request })
   return {
     ...hashes,
     keep: ({ activationId, userId }, { userId: _, ...answer }) => {
       const expiresAt = new Date(parts.platform.now() + parts.settings.doorIdempotencySeconds * 1000)
-      // The user is read from the activation again, so that nothing is told of one who was erased.
+      // The answer is stored without the user, who is read from the activation again. So no answer names a user who was erased.
       const kept = { activationId, answer: JSON.stringify(answer), expiresAt }
       return { keyHash: hashes.keyHash, ...kept, mac: hashes.authenticate({ ...kept, userId }) }
     },
@@ -63,9 +63,9 @@ async function refuseKnown(
   if (known === undefined) return
   if (known.expiresAt.getTime() <= now) return deleteExpiredVerdict(db, keyHash, new Date(now))
   const { userId } = known
-  // The activation was erased, and so is its answer. The row makes room for the next one under this key.
+  // The activation was erased, and its answer with it. The row is deleted, so that the key can be used again.
   if (userId === null) return deleteExpiredVerdict(db, keyHash, known.expiresAt)
-  // The MAC differs for another request, and when the row or the owner of the activation was changed in the database.
+  // The MAC is wrong for another request, and when the row or the owner of the activation was changed in the database.
   if (!equalConstantTime(authenticate({ ...known, userId }), known.mac))
     throw refuse(KEY_HEADER, 'was used for another request: make a new key for each')
   throw new RepeatedRequest({ ...(JSON.parse(known.answer) as Readonly<Record<string, unknown>>), userId })
@@ -81,7 +81,7 @@ export function refuseKeyOfPhone(key: string, { nonce, text }: { readonly nonce:
     throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the phone')
 }
 
-/** A list of names as one text; null when it is absent. */
+/** A list of names as one text; null if it is absent. */
 export const listOf = (names: readonly string[] | undefined): string | null => names?.join(',') ?? null
 
 export const KEY_HEADER = 'Idempotency-Key'

@@ -66,7 +66,7 @@ async function judge({ request, parts, caller, applicationId }: DoorCall<Static<
   return protocol.importAnswerKeys(ticket.answerKeys)(plaintext, answer) as Static<typeof SealedAnswer>
 }
 
-/** One refusal for every ticket that is not accepted, so that nobody learns whose ticket it is. */
+/** The one refusal for every ticket that is not accepted, so that nobody learns whose ticket it is. */
 const noTicket = () => refuse('sealTicket', 'must be a ticket of this credential that has not ended')
 
 const ANSWER_BYTES_MAX = 256 * 1024

@@ -1,4 +1,4 @@
-// POST /verification/token: whether a request that a phone sent to the bank has a right token (cloud §12.3).
+// POST /verification/token: verifies the token of a request that a phone sent to the bank (cloud §12.3).
 import { type Static, Type } from '@sinclair/typebox'
 import { tokenValue } from '../../channel/replay.ts'
 import { type Received, receive } from '../../channel/stages/receive.ts'
@@ -77,7 +77,7 @@ export async function judgeTokenOf(call: DoorCall<Request>): Promise<Answer> {
   const header = received.protocol.parseTokenHeader(request.token, received.headers.schemes)
   if (header === undefined) return { isValid: false, reason: 'HEADER_MALFORMED' }
   if (asker !== undefined) refuseKeyOfPhone(asker.idempotencyKey, { nonce: header.nonce, text: toBase64(header.digest) })
-  // No verdict is stored about a header that may come again: it would be right again.
+  // No verdict is stored for a header that the phone may repeat, because it would be right again.
   const repeats = asker && !isRepeatable ? createRepeats(parts, asker, listMembers(request)) : undefined
   const found = await findOwn(call, received, header, repeats)
   const terms = { resourceId: RESOURCE, factors: request.factors ?? FACTORS_WITHOUT, isRepeatable }
@@ -85,12 +85,12 @@ export async function judgeTokenOf(call: DoorCall<Request>): Promise<Answer> {
   const answer = composeAnswer(request, header, judged, found)
   if (!judged.isRight) return answer
   if (await useUp(parts, judged, answer, repeats)) return answer
-  // Another request with this key, or with this header, was faster.
+  // Another request with this key, or with this header, came first.
   const again = await findOwn(call, received, header, repeats)
   return composeAnswer(request, header, { isRight: false, reason: 'USED' }, again)
 }
 
-/** Everything on which the answer depends. */
+/** All values on which the answer depends. */
 const listMembers = (request: Request): readonly (string | null)[] => [
   'token',
   request.token,
@@ -99,7 +99,7 @@ const listMembers = (request: Request): readonly (string | null)[] => [
   listOf(request.requiredFlags),
 ]
 
-/** Reads a token with its activation; one of another application counts as unknown. Throws what Repeats.refuseKnown throws. */
+/** Reads a token with its activation. A token of another application counts as unknown. Throws the errors of Repeats.refuseKnown. */
 async function findOwn(
   { parts, applicationId }: DoorCall<Request>,
   { protocol }: Received,

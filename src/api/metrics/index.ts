@@ -1,4 +1,4 @@
-// GET /metrics: the metrics for Prometheus (docs/METRICS.md). It is served with the bank's API, never on a listener for phones alone.
+// GET /metrics: serves the metrics for Prometheus (docs/METRICS.md). It is part of the bank's API, never of a listener for phones alone.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { VerifyAccessToken } from '../../domain/credential/access-token.ts'
 import type { Caller, Credentials } from '../../domain/credential/credential.ts'
@@ -6,7 +6,10 @@ import { requireCredentials } from '../../http/basic-credentials.ts'
 import { type Answer, ErrorResponse, type Operation } from '../../http/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
 
-/** `open`: whoever reaches the listener reads; `basic`: an admin, or a read-only credential without application; `off`: no such path. */
+/**
+ * `open`: everybody who reaches the listener may read. `basic`: an admin, or a read-only credential without application. `off`: there is no such
+ * path.
+ */
 export type MetricsAccess = 'open' | 'basic' | 'off'
 
 export interface MetricsSettings {
@@ -14,7 +17,7 @@ export interface MetricsSettings {
   readonly internalPort?: number
 }
 
-/** Who may read. Without a setting: everybody who reaches the internal listener, and with one listener for all, callers with a credential. */
+/** The access to metrics. Without a setting it is `open` on an internal listener, and `basic` with one listener for all. */
 const metricsAccess = ({ metrics, internalPort }: MetricsSettings): MetricsAccess =>
   metrics ?? (internalPort === undefined ? 'basic' : 'open')
 
@@ -51,7 +54,7 @@ const refused = (status: number, code: string, description: string): Answer => (
   codes: [code],
 })
 
-/** The endpoint for the OpenAPI document; none where metrics are off. */
+/** The endpoint for the OpenAPI document; empty if metrics are off. */
 export function describeMetrics(settings: MetricsSettings): readonly Operation[] {
   const access = metricsAccess(settings)
   if (access === 'off') return []

@@ -1,4 +1,4 @@
-// Writes the errors of the mobile token API (mobile-token §2). SDKs read the code.
+// Writes the errors of the mobile token API (mobile-token §2). SDKs read only the code.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sendErrorResponse } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'

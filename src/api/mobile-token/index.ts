@@ -1,4 +1,4 @@
-// The mobile token API: how the phone lists, approves and rejects operations, registers for pushes and reads its inbox.
+// Serves the mobile token API, with which a phone lists, approves and rejects operations, registers for pushes and reads its inbox.
 import type { FastifyInstance } from 'fastify'
 import { describeDeviceEndpoints } from '../../channel/describe.ts'
 import { mountDeviceEndpoints } from '../../channel/mount.ts'
@@ -39,7 +39,7 @@ export const mobileTokenApi = (parts: MobileTokenParts) => (app: FastifyInstance
     renderError: renderMobileTokenError,
   })
 
-/** One operation for each endpoint, for the document of the APIs. */
+/** Describes one operation for each endpoint. */
 export const describeMobileTokenApi = (): Operation[] =>
   describeDeviceEndpoints(
     { place: '/api', prefix: '/', protocols: ['v3', 'v4'], tag: 'Mobile token API', errors: { rendering } },

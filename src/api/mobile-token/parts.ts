@@ -1,4 +1,4 @@
-// Names what the mobile token API needs from the process.
+// Names the parts that the mobile token API needs from the process.
 import type { ChannelParts } from '../../channel/parts.ts'
 import type { ActivationParts } from '../../domain/activation/created.ts'
 import type { Window } from '../../domain/limits/window.ts'
@@ -12,6 +12,6 @@ export interface MobileTokenParts extends ChannelParts, ActivationParts {
   readonly templateTexts: ReadTemplateTexts
   readonly tokenReads: TokenReads
   readonly oidcLogins: OidcLogins
-  /** Reads of one activation, and codes that it asks for. */
+  /** Counts the reads of one activation, and the codes that it asks for. */
   readonly mobileReads: Window
 }

@@ -106,7 +106,7 @@ export const updateStatuses = (dialect: Dialect) =>
       const { events, tell } = holdChanges(call.parts.events)
       const within = { ...call, parts: { ...call.parts, events } }
       await inTransaction(call.parts.db, async (tx) => {
-        // In one order, so that two requests do not wait for each other.
+        // All requests lock activations in the order of their ids, so that two requests do not wait for each other.
         for (const activationId of [...new Set(activationIds)].toSorted()) await changeTo(within, activationId, { to }, tx)
       })
       tell()
@@ -154,7 +154,7 @@ export const updateName = (dialect: Dialect) =>
     },
   })
 
-/** The state that an activation is to have. */
+/** The wanted state of an activation. */
 type Target = 'ACTIVE' | 'BLOCKED' | 'REMOVED'
 
 interface Wanted {
@@ -164,8 +164,8 @@ interface Wanted {
 }
 
 /**
- * Brings an activation to a state, and returns it as it is then. Throws REGISTRATION_NOT_FOUND, or REGISTRATION_CHANGE_REFUSED when its state
- * does not allow the change.
+ * Brings an activation to a state, and returns it as it is then. Throws REGISTRATION_NOT_FOUND, or REGISTRATION_CHANGE_REFUSED when its state does
+ * not allow the change.
  */
 async function changeTo(
   call: ReferenceCall,
@@ -195,7 +195,9 @@ async function changeTo(
   return await findOwn(call, activationId, db)
 }
 
-/** Whether an activation has the state already. A temporary block is not the block that a bank asks for, because it ends by itself. */
+/**
+ * Whether an activation has the wanted state already. A temporary block does not count as a block that a bank asks for, because it ends by itself.
+ */
 const isSoAlready = ({ state, blockExpiresAt }: RegistrationDetailRow, to: Target): boolean =>
   state === to && (to !== 'BLOCKED' || blockExpiresAt === null)
 

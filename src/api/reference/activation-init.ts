@@ -59,13 +59,13 @@ export const initActivation = (dialect: Dialect) =>
     },
   })
 
-/** The rules of a new registration. The older member `activationOtpValidation` also says where it is committed (v3 §8.5). */
+/** The rules of a new registration. The older member `activationOtpValidation` also determines the phase of the commit (v3 §8.5). */
 async function readRules(parts: CloudParts, request: Static<typeof NewActivation>): Promise<RegistrationRules> {
   const { activationOtpValidation, commitPhase, activationOtp, maxFailureCount } = request
   const older = activationOtpValidation === 'NONE' ? undefined : (activationOtpValidation ?? undefined)
   if (older !== undefined && typeof activationOtp !== 'string')
     throw refuse('activationOtp', 'must be there with activationOtpValidation')
-  // The OTP would be demanded although NONE says that there is none.
+  // NONE says that there is no OTP, but an OTP that is given would be demanded.
   if (activationOtpValidation === 'NONE' && typeof activationOtp === 'string')
     throw refuse('activationOtp', 'must not be there with NONE of activationOtpValidation')
   if (older !== undefined && commitPhase && commitPhase !== older)

@@ -14,7 +14,7 @@ import { ActivationId, Given, Iso, Names, NamesGiven, Optional, PAGE, placeOf, T
 
 const ROWS_MAX = 1000
 
-/** The members of an activation, in lists and by itself. */
+/** The members of an activation, in lists and alone. */
 const ACTIVATION = {
   activationId: Type.String(),
   activationStatus: State,
@@ -128,7 +128,7 @@ export const lookupActivations = (dialect: Dialect) =>
         limit: ROWS_MAX + 1,
         offset: 0,
       })
-      // A caller would take a list that was cut for the whole list.
+      // The list is refused instead of cut, because the caller could not notice the cut.
       if (rows.length > ROWS_MAX) throw refuse('userIds', `must be of users with at most ${ROWS_MAX} activations`)
       return { activations: rows.map((row) => toActivation(row, applicationId)) }
     },

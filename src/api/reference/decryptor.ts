@@ -1,4 +1,4 @@
-// ecies/decryptor: gives out the keys of one envelope of 3.0 to 3.3, to a back end that opens it itself (cloud §15.3).
+// ecies/decryptor: gives the keys of one envelope of 3.0 to 3.3 to a back end that opens the envelope itself (cloud §15.3).
 import { Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../http/types.ts'
 import { toBase64 } from '../../lib/base64.ts'
@@ -37,7 +37,7 @@ export const eciesDecryptor = (dialect: Dialect) =>
     async handle(call) {
       const scope: ScopeName = typeof call.request.activationId === 'string' ? 'ACTIVATION' : 'APPLICATION'
       requireRight(call.caller, 'keys:derive')
-      // Requests of phones that are not bound yet have the same label.
+      // Requests of phones that are not bound yet have the same label, so this scope needs a right.
       if (scope === 'APPLICATION') requireRight(call.caller, 'envelopes:application')
       const { envelopeKey, base } = readRequestKeys(await deriveKeys(call, scope))
       return { secretKey: toBase64(envelopeKey), sharedInfo2: toBase64(base) }

@@ -1,4 +1,4 @@
-// signature/ecdsa/verify of 1.x, and dsa/verify and jwt/verify of 2.x: whether a phone signed data with its device keys (cloud §15.3).
+// signature/ecdsa/verify of 1.x, and dsa/verify and jwt/verify of 2.x: verify data that a phone signed with its device keys (cloud §15.3).
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { OneOf, OptionalOrNull } from '../../http/types.ts'
 import { readDeviceSignature, type SignatureToVerify } from '../door/device-signature.ts'
@@ -67,7 +67,7 @@ export const verifyDsa = (dialect: Dialect) =>
       signatureType: OptionalOrNull(OneOf(['ECDSA', 'MLDSA'])),
     }),
     ({ activationId, data, signature, signatureType, signatureFormat }) =>
-      // The caller names one key; the phone may have two.
+      // The caller verifies by one key, although the phone may have two.
       signatureType === 'MLDSA'
         ? { activationId, data, signature, algorithm: 'ML_DSA', format: 'RAW', isOneEnough: true }
         : { activationId, data, signature, algorithm: 'ECDSA', format: signatureFormat ?? 'DER', isOneEnough: true },

@@ -1,5 +1,5 @@
-// Declares endpoints of the reference's back-end API (cloud §15), for callers of the cloud API. Each is declared in one of two dialects: that of
-// the reference's versions 1.x, or that of 2.x, which has other names for some members.
+// Declares endpoints of the reference's back-end API (cloud §15), for callers of the cloud API. Each is declared in one of two dialects: that of the
+// reference's versions 1.x, or that of 2.x, in which some members have other names.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { OptionalOrNull, ok } from '../../http/types.ts'
@@ -12,7 +12,7 @@ import type { CloudParts } from '../cloud/parts.ts'
 export interface Dialect {
   /** The path element of the dialect: /rest/v3, /rest/v4. */
   readonly name: 'v3' | 'v4'
-  /** The first word of the paths that verify codes. */
+  /** The first element of the paths that verify codes. */
   readonly place: 'signature' | 'auth'
   /** Names of the members of a code, and of the answer about it. */
   readonly code: 'signature' | 'authenticationCode'
@@ -47,14 +47,14 @@ export const V4: Dialect = {
 export interface ReferenceCall<Request = unknown> {
   readonly request: Request
   readonly caller: Caller
-  /** The application of the credential. Nothing is told about others. */
+  /** The application of the credential. Answers reveal nothing about other applications. */
   readonly applicationId: string
-  /** Address of the back end. The clients do not send that of the phone. */
+  /** The address of the back end. The clients do not send the address of the phone. */
   readonly source: string
   readonly parts: CloudParts
 }
 
-/** `path` is that below /rest/v3/ or /rest/v4/. `errors` are those beside ADMINISTRATION_REFUSED. `roles` are BANK_ROLES when absent. */
+/** `path` is the path below /rest/v3/ or /rest/v4/. `errors` lists the errors other than ADMINISTRATION_REFUSED. `roles` are BANK_ROLES if absent. */
 interface ReferenceDeclaration<B extends TSchema, R extends TSchema>
   extends Pick<AnyCloudDeclaration, 'path' | 'operationId' | 'summary' | 'description'>,
     Partial<Pick<AnyCloudDeclaration, 'errors' | 'roles'>> {

@@ -1,4 +1,4 @@
-// Writes errors as the published clients of the reference read them (cloud §15.4).
+// Writes errors in the form that the published clients of the reference read (cloud §15.4).
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { askForBasic, sendErrorResponse } from '../../http/errors.ts'
 import { type ErrorDescription, type RenderedError, rowOf } from '../../http/operation.ts'

@@ -1,6 +1,6 @@
-// The back-end API of the reference (cloud §15): the endpoints that its published clients call, made of pawl's rules and doors.
-// A file is named after the first noun of its URLs: activation/flags/list is in activation-flags.ts. A file whose endpoints verify or open is
-// named after that: signature/verify and token/validate are in verify.ts, signature/offline/verify in offline.ts, signature/ecdsa/verify in
+// Serves the back-end API of the reference (cloud §15): the endpoints that its published clients call. They use pawl's rules and doors.
+// A file is named after the first noun of its URLs: activation/flags/list is in activation-flags.ts. A file whose endpoints verify or open is named
+// after that: signature/verify and token/validate are in verify.ts, signature/offline/verify in offline.ts, signature/ecdsa/verify in
 // device-signature.ts, ecies/decryptor in decryptor.ts. Tests have the same names; activation.test.ts also tests every activation-*.ts and
 // application.ts.
 import type { FastifyInstance } from 'fastify'

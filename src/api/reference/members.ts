@@ -1,4 +1,4 @@
-// Members that several endpoints of the reference's back-end API share. Its clients send null for what is absent.
+// Declares members that several endpoints of the reference's back-end API share. Its clients send null for absent members.
 import { type Static, Type } from '@sinclair/typebox'
 import { AnyMembers, OneOf, OptionalOrNull, withExample } from '../../http/types.ts'
 import type { Platform } from '../../lib/platform.ts'
@@ -6,7 +6,7 @@ import { FACTOR_COMBINATIONS, type Factors } from '../../protocol/protocol.ts'
 import { GivenTime } from '../cloud/fields.ts'
 import { refuse } from '../door/members.ts'
 
-/** A short text that must be there. Its content is checked where it is used. */
+/** A short text that must be present. The endpoint checks its content. */
 export const Given = Type.String({ minLength: 1, maxLength: 1024, pattern: '^[^\\u0000-\\u001F\\u007F]*$' })
 export const Optional = OptionalOrNull(Type.String({ maxLength: 255, pattern: '^[^\\u0000]*$' }))
 export const ActivationId = withExample(Given, '3f2504e0-4f89-41d3-9a0c-0305e82c3301')
@@ -22,7 +22,7 @@ export const NamesGiven = Type.Array(Given, { maxItems: 1000 })
 
 const PAGE_SIZE = 500
 
-/** The number of a page, from 0, and how many items it has. */
+/** The number of a page, counted from 0, and the number of its items. */
 export const PAGE = {
   pageNumber: OptionalOrNull(Type.Integer({ minimum: 0, maximum: 100_000 })),
   pageSize: OptionalOrNull(Type.Integer({ minimum: 1, maximum: PAGE_SIZE })),
@@ -37,14 +37,14 @@ export function placeOf({ pageNumber, pageSize }: { pageNumber?: number | null; 
   return { limit, offset: (pageNumber ?? 0) * limit }
 }
 
-/** A time in a request, as the published clients write it. */
+/** A time in a request, in the form of the published clients. */
 export const TimeGiven = OptionalOrNull(GivenTime)
 
 /** The time of a member; null without one. */
 export const toTime = (given: Static<typeof TimeGiven> | undefined): Date | null =>
   given === null || given === undefined ? null : new Date(given)
 
-/** The time of a member; undefined without one. Throws REQUEST_INVALID for a time that is over. */
+/** The time of a member; undefined without one. Throws REQUEST_INVALID for a time in the past. */
 export function requireFuture(
   { platform }: { readonly platform: Platform },
   member: string,

@@ -1,5 +1,5 @@
 // signature/offline/personalized/create, non-personalized/create and verify of 1.x, auth/offline/... of 2.x: make the text of a QR code for a phone
-// without connection, and check the code that a user typed in for it (cloud §15.3).
+// without a connection, and check the code that its user typed in (cloud §15.3).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { signForActivation, verifyOfflineAtDoor } from '../../channel/authenticate-offline.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'
@@ -23,7 +23,7 @@ import { DATA_LENGTH_MAX, readCovered, told, Verdict } from './phone-request.ts'
 
 const NONCE_BYTES = 16
 
-/** A little less than the largest QR code holds, with room for the rest of its text. */
+/** A little less than the largest QR code holds, because the code has other text, too. */
 const OfflineData = Type.String({ pattern: '^[^\\u0000]{0,2500}$', description: 'must be at most 2500 characters' })
 
 const OfflineText = Type.Object({
@@ -36,7 +36,7 @@ const ProximityCheck = Type.Object({
   stepLength: Type.Integer({ minimum: 1, maximum: 3600, description: 'seconds' }),
 })
 
-/** With each step, a code is checked against one more text. */
+/** Each step adds one more text against which a code is checked. */
 const ProximitySteps = Type.Composite([ProximityCheck, Type.Object({ stepCount: Type.Integer({ minimum: 0, maximum: 4 }) })])
 
 export const personalizedText = (dialect: Dialect) =>
@@ -128,7 +128,7 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
   const otp = (request as unknown as Readonly<Record<string, string>>)[dialect.code] ?? ''
   const totps = proximityCheck ? listTotps(parts, proximityCheck) : undefined
   const covered = readCovered(request.data)
-  // A text that does not have the form of a code is not a guess.
+  // A malformed code is not a guess, so nothing is counted.
   if (covered?.method !== 'POST' || !new RegExp(`^\\d{${componentLength}}-\\d{${componentLength}}$`).test(otp))
     return { [dialect.isValid]: false, activationId, applicationRoles: [], activationFlags: [] }
   await refuseOperationBody(parts.db, applicationId, covered, 'data')
@@ -146,7 +146,7 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
   }
 }
 
-/** The activation as it is after the code. */
+/** The members about an activation, as it is after the code. */
 async function describe({ parts, applicationId }: ReferenceCall, activationId: string) {
   const row = await findRegistrationDetail(parts.db, applicationId, activationId, new Date(parts.platform.now()))
   if (row === undefined) return told({ reason: 'UNKNOWN' }, applicationId)

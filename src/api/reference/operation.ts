@@ -1,4 +1,4 @@
-// operation/create, detail, list, list/pending and cancel: the operations that a user is asked to approve (cloud §15.2).
+// operation/create, detail, list, list/pending and cancel: handle the operations that a user is asked to approve (cloud §15.2).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { createOperation } from '../../domain/operation/create.ts'
 import { cancelOperation, readOperation, STATE_REFUSALS, statusAt } from '../../domain/operation/operation.ts'
@@ -163,7 +163,7 @@ export const operationCancel = (dialect: Dialect) =>
     },
   })
 
-/** Operations in an answer, with their status now. */
+/** Composes operations for an answer, with their current status. */
 async function viewOperations(
   { operationFactors }: Dialect,
   { parts }: ReferenceCall,
@@ -203,7 +203,7 @@ async function viewOperations(
   })
 }
 
-/** One operation in an answer. */
+/** Composes one operation for an answer. */
 async function viewOperation(dialect: Dialect, call: ReferenceCall, row: OperationRow): Promise<Static<TObject>> {
   const [view] = await viewOperations(dialect, call, [row])
   if (view === undefined) throw new TypeError('one operation has one view')

@@ -1,5 +1,5 @@
-// The request of a phone as the reference's library describes it, and what an answer tells of the activation. The library takes the header apart
-// and composes the base string (v3 §10.1, v4 §7.1). pawl composes the header again, so that one parser reads all headers.
+// Reads the request of a phone as the reference's library describes it, and composes the members of an answer about the activation. The library takes
+// the header apart and composes the base string (v3 §10.1, v4 §7.1). pawl composes the header again, so that one parser reads all headers.
 import { type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { parseUtf8 } from '../../lib/bytes.ts'
@@ -8,7 +8,7 @@ import { State } from '../cloud/fields.ts'
 import type { OwnAnswer } from '../door/members.ts'
 import { Names } from './members.ts'
 
-/** Room for the longest body that a setting may allow, in Base64, and the rest of the base string. */
+/** Fits the longest body that a setting may allow, in Base64, and the rest of the base string. */
 export const DATA_LENGTH_MAX = 360_000
 
 /** The data that a code covers, without the application secret. */
@@ -20,7 +20,7 @@ export interface Covered {
   readonly body: Uint8Array
 }
 
-/** Parses a base string. Undefined for one that pawl would write in another way. */
+/** Parses a base string. Undefined for one that pawl would write differently. */
 export function readCovered(data: string): Covered | undefined {
   const [method = '', resource = '', nonce = '', body = '', ...more] = data.split('&')
   const bytes = { resource: parseBase64(resource), body: parseBase64(body) }
@@ -32,14 +32,14 @@ export function readCovered(data: string): Covered | undefined {
   return isSame ? { method, resourceId, nonce, body: bytes.body } : undefined
 }
 
-/** Composes a header of these pairs. Undefined when a value is missing, or cannot stand in a header. */
+/** Composes a header of these pairs. Undefined if a value is missing, or has a character that a header value cannot contain. */
 export function composeHeader(pairs: Readonly<Record<string, string | undefined>>): string | undefined {
   const values = Object.entries(pairs)
   if (values.some(([, value]) => value === undefined || !VALUE.test(value))) return undefined
   return `PowerAuth ${values.map(([name, value]) => `${name}="${value}"`).join(', ')}`
 }
 
-/** The schema of a verdict. `isValid` is the name of its first member, `more` has the members beside those of the activation. */
+/** The schema of a verdict. `isValid` is the name of its first member. `more` has the members that are not about the activation. */
 export const Verdict = (isValid: string, activationId: TProperties[string], more: TProperties): TObject =>
   Type.Object({
     [isValid]: Type.Boolean(),

@@ -1,5 +1,4 @@
-// signature/verify of 1.x, auth/verify of 2.x, and token/validate: whether a request that a phone sent to the bank has a right code or token
-// (cloud §15.3).
+// signature/verify of 1.x, auth/verify of 2.x, and token/validate: verify the code or token of a request that a phone sent to the bank (cloud §15.3).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../http/types.ts'
 import type { Factors } from '../../protocol/protocol.ts'
@@ -27,7 +26,7 @@ export const verifyCode = (dialect: Dialect) =>
     handle: (call) => verify(dialect, call),
   })
 
-/** Any factors: the library of the bank checks them before or after the call. */
+/** Any factors are accepted here, because the library of the bank checks them before or after the call. */
 const ANY_FACTORS = [...FACTORS]
 
 const CodeToVerify = ({ code, factors, version, name }: Dialect) =>
@@ -78,7 +77,7 @@ async function judge(
     pa_activation_id: given['activationId'],
     pa_application_key: given['applicationKey'],
     pa_nonce: covered?.nonce,
-    // Each generation reads its own names.
+    // Each generation reads only the names of its own.
     pa_signature_type: factors,
     pa_signature: code,
     pa_auth_code_type: factors,

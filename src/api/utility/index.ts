@@ -1,4 +1,4 @@
-// The mobile utility API: a mobile app calls it when it starts. There are no credentials, and answers are signed.
+// Serves the mobile utility API, which a mobile app calls when it starts. It needs no credentials, and signs its answers.
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
@@ -17,7 +17,7 @@ export const utilityApi =
     mountInitPublicKey(app, parts)
   }
 
-/** One operation for each endpoint, for the document of the APIs (utility §1 to §3). */
+/** Describes one operation for each endpoint (utility §1 to §3). */
 export const describeUtilityApi = (): readonly Operation[] => [
   {
     method: 'GET',
@@ -56,7 +56,7 @@ export const describeUtilityApi = (): readonly Operation[] => [
 
 const tag = 'Mobile utility API'
 
-// The schema has no length: a header of fewer than 16 bytes is refused with 403, not as a malformed request.
+// The schema does not limit the length, because a header of fewer than 16 bytes is refused with 403 and not as a malformed request.
 const Challenge = Type.Object({
   'X-Cert-Pinning-Challenge': Type.String({
     description: '16 to 1024 printable ASCII characters, random for each request',

@@ -1,5 +1,5 @@
-// GET /app/init: the pinned certificates of an application, signed over the caller's challenge; and GET /app/init/public-key, the key that
-// verifies the signature. Spec: utility §1, §2.
+// GET /app/init: answers the pinned certificates of an application, signed over the caller's challenge. GET /app/init/public-key: answers the key
+// that verifies the signature. Spec: utility §1, §2.
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { OneOf } from '../../http/types.ts'
@@ -39,7 +39,7 @@ export const InitAnswer = Type.Object({
   ),
 })
 
-/** The members in which an app describes itself, beside the name of its application. */
+/** The members in which an app describes itself, except the name of its application. */
 export const AppVersion = Type.Object({
   appVersion: Type.Optional(
     Type.String({
@@ -66,7 +66,7 @@ export function mountInit(
   signers: Signers,
 ): void {
   app.get('/init', async (request, reply) => {
-    // The challenge is checked before the look-up, so that nobody learns without one which names exist.
+    // The challenge is checked before the look-up, so that a caller without a challenge does not learn which names exist.
     const challenge = readChallenge(request)
     const application = await pinning.find(parseAppName(request))
     if (application === undefined) throw new PawlError('PINNING_APPLICATION_UNKNOWN')
@@ -90,7 +90,7 @@ function parseAppName(request: FastifyRequest): string {
 }
 
 /**
- * The challenge as received. The length of its text counts, not that of the bytes that it may encode. Throws CHALLENGE_INSUFFICIENT, and
+ * The challenge as received. Its length is that of its text, not of bytes that the text may encode. Throws CHALLENGE_INSUFFICIENT, and
  * REQUEST_INVALID for several challenges.
  */
 function readChallenge(request: FastifyRequest): string {
@@ -129,7 +129,7 @@ const CHALLENGE_HEADER = 'x-cert-pinning-challenge'
 
 export const PublicKey = Type.Object({ publicKey: Type.String({ description: 'Base64 of a point of P-256, 65 bytes' }) })
 
-/** Mounts GET /app/init/public-key, for people who build the app (utility §2). An app that downloads its key gains nothing. */
+/** Mounts GET /app/init/public-key, for people who build the app (utility §2). An app that downloads its key is not safer than without one. */
 export function mountInitPublicKey(app: FastifyInstance, { pinning }: { readonly pinning: Pinning }): void {
   app.get('/init/public-key', { schema: { response: { 200: PublicKey } } }, async (request, reply) => {
     const application = await pinning.find(parseAppName(request))

@@ -79,7 +79,7 @@ const Detail = Type.Composite([
 
 export const ApplicationDetail = ObjectResponse(Detail)
 
-/** How changes of an application are recorded. */
+/** Records changes of an application. */
 export const auditedApplication: Audited<{ readonly id: string }> = {
   target: ({ params: { id } }) => `application ${id}`,
   view: ({ params: { id }, parts }) => viewApplication(parts.db, id),
@@ -92,7 +92,7 @@ export async function readApplicationDetail(db: Db, id: string) {
   return detail
 }
 
-/** The same; undefined when there is none. */
+/** Reads an application with its versions, without secrets. Undefined when there is none. */
 async function viewApplication(db: Db, id: string) {
   const application = await findApplication(db, id)
   if (application === undefined) return undefined

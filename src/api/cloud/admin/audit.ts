@@ -74,12 +74,12 @@ export const applicationAudit = cloudEndpoint({
   params: OfId,
   query: Type.Object({
     userId: UserId,
-    /** Only what happened to this one of the user's activations. */
+    /** Limits the rows to this one of the user's activations. */
     activationId: Type.Optional(Identifier),
     onlyVerified: Type.Optional(Type.Boolean({ description: 'only the rows with `verifiedBy`' })),
     timestampFrom: OptionalTime,
     timestampTo: OptionalTime,
-    /** The `next` of the page before. */
+    /** The `next` of the previous page. */
     before: OptionalTime,
     limit: PageLimit(1_000, 1_000),
   }),

@@ -50,7 +50,7 @@ export function toCertificate(row: PinnedCertificateRow, now: number) {
   }
 }
 
-/** How changes of the pins of an app are recorded. */
+/** Records changes of the pins of an app. */
 const auditedCertificates: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `certificates of ${name}`,
   view: async ({ params: { name }, parts }) =>

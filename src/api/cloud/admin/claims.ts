@@ -1,4 +1,4 @@
-// /admin/applications/{id}/claims/{userId}: the claims about a user that phones are told (v3 §13, cloud §10).
+// /admin/applications/{id}/claims/{userId}: stores the claims about a user that pawl gives to the user's phones (v3 §13, cloud §10).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { readStoredClaims, writeClaims } from '../../../domain/user-info/user-info.ts'
@@ -12,17 +12,17 @@ import { Identifier, UserId } from '../fields.ts'
 /** The parameters of the path. */
 const OfUser = Type.Object({ id: Identifier, userId: UserId })
 
-/** How changes of claims are recorded: with the names of the claims. */
+/** Records changes of claims, with the names of the claims only. */
 const auditedClaims: Audited<{ readonly id: string; readonly userId: string }> = {
   target: ({ params: { id, userId } }) => `claims about ${userId} in ${id}`,
-  // Their values are about a person, and the audit log is not encrypted.
+  // The values of claims are about a person, and the audit log is not encrypted.
   view: async ({ params: { id, userId }, parts }) => {
     const claims = await readStoredClaims(parts, id, userId)
     return claims && { names: Object.keys(claims) }
   },
 }
 
-/** Throws ADMINISTRATION_REFUSED: there are no claims about the user. */
+/** Throws ADMINISTRATION_REFUSED, because there are no claims about the user. */
 function refuseClaims(userId: string): never {
   throw notFound('claim', `about ${userId}`)
 }
@@ -52,7 +52,7 @@ export const claimsReplace = auditedEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfUser,
-  // A request without a body must not remove all claims. DELETE does.
+  // A request without a body must not remove all claims. That is done by DELETE.
   body: MembersOf(Type.Unknown(), { minProperties: 1 }),
   response: Ok,
   async handle({ params: { id, userId }, body, parts }) {

@@ -39,7 +39,7 @@ function targetOf(kind: 'application' | 'activation') {
   return ({ params: { id, key } }: KeyCall): string => `configuration item ${key} of ${kind} ${id}`
 }
 
-/** Throws ADMINISTRATION_REFUSED: there is no such item. */
+/** Throws ADMINISTRATION_REFUSED, because there is no such item. */
 function refuseItem(key: string): never {
   throw notFound('configuration item', key)
 }

@@ -33,10 +33,10 @@ const Word = Type.String({
 
 const ClientAuthentication = OneOf(CLIENT_AUTHENTICATIONS)
 
-/** It has a name, because the Java of a generator does not compile for a set of an enum without one. */
+/** The schema has a name, because the Java of a generator does not compile for a set of an enum without one. */
 const IdTokenAlgorithm = named('IdTokenAlgorithm', OneOf(ID_TOKEN_ALGORITHMS))
 
-/** The settings of a provider, which are shown. */
+/** The settings of a provider that answers show. */
 const settingMembers = {
   issuer: withExample(Address, 'https://login.bank.example'),
   clientId: withExample(Word, 'mobile-app'),
@@ -51,7 +51,7 @@ const settingMembers = {
   userIdClaim: Type.Optional(withExample(Word, 'sub')),
   isCommitted: Type.Optional(Type.Boolean({ description: 'false: the bank commits what was bound' })),
   flags: Type.Optional(Flags),
-  /** Only true: without PKCE a stolen code would be enough. */
+  /** False is refused, because without PKCE a stolen code would be enough. */
   pkceEnabled: Type.Optional(Type.Literal(true)),
 }
 
@@ -76,7 +76,7 @@ const NewProvider = withExample(
   },
 )
 
-/** Members without a value are left out. */
+/** The answer for a provider. Members without a value are left out. */
 const toAnswer = ({ providerId, settings }: OidcProvider): Static<typeof Provider> => {
   const { keyId, authorizationEndpoint, tokenEndpoint, jwksUri, ...others } = settings
   return {
@@ -112,8 +112,8 @@ const toSettings = (body: Static<typeof NewProvider>): OidcProvider['settings'] 
 })
 
 /**
- * The secret or key of a body, by the kind of client authentication. Throws REQUEST_INVALID for that of the other kind, and for scopes without
- * `openid`.
+ * The secret or key of a body, as the kind of client authentication demands. Throws REQUEST_INVALID for that of the other kind, and for scopes
+ * without `openid`.
  */
 function credentialsOf({
   clientAuthentication,
@@ -133,14 +133,14 @@ function credentialsOf({
   return isKeyShown ? privateKey : clientSecret
 }
 
-/** Throws ADMINISTRATION_REFUSED when there is none. */
+/** Reads a provider. Throws ADMINISTRATION_REFUSED when there is none. */
 async function requireProvider(parts: Pick<KeyParts, 'db' | 'recordKeys'>, id: string, providerId: string) {
   const provider = await readOidcProvider(parts, id, providerId)
   if (provider === undefined) throw notFound('provider', `${providerId} of ${id}`)
   return toAnswer(provider)
 }
 
-/** How changes of a provider are recorded: as it is answered, without secrets. */
+/** Records changes of a provider, as answers show it, without secrets. */
 const auditedProvider: Audited<Static<typeof OfProvider>> = {
   target: ({ params: { id, providerId } }) => `OpenID provider ${providerId} of ${id}`,
   view: async ({ params: { id, providerId }, parts }) => {

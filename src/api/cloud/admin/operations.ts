@@ -37,13 +37,13 @@ export const operationsSearch = cloudEndpoint({
   params: OfId,
   query: Type.Object({
     userId: Type.Optional(UserId),
-    /** Of users who have or had a registration. */
+    /** Matches users who have or had a registration. */
     userIdPrefix: UserIdPrefix,
     userIdPart: UserIdPart,
     status: Type.Optional(Status),
     limit: PageLimit(1_000, 100),
     cursor: Cursor,
-    /** This and the next member are of the last operation of the page before. Callers that do not know `cursor` send them. */
+    /** This member and the next one name the last operation of the previous page. Callers that do not know `cursor` send them. */
     beforeTimestamp: OptionalTime,
     beforeOperationId: Type.Optional(OperationId),
   }),
@@ -101,7 +101,7 @@ async function readPage(db: Db, applicationId: string, search: Omit<OperationSea
   return { rows: page, next: last && { createdAt: last.createdAt, id: last.operationId } }
 }
 
-/** The place where the page begins; undefined for the first page. Throws REQUEST_INVALID for half of a place, and for two places. */
+/** The place where the page begins; undefined for the first page. Throws REQUEST_INVALID for an incomplete place, and for two places. */
 function placeOf({ cursor, beforeTimestamp, beforeOperationId }: PlaceQuery): OperationSearch['after'] {
   const given = [cursor, beforeTimestamp, beforeOperationId].filter((value) => value !== undefined)
   if (given.length === 0) return undefined

@@ -66,7 +66,7 @@ const ListedRegistration = named(
   }),
 )
 
-/** How changes of a registration are recorded. */
+/** Records changes of a registration. */
 const auditedRegistration: Audited<{ readonly id: string }, { readonly userId: string }> = {
   target: ({ params: { id }, body: { userId } }) => `registration of ${userId} in ${id}`,
   view: async ({ params: { id }, body: { userId }, parts }) => {
@@ -216,9 +216,9 @@ export const registrationDetail = cloudEndpoint({
   roles: ['admin', 'read-only'],
   params: Type.Object({ id: Identifier, activationId: Identifier }),
   query: Type.Object({
-    /** Of the history. */
+    /** The number of history entries. */
     limit: PageLimit(1_000, 100),
-    /** `next` of another answer. */
+    /** The `next` of another answer. */
     before: BeforeEntry,
   }),
   response: RegistrationDetail,

@@ -1,4 +1,4 @@
-// /admin/templates: the templates of operations (cloud §4). Schemas check the structure of a template, parseTemplate checks the rest.
+// /admin/templates: the templates of operations (cloud §4). Schemas check the structure of a template, and parseTemplate checks the rest.
 import { Type } from '@sinclair/typebox'
 import { writeTemplate } from '../../../domain/template/installation.ts'
 import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
@@ -107,7 +107,7 @@ const LocalizedTexts = Type.Object({
   summary: OptionalOrNull(Type.String({ description: 'for a push message' })),
 })
 
-/** The members that every template has, beside its name. */
+/** The members that every template has, in addition to its name. */
 const templateMembers = {
   operationType: Identifier,
   dataTemplate: text(4096, 'must be 1 to 4096 characters: operation data with ${parameter} placeholders'),
@@ -128,13 +128,13 @@ const optionalTemplateMembers = {
   activationFlag: OptionalOrNull(Identifier),
 }
 
-/** How changes of a template are recorded. */
+/** Records changes of a template. */
 const auditedTemplate: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `template ${name}`,
   view: ({ params: { name }, parts }) => viewTemplate(parts.db, name),
 }
 
-/** The template of a body. Throws REQUEST_INVALID with everything that is wrong. */
+/** The template of a body. Throws REQUEST_INVALID with all its faults. */
 function readTemplate(body: unknown): Template {
   const parsed = parseTemplate(body)
   if ('template' in parsed) return parsed.template

@@ -14,7 +14,7 @@ import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, readEnd,
 
 const RoleName = OneOf<Role>(['admin', 'integration', 'internal', 'read-only', 'verification'])
 
-/** It has a name, because the Java of a generator does not compile for a set of an enum without one. */
+/** The schema has a name, because the Java of a generator does not compile for a set of an enum without one. */
 const CredentialRight = named('CredentialRight', OneOf<Right>(['envelopes:application', 'keys:derive']))
 
 const Rights = Type.Array(CredentialRight, { maxItems: 2, uniqueItems: true })
@@ -36,13 +36,13 @@ function requireRanges(allowedAddresses: readonly string[]): void {
 /** The parameter of a path with a user name. */
 const OfUser = Type.Object({ name: Username })
 
-/** How changes of a credential are recorded. */
+/** Records changes of a credential. */
 const auditedUser: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `user ${name}`,
   view: ({ params: { name }, parts }) => viewUser(parts.db, name),
 }
 
-/** A user for the audit log. Passwords are shown with their kind and their end only. */
+/** A user for the audit log. Only kind and end of passwords are shown. */
 async function viewUser(db: Db, username: string) {
   const user = await findCredential(db, username)
   if (user === undefined) return undefined
@@ -100,7 +100,7 @@ export const usersList = cloudEndpoint({
   },
 })
 
-/** POST /admin/users: creates a credential; its password is shown this once (cloud §2). */
+/** POST /admin/users: creates a credential. Its password is shown only in this answer (cloud §2). */
 export const userCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/users',
@@ -123,7 +123,7 @@ export const userCreate = auditedEndpoint({
     username: Type.String(),
     role: RoleName,
     application: Type.Optional(Type.String()),
-    /** Shown this once. */
+    /** Shown only in this answer. */
     password: Type.String(),
   }),
   prepare: ({ body: { password }, parts }) => parts.credentials.prepare(password),
@@ -183,7 +183,7 @@ export const userChange = auditedEndpoint({
   audited: auditedUser,
 })
 
-/** POST /admin/users/{name}/password: gives a credential a new password, shown this once (cloud §2). */
+/** POST /admin/users/{name}/password: gives a credential a new password, which is shown only in this answer (cloud §2). */
 export const userPassword = auditedEndpoint({
   method: 'POST',
   path: '/admin/users/:name/password',
@@ -208,7 +208,7 @@ export const userPassword = auditedEndpoint({
   audited: auditedUser,
 })
 
-/** PUT /admin/users/{name}/allowed-addresses: replaces the addresses a credential may be used from (cloud §2.2). */
+/** PUT /admin/users/{name}/allowed-addresses: replaces the addresses from which a credential may be used (cloud §2.2). */
 export const userAllowedAddresses = auditedEndpoint({
   method: 'PUT',
   path: '/admin/users/:name/allowed-addresses',
@@ -230,7 +230,7 @@ export const userAllowedAddresses = auditedEndpoint({
   audited: auditedUser,
 })
 
-// SHA-256 of no bytes.
+// The SHA-256 of an empty text.
 const EXAMPLE = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 /** PUT /admin/users/{name}/certificates: replaces the client certificates that stand for a credential (cloud §2.3). */

@@ -27,7 +27,7 @@ const Version = Type.String({
   examples: ['1.4.0'],
 })
 
-/** The members that an administrator sets. */
+/** The members of a rule, without its id. */
 const ruleMembers = {
   platform: OneOf<MobilePlatform>(['ANDROID', 'IOS']),
   majorOsVersion: OptionalOrNull(
@@ -37,9 +37,9 @@ const ruleMembers = {
       description: 'of the system of the phone; a rule without it holds where no other does',
     }),
   ),
-  /** Older apps are told to update. */
+  /** Users of older apps are asked to update. */
   suggestedVersion: OptionalOrNull(Version),
-  /** Older apps must update. */
+  /** Users of older apps must update. */
   requiredVersion: OptionalOrNull(Version),
   messageKey: OptionalOrNull(Identifier),
 }
@@ -47,13 +47,13 @@ const ruleMembers = {
 /** A rule in an answer. */
 const Rule = named('VersionRule', Type.Object({ id: Type.Integer({ description: 'counts up' }), ...ruleMembers }))
 
-/** How changes of the rules of an app are recorded. */
+/** Records changes of the rules of an app. */
 const auditedVersionRules: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `version rules of ${name}`,
   view: async ({ params: { name }, parts }) => (await listVersionRules(parts.db, name)).map(toRule),
 }
 
-/** Members without a value are left out. */
+/** The answer for a rule. Members without a value are left out. */
 const toRule = (rule: VersionRuleRow) => ({
   id: rule.id,
   platform: rule.platform,

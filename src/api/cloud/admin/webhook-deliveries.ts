@@ -1,4 +1,4 @@
-// /admin/webhooks/{id}/deliveries: the messages of a webhook that were sent, wait, or were given up (cloud §9).
+// /admin/webhooks/{id}/deliveries: the sent, waiting and abandoned messages of a webhook (cloud §9).
 import { Type } from '@sinclair/typebox'
 import { composeMessageBody, parseSnapshot } from '../../../domain/webhook/attempt.ts'
 import { readWebhook, replayDeliveries } from '../../../domain/webhook/webhook.ts'
@@ -63,14 +63,14 @@ export const webhookDeliveriesList = cloudEndpoint({
   },
 })
 
-/** GET /admin/webhooks/{id}/deliveries/{deliveryId}: one delivery with the body of its message (cloud §9). */
+/** GET /admin/webhooks/{id}/deliveries/{deliveryId}: reads one delivery with the body of its message (cloud §9). */
 export const webhookDeliveryRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id/deliveries/:deliveryId',
   operationId: 'readWebhookDelivery',
   summary: 'A delivery of a webhook, with the body of its message',
   errors: ['ADMINISTRATION_REFUSED'],
-  // The body has attributes of the operation that the role read-only is not shown.
+  // The body has attributes of the operation. The role read-only may not see them.
   roles: ['admin'],
   params: Type.Object({ id: Identifier, deliveryId: Identifier }),
   response: Type.Composite([

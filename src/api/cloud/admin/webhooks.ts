@@ -21,7 +21,7 @@ import { Identifier, KeepPreviousSeconds, OfId, Time, Username } from '../fields
 
 const Kind = OneOf<WebhookKind>(['OPERATION', 'ACTIVATION'])
 
-/** How changes of a webhook are recorded. */
+/** Records changes of a webhook. */
 const auditedWebhook: Audited<{ readonly id: string }> = {
   target: ({ params: { id } }) => `webhook ${id}`,
   view: ({ params: { id }, parts }) => viewWebhook(parts, id),
@@ -36,7 +36,7 @@ const Basic = Type.Object({
   }),
 })
 
-/** The members that an administrator sets, beside the credentials. */
+/** The members of a webhook, without its credentials. */
 const webhookMembers = {
   name: Identifier,
   url: Type.String({ pattern: '^[^]{1,1024}$', description: 'must be 1 to 1024 characters' }),
@@ -79,7 +79,10 @@ const Secret = Type.Object({
   secret: Type.String({ description: 'shown this once; `whsec_` and Base64 of the 32 bytes that sign messages' }),
 })
 
-/** The settings of a webhook for the audit log, without its figures. The query of the URL is left out: it may contain a secret of the receiver. */
+/**
+ * The settings of a webhook for the audit log, without its figures. The query of the URL is left out, because it may contain a secret of the
+ * receiver.
+ */
 async function viewWebhook(parts: KeyParts, id: string) {
   const row = await findWebhook(parts.db, id)
   if (row === undefined) return undefined
@@ -98,15 +101,15 @@ async function viewWebhook(parts: KeyParts, id: string) {
   }
 }
 
-/** The user name of HTTP Basic. Undefined without one, and when the record was altered, until an administrator sets it again. */
+/** The user name of HTTP Basic. Undefined if there is none, and after the record was altered, until an administrator sets it again. */
 const usernameOf = (parts: KeyParts, row: WebhookRow): string | undefined =>
   unlessAltered(() => openBasic(parts.recordKeys, row))?.split(':')[0]
 
-/** A webhook as the caller may see it. The role read-only is not shown the query, which may contain a secret of the receiver. */
+/** A webhook as the caller may see it. The role read-only may not see the query, which may contain a secret of the receiver. */
 const showTo = <W extends { url: string }>({ role }: Caller, webhook: W): W =>
   role === 'read-only' ? { ...webhook, url: hideQuery(webhook.url) } : webhook
 
-/** A URL without its query; empty for a text that is no URL, which somebody has written into the database. */
+/** A URL without its query. Empty for a text that is no URL, which only a direct write to the database can cause. */
 const hideQuery = (url: string): string => (URL.canParse(url) ? `${new URL(url).origin}${new URL(url).pathname}` : '')
 
 /** A webhook in an answer. Throws ADMINISTRATION_REFUSED when there is none. */

@@ -1,4 +1,4 @@
-// activation/confirm: the phone confirms what it activated, and says whether it has biometry. Spec: v4 §9.6.
+// activation/confirm: the phone confirms that it has its keys, and tells whether it has biometry. Spec: v4 §9.6.
 import { Type } from '@sinclair/typebox'
 import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
 import { OptionalOrNull } from '../../../http/types.ts'

@@ -1,5 +1,5 @@
-// The parts of activation/create that both generations share: the outer layer, and the binding of a device to its activation. Spec: v3 §8.3 to
-// §8.6, v4 §8.4.
+// Implements the parts of activation/create that both generations share: the outer layer, and the binding of a device to its activation. Spec: v3
+// §8.3 to §8.6, v4 §8.4.
 import { type Static, Type } from '@sinclair/typebox'
 import {
   type ExchangedKeys,
@@ -24,7 +24,7 @@ import { IDENTIFIER, isIdentifier } from '../../../lib/identifier.ts'
 import { OutboundError } from '../../../lib/outbound.ts'
 import { sourceOf } from '../../../lib/address.ts'
 
-/** Attributes and extras of the app may have any length, within two layers of Base64. */
+/** The longest body, in bytes. Attributes and extras of the app have no limit of their own. They are within two layers of Base64. */
 export const LAYER_1_BYTES_MAX = 64 * 1024
 
 export const Layer1Request = Type.Object({
@@ -35,7 +35,7 @@ export const Layer1Request = Type.Object({
   activationData: Type.Object({}),
 })
 
-/** The members in which the device describes itself, beside its keys. */
+/** The members in which the device describes itself, without its keys. */
 export const DeviceMembers = {
   activationOtp: OptionalOrNull(Type.String()),
   activationName: OptionalOrNull(Text(255)),
@@ -54,7 +54,7 @@ export const Layer1Response = Type.Object({
 })
 
 /**
- * Throws REQUEST_INVALID for a request of type CODE without code, and ACTIVATION_FAILED when the application does not admit the protocol version,
+ * Throws REQUEST_INVALID for a request of type CODE without code. Throws ACTIVATION_FAILED when the application does not admit the protocol version,
  * because all codes of such a phone would be refused.
  */
 export function requireActivatable(
@@ -84,7 +84,7 @@ interface ActivationRequest extends Pick<ExchangeRequest, 'values' | 'useUp' | '
   readonly layer2: Static<typeof Device>
 }
 
-/** Binds the device in the way that its request names. `sealLayer2` makes the envelope of the inner answer. */
+/** Binds the device by the method that its request names. `sealLayer2` makes the envelope of the inner answer. */
 export async function activate<Answer>(
   parts: DeviceParts,
   agreement: KeyAgreement<Answer>,
@@ -115,14 +115,14 @@ async function bind<Answer>(
   if (login !== undefined) {
     const { isCommitted, flags } = login.provider.settings
     countLogin(parts, login, ip)
-    // The code of a login can be redeemed once, so every check that does not need its result comes before.
+    // The code of a login can be redeemed only once, so all checks that do not need its result come first.
     await requireDeviceKeys(parts, agreement)
     await exchange.useUp()
     const userId = await redeemLogin(parts, login)
     const terms = { isCommitted, flags, oidcProviderId: login.provider.providerId }
     return { keys: await activateDirectly(parts, agreement, { applicationId, userId }, terms, device), customAttributes }
   }
-  // The values are used up before the provider is asked, so that it hears of each request once.
+  // The values are used up before the provider is asked, so that the provider gets each request only once.
   await exchange.useUp()
   const user = await recogniseUser(parts.activationProvider, parts, {
     applicationId,
@@ -145,14 +145,14 @@ const describeDevice = (layer2: Static<typeof Device>): DeviceDescription => ({
   externalId: layer2.externalId ?? null,
 })
 
-/** A login at an OpenID provider of the bank whose code can be redeemed: the app sends the code (v3 §8.8). */
+/** A login at an OpenID provider of the bank. The app sends the code of the login, which pawl redeems (v3 §8.8). */
 interface Login {
   readonly provider: OidcProvider
   readonly proof: LoginProof
 }
 
 /**
- * Reads the login of an activation of the method `oidc`; undefined for any other. Throws REQUEST_INVALID for malformed attributes, and
+ * Reads the login of an activation of the method `oidc`; undefined for any other method. Throws REQUEST_INVALID for malformed attributes, and
  * ACTIVATION_FAILED when the application has no provider of that id.
  */
 async function readLogin(
@@ -180,21 +180,21 @@ async function readLogin(
   }
   if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not a login', violations })
   const provider = await readOidcProvider(parts, applicationId, providerId)
-  // Such a login does not go to the activation provider, which could redeem the code, because the verifier comes with it.
+  // Such a login is not passed on to the activation provider. That provider could redeem the code, because the verifier comes with it.
   if (provider === undefined) throw refuseActivation(parts, 'the application has no OpenID provider of that id')
   return { provider, proof }
 }
 
 /**
- * Counts a code that a source brings for a provider. Throws TOO_MANY_REQUESTS for one too many. It comes before the device's keys are tried:
- * every stranger can ask for that, and a request refused here is not one of the failures of its source.
+ * Counts a code that a source sends for a provider. Throws TOO_MANY_REQUESTS beyond the limit. It comes before the check of the device's keys,
+ * because any stranger can cause that check. A request that is refused here does not count as a failure of its source.
  */
 function countLogin({ oidcRedemptions, platform }: DeviceParts, { provider }: Login, ip: string): void {
   const { applicationId, providerId } = provider
   oidcRedemptions.take(JSON.stringify([sourceOf(ip), applicationId, providerId]), platform.monotonic())
 }
 
-/** Redeems the code and returns the user id. Throws ACTIVATION_FAILED when it names no user. */
+/** Redeems the code and returns the user id. Throws ACTIVATION_FAILED when the provider names no user. */
 async function redeemLogin(parts: DeviceParts, { provider, proof }: Login): Promise<string> {
   try {
     return await parts.oidcLogins.redeem(provider, proof)

@@ -1,5 +1,5 @@
-// activation/create: binds the device to the activation that waits for its code, or to a user whom a provider recognises. Two encrypted
-// layers. Spec: v3 §8.3 to §8.6.
+// activation/create: binds the device to the activation that waits for its code, or to a user whom a provider recognises. The request has two
+// encrypted layers. Spec: v3 §8.3 to §8.6.
 import { Type } from '@sinclair/typebox'
 import { nestedEndpoint } from '../../../channel/flow/nested.ts'
 import { type KeyAgreement, refuseActivation } from '../../../domain/activation/activation.ts'

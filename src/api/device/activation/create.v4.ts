@@ -1,5 +1,5 @@
-// activation/create: binds the device to the activation that waits for its code, or to a user whom a provider recognises. Two encrypted
-// layers. Spec: v4 §8.4, §8.5.
+// activation/create: binds the device to the activation that waits for its code, or to a user whom a provider recognises. The request has two
+// encrypted layers. Spec: v4 §8.4, §8.5.
 import { type Static, Type } from '@sinclair/typebox'
 import { nestedEndpoint } from '../../../channel/flow/nested.ts'
 import { type KeyAgreement, refuseActivation } from '../../../domain/activation/activation.ts'
@@ -87,7 +87,7 @@ function agreeWith(
   }
 }
 
-/** Throws REQUEST_INVALID when a hybrid algorithm lacks the second device key. With another algorithm that member is ignored. */
+/** Throws REQUEST_INVALID when a hybrid algorithm lacks the second device key. For other algorithms that member is ignored. */
 export function requireHybridKey({ encapsulationKeys }: SharedSecretRequest, { mldsa }: DevicePublicKeys): void {
   const isMissing = typeof mldsa !== 'string' || mldsa.trim() === ''
   if (encapsulationKeys.length === 1 || !isMissing) return

@@ -1,4 +1,4 @@
-// activation/detail: id and name of the activation, for a token made with two factors. Spec: v3 §13, v4 §9.7.
+// activation/detail: answers id and name of the activation, for a token made with two factors. Spec: v3 §13, v4 §9.7.
 import { Type } from '@sinclair/typebox'
 import { openedTokenEndpoint } from '../../../channel/flow/opened-then-token.ts'
 import type { EnvelopePolicy } from '../../../channel/stages/envelope-keys.ts'
@@ -20,5 +20,5 @@ const detailOf = (opensFor: EnvelopePolicy) =>
   })
 
 export const activationDetailV3 = detailOf('ACTIVE')
-/** Envelopes of BLOCKED and REMOVED activations open, and their token is refused (v4 §9.7). */
+/** Envelopes of BLOCKED and REMOVED activations open. Their token is then refused (v4 §9.7). */
 export const activationDetailV4 = detailOf('ANY_STATE')

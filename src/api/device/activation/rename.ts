@@ -25,5 +25,5 @@ const renameOf = (opensFor: EnvelopePolicy) =>
   })
 
 export const activationRenameV3 = renameOf('ACTIVE')
-/** Envelopes of BLOCKED and REMOVED activations open, and their code is refused (v4 §9.7). */
+/** Envelopes of BLOCKED and REMOVED activations open. Their code is then refused (v4 §9.7). */
 export const activationRenameV4 = renameOf('ANY')

@@ -1,4 +1,4 @@
-// activation/status: the encrypted state of an activation. Anybody may ask for it, but only its phone can read it. Spec: v3 §9.
+// activation/status: answers the encrypted state of an activation. Anybody may ask for it, but only its phone can read it. Spec: v3 §9.
 import { Type } from '@sinclair/typebox'
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { codeKeysOf } from '../../../channel/secrets.ts'
@@ -25,7 +25,7 @@ export const activationStatusV3 = plainEndpoint({
   ),
   async handle({ request }, parts: DeviceParts) {
     const { activationId, challenge } = request.requestObject
-    // One draw for all: an unknown activation would otherwise take one more, and the time would tell it.
+    // All random bytes are drawn at once. A second draw for an unknown activation would reveal it by the time.
     const random = parts.platform.randomBytes(80)
     const iv = challenge == null ? undefined : { challenge: parseChallenge(challenge), nonce: random.subarray(0, 16) }
     const { activation, applicationsState } = await parts.readStatus({ activationId, at: new Date(parts.platform.now()) })
@@ -42,8 +42,8 @@ export const activationStatusV3 = plainEndpoint({
 })
 
 /**
- * An activation that is unknown, has no keys yet, or whose keys or counter were altered gets random bytes, after the same computation: nobody
- * learns which ids exist. `random` has 64 bytes.
+ * Encrypts the status of an activation. If the activation is unknown, has no keys yet, or its keys or counter were altered, the answer is random
+ * bytes after the same computation. So nobody learns which ids exist. `random` has 64 bytes.
  */
 function encryptStatus(
   parts: DeviceParts,
@@ -64,7 +64,7 @@ function encryptStatus(
       failedAttempts: activation?.failedAttempts ?? 0,
       maxFailedAttempts: activation?.maxFailedAttempts ?? 0,
       lookAhead: settings.counterLookAhead,
-      // The highest generation this server can upgrade an activation to (v3 §9.5).
+      // The highest generation to which this server can upgrade an activation (v3 §9.5).
       upgradeVersion: parts.protocols.v4.activationVersion,
     },
     iv,

@@ -1,4 +1,4 @@
-// activation/status: the state of an activation, in an envelope that only its phone can open. Spec: v4 §9.4.
+// activation/status: answers the state of an activation in an envelope that only its phone can open. Spec: v4 §9.4.
 import { Type } from '@sinclair/typebox'
 import { openedEndpoint } from '../../../channel/flow/opened.ts'
 import { codeKeysOf } from '../../../channel/secrets.ts'
@@ -50,7 +50,7 @@ function composeBlob(
   const { recordKeys, platform, settings } = parts
   const { v4 } = parts.protocols
   const known = codeKeysOf(recordKeys, v4, activation)
-  // The keys have opened the envelope.
+  // The keys have opened the envelope, so only the counter can be altered.
   if (known === undefined) throw new PawlError('ENCRYPTION_FAILED', { detail: 'the counter of the activation does not open' })
   const isUpgradePending = activation.isUpgradePending === true
   const { counter, failedAttempts, maxFailedAttempts, algorithm, isConfirmationPending, isBiometryEnabled } = activation

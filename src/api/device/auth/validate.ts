@@ -1,4 +1,4 @@
-// signature/validate, in 4.0 auth/validate: checks a code over any body, and does nothing else. Spec: v3 §5.4, §10; v4 §9.8.
+// signature/validate, in 4.0 auth/validate: checks a code over any body, without another effect. Spec: v3 §5.4, §10; v4 §9.8.
 import { signedEndpoint } from '../../../channel/flow/signed.ts'
 import { Ok } from '../../../http/types.ts'
 

@@ -1,4 +1,4 @@
-// biometry/remove: switches biometry off and forgets its keys. Spec: v4 §9.13.
+// biometry/remove: switches biometry off and deletes its keys. Spec: v4 §9.13.
 import { signedEndpoint } from '../../../channel/flow/signed.ts'
 import { Ok } from '../../../http/types.ts'
 import { changeFactorKeys } from '../factors/replace-key.ts'

@@ -1,4 +1,4 @@
-// config/activation: the configuration items for an activation. Spec: v4 §9.11.
+// config/activation: answers the configuration items for an activation. Spec: v4 §9.11.
 import { openedEndpoint } from '../../../channel/flow/opened.ts'
 import { readActivationConfig } from '../../../domain/application/config-items.ts'
 import { PawlError } from '../../../lib/errors.ts'

@@ -1,4 +1,4 @@
-// config/application: the configuration items for every app of an application, activated or not. Spec: v4 §9.11.
+// config/application: answers the configuration items for every app of an application, activated or not. Spec: v4 §9.11.
 import { Type } from '@sinclair/typebox'
 import { openedByApplicationEndpoint } from '../../../channel/flow/opened-by-application.ts'
 import { readApplicationConfig } from '../../../domain/application/config-items.ts'

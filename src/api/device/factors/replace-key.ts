@@ -10,7 +10,7 @@ import type { ActivationRow } from '../../../storage/activation/find.ts'
 import type { UniqueValue } from '../../../storage/activation/unique-values.ts'
 import type { DeviceParts } from '../parts.ts'
 
-/** The protocol reads the request further: it knows how many keys an algorithm has. */
+/** The schema checks only the types. The protocol checks the rest, for example the number of keys for the algorithm. */
 export const SharedSecretRequest = Type.Object({
   algorithm: Type.String(),
   encapsulationKeys: Type.Array(Type.String(), { minItems: 1 }),
@@ -19,7 +19,7 @@ export const SharedSecretResponse = Type.Object({ salt: Type.String(), encapsula
 
 /**
  * Agrees on a key with the algorithm of the activation, and stores the factor keys that `replace` makes of the stored ones and the new key. Throws
- * `refusal` for another algorithm and for invalid keys, and what changeFactorKeys throws.
+ * `refusal` for another algorithm and for invalid keys, and the errors of changeFactorKeys.
  */
 export async function replaceFactorKey(
   parts: DeviceParts,
@@ -40,9 +40,9 @@ export async function replaceFactorKey(
 }
 
 /**
- * Changes the factor keys of `activation`, which has the values that the code of this request left. Writes since then do not prevent the change:
- * neither a block, because the code came before it, nor a new master key, under which the same keys are sealed anew. Throws `refusal` when the
- * activation was removed, and when a later request has changed the keys.
+ * Changes the factor keys of `activation`, which has the values after the code of this request. Later writes do not prevent the change: neither a
+ * block, because the code came before it, nor a change of the master key, which seals the same keys anew. Throws `refusal` when the activation was
+ * removed, and when a later request has changed the keys.
  */
 export async function changeFactorKeys(
   { db, recordKeys }: DeviceParts,
@@ -66,8 +66,8 @@ export async function changeFactorKeys(
 
 export interface KeyChangeTerms {
   readonly refusal: ErrorCode
-  /** Whether biometry is enabled afterwards; unchanged when absent. */
+  /** Whether biometry is enabled after the change. If absent, it stays as it was. */
   readonly isBiometryEnabled?: boolean
-  /** The nonce of the request; the statement of the change stores it as used. */
+  /** The nonce of the request. The statement of the change stores it as used. */
   readonly use?: UniqueValue | undefined
 }

@@ -1,4 +1,4 @@
-// keystore/create: a temporary key for a few minutes of encryption. Spec: v3 §7.
+// keystore/create: issues a temporary key for a few minutes of encryption. Spec: v3 §7.
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
 import { findParties } from '../../../channel/stages/code.ts'
@@ -37,7 +37,7 @@ export const keystoreCreateV3 = plainEndpoint({
   },
 })
 
-/** Why no key is issued; undefined when one is. */
+/** The reason to refuse a key; undefined if there is none. */
 function refusalOf(
   asked: Pick<TemporaryKeyRequest, 'activationId'>,
   { version, activation }: RequestParties,

@@ -1,4 +1,4 @@
-// keystore/create: a temporary key for a few minutes of encryption. Spec: v4 §4.
+// keystore/create: issues a temporary key for a few minutes of encryption. Spec: v4 §4.
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
 import { findParties } from '../../../channel/stages/code.ts'
@@ -30,7 +30,7 @@ export const keystoreCreateV4 = plainEndpoint({
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
     limitTemporaryKeys(parts, client, asked)
     const at = new Date(parts.platform.now())
-    // Clocks may differ by the window of requests, because phones set theirs by the answer.
+    // A phone sets its clock by the answer. Until then its clock may differ by the window of requests.
     const isOver = asked.expiresAt !== undefined && at.getTime() / 1000 > asked.expiresAt + parts.settings.requestWindowSeconds
     // A phone that lost the answer of upgrade/confirm asks for its status with the new keys (v4 §10.3).
     const { version, activation } = await findParties(parts, asked, 'UPGRADING')
@@ -44,7 +44,7 @@ export const keystoreCreateV4 = plainEndpoint({
   },
 })
 
-/** Why no key is issued; undefined when one is. An activation in any state gets one, so that its phone can ask for the status. */
+/** The reason to refuse a key; undefined if there is none. An activation in any state gets a key, so that its phone can ask for the status. */
 function refusalOf(
   { activationId, algorithm }: Pick<TemporaryKeyRequest, 'activationId' | 'algorithm'>,
   { version, activation }: RequestParties,

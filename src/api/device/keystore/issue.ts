@@ -17,8 +17,8 @@ export const KeystoreRequest = ObjectRequest(Type.Object({ jwt: NotBlank(8192) }
 export const KeystoreResponse = ObjectResponse(Type.Object({ jwt: Type.String() }))
 
 /**
- * Throws TOO_MANY_REQUESTS when the source of a request without an activation has asked for too many keys. Every copy of the app can make such a
- * request, and the answer takes expensive computations. Requests of an activation need its key, and are not counted.
+ * Limits the keys of requests without an activation. Throws TOO_MANY_REQUESTS when their source has asked for too many keys. Every copy of the app
+ * can make such a request, and the answer takes expensive computations. Requests of an activation need its key, and are not counted.
  */
 export function limitTemporaryKeys(
   { temporaryKeys, platform }: DeviceParts,
@@ -41,9 +41,9 @@ export function verifyKeystoreRequest<Keys extends ActivationKeys>(
 }
 
 /**
- * Makes a key, and signs the answer with the keys of the activation that the request names, else with those of the application. Throws
- * TEMPORARY_KEY_FAILED when the keys of the request are not valid, when those that sign were altered in the database, and when the activation
- * is gone.
+ * Makes a key, and signs the answer with the keys of the activation that the request names, or else with those of the application. Throws
+ * TEMPORARY_KEY_FAILED when the keys of the request are not valid, when the signing keys were altered in the database, and when the activation was
+ * removed.
  */
 export async function issueTemporaryKey<Keys extends ActivationKeys>(
   parts: DeviceParts,

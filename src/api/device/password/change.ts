@@ -1,4 +1,4 @@
-// password/change: agrees on a new key of knowledge. The old one stays good until one of the two is used. Spec: v4 §9.12.
+// password/change: agrees on a new key of knowledge. The old key stays valid until a code is made with either of the two. Spec: v4 §9.12.
 import { signedOpenedEndpoint } from '../../../channel/flow/signed-then-opened.ts'
 import { replaceFactorKey, SharedSecretRequest, SharedSecretResponse } from '../factors/replace-key.ts'
 import type { DeviceParts } from '../parts.ts'

@@ -1,4 +1,4 @@
-// token/create: issues a static token for frequent low-risk calls. Encrypted, then signed. Spec: v3 §11.1.
+// token/create: issues a static token for frequent low-risk calls. The request is encrypted, then signed. Spec: v3 §11.1.
 import { Type } from '@sinclair/typebox'
 import { signedOpenedEndpoint } from '../../../channel/flow/signed-then-opened.ts'
 import { createAuditEvent } from '../../../domain/audit/audit.ts'

@@ -1,4 +1,4 @@
-// upgrade/confirm: the phone proves that it has the keys of protocol 4.0, which then replace those of 3. Spec: v4 §10.3.
+// upgrade/confirm: the phone proves that it has the keys of protocol 4.0. These keys then replace those of protocol 3. Spec: v4 §10.3.
 import { signedByUpgradeEndpoint } from '../../../channel/flow/signed-by-upgrade.ts'
 import { completeUpgrade } from '../../../storage/request/upgrade.ts'
 import type { DeviceParts } from '../parts.ts'

@@ -1,4 +1,4 @@
-// upgrade/start: an activation of protocol 3 agrees on keys of protocol 4.0, which it has beside its own until upgrade/confirm. Spec: v4 §10.2.
+// upgrade/start: an activation of protocol 3 agrees on keys of protocol 4.0. It keeps both sets of keys until upgrade/confirm. Spec: v4 §10.2.
 import { Type } from '@sinclair/typebox'
 import { signedOpenedByNextEndpoint } from '../../../channel/flow/signed-then-opened-by-next.ts'
 import { findAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
@@ -57,8 +57,8 @@ export const upgradeStart = signedOpenedByNextEndpoint({
 })
 
 /**
- * Reads the keys of a request. Throws UPGRADE_FAILED for invalid ones, which do not remove the activation, because its keys of protocol 3 are still
- * good (v4 §10.2), and REQUEST_INVALID when the second device key of a hybrid algorithm is missing.
+ * Reads the keys of a request. Throws UPGRADE_FAILED for invalid ones. The activation is not removed, because its keys of protocol 3 are still valid
+ * (v4 §10.2). Throws REQUEST_INVALID when the second device key of a hybrid algorithm is missing.
  */
 async function readKeys(
   { db, protocols: { v4 } }: DeviceParts,

@@ -1,4 +1,4 @@
-// user/info: claims about the owner of the activation. Spec: v3 §13, v4 §9.11.
+// user/info: answers claims about the owner of the activation. Spec: v3 §13, v4 §9.11.
 import { Type } from '@sinclair/typebox'
 import { openedEndpoint } from '../../../channel/flow/opened.ts'
 import { readUserInfo } from '../../../domain/user-info/user-info.ts'
@@ -15,7 +15,7 @@ export const userInfo = openedEndpoint({
       jti: Type.String(),
       iat: Type.Integer({ description: 'seconds since 1970-01-01 UTC' }),
     },
-    // Claims of the bank, of any name and type.
+    // The bank may add claims of any name and type.
     { additionalProperties: true },
   ),
   async handle({ activation }, parts: DeviceParts) {

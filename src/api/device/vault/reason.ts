@@ -1,4 +1,4 @@
-// The reason for which an app opens its vault. It is written to the audit log and the log, and never interpreted (v3 §12, v4 §9.10).
+// Checks and shows the reason for which an app opens its vault. Audit log and log have the reason. pawl never interprets it (v3 §12, v4 §9.10).
 import { Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../../http/types.ts'
 
@@ -11,9 +11,9 @@ export const VaultReason = OptionalOrNull(
   }),
 )
 
-/** The reason as it may be shown. Characters that would change how the text around it is displayed are escaped as in JSON. */
+/** The reason for display. Characters that would change the display of the text around it are escaped as in JSON. */
 export const showReason = (reason: string | null | undefined): string =>
   (reason ?? 'NOT_SPECIFIED').replace(REORDERING, (character) => `\\u${character.charCodeAt(0).toString(16)}`)
 
-// Line separators, and controls of text direction, which JSON does not escape.
+// Line separators and controls of text direction. JSON does not escape them.
 const REORDERING = /[\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g

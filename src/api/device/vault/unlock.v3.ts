@@ -1,4 +1,4 @@
-// vault/unlock: the key of the phone's vault. Spec: v3 §12.
+// vault/unlock: answers the key of the phone's vault. Spec: v3 §12.
 import { Type } from '@sinclair/typebox'
 import { unlockEndpointV3 } from '../../../channel/flow/unlock.v3.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
@@ -15,7 +15,7 @@ export const vaultUnlockV3 = unlockEndpointV3({
   errors: [],
   authenticate: {
     resourceId: '/pa/vault/unlock',
-    // Possession and knowledge always open the vault, others only if the setting of the application names them.
+    // Possession and knowledge always open the vault. Other combinations open it only if the setting of the application names them.
     async factors({ factors, applicationKey }, { db }: DeviceParts) {
       if (factors === 'POSSESSION_KNOWLEDGE') return [factors]
       const allowed = await findVaultFactors(db, applicationKey)

@@ -1,4 +1,4 @@
-// vault/unlock: one of the keys of the phone's vault. Spec: v4 §9.10.
+// vault/unlock: answers one of the keys of the phone's vault. Spec: v4 §9.10.
 import { Type } from '@sinclair/typebox'
 import { unlockEndpointV4 } from '../../../channel/flow/unlock.v4.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'

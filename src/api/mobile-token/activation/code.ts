@@ -1,4 +1,4 @@
-// activation/code: gives a phone an activation code that binds another application of the bank on it. Spec: mobile-token §9.
+// activation/code: gives a phone an activation code that binds another application of the bank on this phone. Spec: mobile-token §9.
 import { Type } from '@sinclair/typebox'
 import { openedSignedEndpoint } from '../../../channel/flow/opened-then-signed.ts'
 import { createTransferCode } from '../../../domain/activation/transfer.ts'
@@ -18,7 +18,7 @@ export const activationCode = openedSignedEndpoint({
     'The other application is bound with this code and the OTP, within five minutes, and is ACTIVE then. Where the bank configured a move, this activation is removed at that moment.',
   errors: ['TOO_MANY_REQUESTS', 'ACTIVATION_CODE_FAILED'],
   authenticate: { resourceId: '/api/activation/code', factors: ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] },
-  // The envelope of an activation that is not ACTIVE opens, and its code is refused.
+  // The envelope of an activation that is not ACTIVE opens. Its code is then refused.
   encrypt: { sharedInfo1: '/pa/generic/activation', opensFor: 'ANY' },
   request: ObjectRequest(Type.Object({ applicationId: NotBlank(255), otp: Otp })),
   response: ObjectResponse(

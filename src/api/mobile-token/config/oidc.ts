@@ -1,4 +1,4 @@
-// config/oidc: the values with which an app, before it is activated, lets its user log in at an OpenID provider of the bank (v3 §8.8).
+// config/oidc: answers the values with which an app that is not activated yet logs its user in at an OpenID provider of the bank (v3 §8.8).
 import { Type } from '@sinclair/typebox'
 import { openedByApplicationEndpoint } from '../../../channel/flow/opened-by-application.ts'
 import { readOidcProvider } from '../../../domain/oidc/provider.ts'
@@ -12,7 +12,7 @@ export const configOidc = openedByApplicationEndpoint({
   summary: 'What an app needs to let its user log in at an OpenID provider',
   errors: ['CONFIGURATION_FAILED'],
   encrypt: { sharedInfo1: '/pa/generic/application' },
-  // In contrast to all other requests below /api, there is no requestObject.
+  // This request has no requestObject, in contrast to all others below /api.
   request: Type.Object({ providerId: NotBlank(255) }),
   response: ObjectResponse(
     Type.Object({

@@ -12,7 +12,7 @@ export const operationAuthorize = parsedSignedEndpoint({
   path: 'auth/token/app/operation/authorize',
   summary: 'Approves an operation',
   errors: ['OPERATION_NOT_FOUND', 'ACTIVATION_FLAG_MISSING', 'APPROVAL_REFUSED', ...STATE_REFUSALS],
-  // Room for the longest operation data, with each character escaped.
+  // The limit fits the longest operation data with each character escaped.
   bytesMax: 64 * 1024,
   authenticate: {
     resourceId: '/operation/authorize',
@@ -40,7 +40,7 @@ export const operationAuthorize = parsedSignedEndpoint({
   ),
   decides: OfOperation,
   async handleWrongCode({ tx, verdict, operation }, parts: MobileTokenParts) {
-    // Only a guess counts. Otherwise everybody who knows ids could make operations fail (DIVERGENCES#only-guesses-count).
+    // Only a guess counts. Otherwise anybody who knows ids could make operations fail (DIVERGENCES#only-guesses-count).
     return verdict.isGuess && verdict.activation ? countWrongCode(tx, parts, operation, verdict.activation) : undefined
   },
   async handle({ tx, activation, operation, factors, request, client }, parts: MobileTokenParts) {

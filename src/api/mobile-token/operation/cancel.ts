@@ -1,4 +1,4 @@
-// operation/cancel: rejects an operation, with possession alone. A refused rejection never counts. Spec: mobile-token §4.6.
+// operation/cancel: rejects an operation, with possession alone. A refused rejection never counts as a failure. Spec: mobile-token §4.6.
 import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Type } from '@sinclair/typebox'
 import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'

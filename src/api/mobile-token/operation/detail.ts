@@ -63,8 +63,8 @@ export const operationClaim = tokenEndpoint({
 })
 
 /**
- * The answer for one operation. Throws OPERATION_NOT_FOUND, also for an operation of another user or phone; the error code of its status unless it is
- * PENDING; and REQUEST_INVALID when its type has no texts.
+ * The answer for one operation. Throws OPERATION_NOT_FOUND, also for an operation of another user or phone; the error code of its status unless the
+ * operation is PENDING; and REQUEST_INVALID when its type has no texts.
  */
 async function answerDetail(
   parts: MobileTokenParts,

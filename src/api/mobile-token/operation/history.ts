@@ -1,4 +1,4 @@
-// operation/history: the operations of the user in any status. Spec: mobile-token §4.4.
+// operation/history: answers the operations of the user in any status. Spec: mobile-token §4.4.
 import { Type } from '@sinclair/typebox'
 import { signedEndpoint } from '../../../channel/flow/signed.ts'
 import { ObjectResponse, ok } from '../../../http/types.ts'

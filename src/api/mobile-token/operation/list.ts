@@ -1,4 +1,4 @@
-// operation/list: the operations that wait for the user. Phones poll it, so it takes one read and no write. Spec: mobile-token §4.1.
+// operation/list: answers the operations that wait for the user. Phones poll it, so it takes one read and no write. Spec: mobile-token §4.1.
 import { Type } from '@sinclair/typebox'
 import { tokenReadEndpoint } from '../../../channel/flow/token-read.ts'
 import type { MobileTokenParts } from '../parts.ts'

@@ -1,4 +1,4 @@
-// An operation as the phone shows it (mobile-token §3).
+// Composes operations in the form that phones read (mobile-token §3).
 import { type Static, Type } from '@sinclair/typebox'
 import type { Client } from '../../../channel/stages/receive.ts'
 import { AnyMembers } from '../../../http/types.ts'
@@ -40,7 +40,7 @@ export async function toOperationObjects(
   client: Pick<Client, 'acceptLanguage' | 'userAgent'>,
 ): Promise<OperationView[]> {
   const tags = parseAcceptLanguage(client.acceptLanguage)
-  // Numbers are in the phone's language, also when the template has no texts in it.
+  // Numbers are in the phone's language, even if the template has no texts in it.
   const numberLocale = tags.find((tag) => Intl.NumberFormat.supportedLocalesOf(tag).length > 0)
   const phone = { tags, numberLocale, listElementType: listElementTypeOf(client.userAgent) }
   const texts = await templateTexts(operations.map(({ templateRevisionId }) => templateRevisionId))
@@ -88,7 +88,7 @@ function toOperationObject(
   }
 }
 
-/** The element name that the SDK reads: the SDK for iOS, by its User-Agent, reads another one than all others. */
+/** The element name that the SDK reads. Only the SDK for iOS, recognised by its User-Agent, reads `LISTITEM`. */
 const listElementTypeOf = (userAgent = ''): ListElementType =>
   /^PowerAuthNetworking\/.*\b(?:iOS|iPadOS)\//.test(userAgent) ? 'LISTITEM' : 'LIST_ITEM'
 
