@@ -1,11 +1,11 @@
-// Types the answers of the bank's API that several pages read. Times are milliseconds since 1970-01-01 UTC, but for those of certificates.
+// Types the answers of the bank's API that several pages read. Times are milliseconds since 1970-01-01 UTC, except those of certificates.
 
 export interface ListedOperation {
   readonly operationId: string
   readonly userId?: string
-  /** The only device that is shown it and decides it. */
+  /** The only device that shows the operation and may decide it; absent if any device may. */
   readonly registrationId?: string
-  /** What a device must carry to approve it. */
+  /** The flag that a device must have to approve it. */
   readonly applicationFlag?: string
   readonly status: string
   readonly statusReason?: string
@@ -63,7 +63,7 @@ export interface PushProvider {
 
 export interface PinnedCertificate {
   readonly fingerprint: string
-  /** Seconds since 1970-01-01 UTC, as all times of certificates and domains. */
+  /** Seconds since 1970-01-01 UTC, like all times of certificates and domains. */
   readonly expires: number
   readonly isExpired: boolean
   readonly source: 'pem' | 'fetch' | 'fingerprint'

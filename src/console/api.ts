@@ -1,4 +1,4 @@
-// The console calls the bank's API inside the process: validation, roles, limits and the audit log are those of any other caller.
+// Calls the bank's API inside the process, with the same validation, roles, limits and audit log as for any other caller.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../domain/credential/credential.ts'
 import { TICKET_HEADER, type Tickets } from '../domain/credential/session.ts'
@@ -9,12 +9,12 @@ export type Query = Readonly<Record<string, string | number | undefined>>
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 export interface Api {
-  /** The JSON of the answer, whose type the caller knows from the description of the API. Throws Refusal for every status but 200. */
+  /** The JSON of the answer. The caller knows its type from the description of the API. Throws Refusal for every status but 200. */
   readonly get: <T>(path: string, query?: Query) => Promise<T>
   readonly send: <T>(method: Exclude<Method, 'GET'>, path: string, body?: unknown, query?: Query) => Promise<T>
 }
 
-/** An answer of the API that is no success. */
+/** Thrown for an answer of the API that is not a success. */
 export class Refusal extends Error {
   readonly status: number
   readonly violations: readonly Violation[]
@@ -27,7 +27,7 @@ export class Refusal extends Error {
   }
 }
 
-/** A path whose parameters are encoded. Throws Refusal for `.` and `..`, with which it would be another path. */
+/** A path with encoded parameters. Throws Refusal for `.` and `..`, which would lead to another path. */
 export const at = (literals: TemplateStringsArray, ...names: readonly string[]): string =>
   literals.map((literal, i) => (i === 0 ? literal : toSegment(names[i - 1] ?? '') + literal)).join('')
 
@@ -36,7 +36,7 @@ function toSegment(name: string): string {
   return encodeURIComponent(name)
 }
 
-/** `path?name=value`, without what has no value. */
+/** `path?name=value`. Names without a value are left out. */
 export function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).flatMap(([name, value]) =>
     value === undefined || value === '' ? [] : [[name, String(value)]],
@@ -44,7 +44,7 @@ export function withQuery(path: string, query: Query): string {
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`
 }
 
-/** The API for one caller, during one request of a browser: under its id and host, from its address. */
+/** The API for one caller, during one request of a browser. Its calls have the id, the host and the address of that request. */
 export function createApi(app: FastifyInstance, tickets: Tickets, caller: Caller, request: FastifyRequest): Api {
   const call = async (method: Method, path: string, body: unknown): Promise<unknown> => {
     const ticket = tickets.issue(caller)
@@ -89,7 +89,7 @@ function toRefusal(status: number, body: string): Refusal {
   return new Refusal(status, responseObject?.message ?? 'The server refused it', responseObject?.violations ?? [])
 }
 
-/** The value of a line of a form that holds JSON. For other text throws a Refusal that names the line. */
+/** Parses the value of a form line as JSON. For other text throws a Refusal that names the line. */
 export function parseJsonField(name: string, text: string): unknown {
   try {
     return JSON.parse(text)

@@ -1,4 +1,4 @@
-// Serves what pages load: a stylesheet, htmx, a script of its own, an icon. Addresses carry a hash of the content, so that browsers may keep the
+// Serves the files that pages load: a stylesheet, htmx, a script, an icon. Addresses contain a hash of the content, so that browsers may keep the
 // files for a year.
 import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
@@ -7,7 +7,7 @@ import { sha256 } from '../crypto/hash.ts'
 import { toBase64Url } from '../lib/base64.ts'
 import { PawlError } from '../lib/errors.ts'
 
-/** Addresses below /console/. */
+/** Addresses of the files, below /console/. */
 export interface Assets {
   readonly style: string
   readonly htmx: string
@@ -15,7 +15,7 @@ export interface Assets {
   readonly icon: string
 }
 
-/** Reads the files, which packages and this folder bring as they are, and serves them below `/assets` of the plugin. */
+/** Reads the files from packages and this folder, unchanged, and serves them below `/assets` of the plugin. */
 export async function serveAssets(app: FastifyInstance): Promise<Assets> {
   const files = new Map<string, { readonly type: string; readonly bytes: Buffer }>()
   const add = async (name: string, ending: string, type: string, url: URL): Promise<string> => {

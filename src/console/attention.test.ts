@@ -1,4 +1,4 @@
-// Tests what the overview leads with: the worst first, and never "nothing" above a failure.
+// Tests the tasks at the head of the overview: the worst comes first, and "nothing" never precedes a failure.
 import { expect, test } from 'vitest'
 import type { PinnedDomain, PushProvider, Webhook } from './answers.ts'
 import { type Attention, findTasks, renderTasks } from './attention.ts'

@@ -1,5 +1,5 @@
-// What somebody should do something about: what is wrong with the server, webhooks that fail, pins that end, phones that wait. Most thresholds are
-// those of the alerts (deploy/prometheus/pawl.rules.yml), over the last hour or the last half minute of this process.
+// Finds tasks for administrators: problems of the server, failing webhooks, ending pins, waiting phones. Most thresholds are those of the alerts
+// (deploy/prometheus/pawl.rules.yml), over the last hour or the last half minute of this process.
 import { at } from './api.ts'
 import type { ListedRegistration, PinnedDomain, PushProvider, Webhook } from './answers.ts'
 import { badge, sayDistance, type Tone } from './elements.ts'
@@ -21,7 +21,7 @@ export interface Attention {
   readonly domains: readonly PinnedDomain[]
 }
 
-/** The worst first. `linkTo`: the address of a page by its path. `now`: milliseconds. */
+/** Finds the tasks, the worst first. `linkTo`: the address of a page by its path. `now`: milliseconds. */
 export function findTasks(found: Attention, linkTo: (path: string) => string, now: number): readonly Task[] {
   const tasks = [
     ...found.problems.map(({ tone, name, text, todo }) => ({
@@ -62,7 +62,10 @@ function ofWebhook(
   return tasks
 }
 
-/** A provider is switched off by the settings alone, so that is no task. Pushes that were given up cannot be sent again, so they are none either. */
+/**
+ * The tasks of a push provider. Only settings switch a provider off, so that is no task. Abandoned pushes cannot be sent again, so they are none
+ * either.
+ */
 function ofProvider(
   { provider, isEnabled, failuresInRow, lagSeconds, waiting, lastError }: PushProvider,
   linkTo: (path: string) => string,
@@ -84,7 +87,7 @@ function ofProvider(
   ]
 }
 
-/** As people call them. */
+/** The names of providers for people. */
 export const PUSH_PROVIDERS: Readonly<Record<PushProvider['provider'], string>> = { apns: 'Apple (APNs)', fcm: 'Google (FCM)' }
 
 function ofDomain({ name, certificates, live }: PinnedDomain, linkTo: (path: string) => string, now: number): readonly Task[] {
@@ -97,11 +100,11 @@ function ofDomain({ name, certificates, live }: PinnedDomain, linkTo: (path: str
   return [{ tone: pinTone(last, now), name: 'Pin ends', text: html`The last pin of ${place} ends ${sayDistance(last - now)}.` }]
 }
 
-/** How bad it is that the last pin ends then (both ms). */
+/** The urgency for a domain whose last pin ends at `end` (both ms). */
 export const pinTone = (end: number, now: number): Tone =>
   end < now + PIN_URGENT_DAYS * DAY_MS ? 'bad' : end < now + PIN_SOON_DAYS * DAY_MS ? 'wait' : 'good'
 
-/** The list, or a sentence that nothing needs attention. */
+/** Renders the list, or a sentence that nothing needs attention. */
 export function renderTasks(tasks: readonly Task[]): Markup {
   if (tasks.length === 0)
     return html`<section class="health is-good" aria-label="Needs attention"><p><strong>Nothing needs attention.</strong> The database takes writes, requests are answered in time, webhooks get through, and no pin ends soon.</p></section>`
@@ -113,13 +116,13 @@ export function renderTasks(tasks: readonly Task[]): Markup {
 export interface Problem {
   readonly tone: Tone
   readonly name: string
-  /** What is wrong. */
+  /** Describes the problem. */
   readonly text: string
-  /** What to do about it. */
+  /** Says what the administrator can do. */
   readonly todo: string
 }
 
-/** Finds what is wrong with the server, in words, and what to do; the worst first. `now`: milliseconds. `isReady`: the database takes writes. */
+/** Finds problems of the server, in words and with advice, the worst first. `now`: milliseconds. `isReady`: the database takes writes. */
 export function findProblems(seen: Look, isReady: boolean, now: number): readonly Problem[] {
   const problems = [...ofDatabase(seen, isReady, now), ...ofTraffic(seen), ...ofBackground(seen, now)]
   return problems.toSorted((a, b) => Number(b.tone === 'bad') - Number(a.tone === 'bad'))
@@ -219,12 +222,12 @@ function ofBackground({ sealLagSeconds, brokenChains, background }: Look, now: n
 
 const DAY_MS = 86_400_000
 const PIN_SOON_DAYS = 30
-/** An app learns of a new pin when it is started: one that is not started within this time learns of it too late. */
+/** An app learns of a new pin when it is started. An app that is not started within this time learns of it too late. */
 const PIN_URGENT_DAYS = 7
 const READING_OLD_SECONDS = 60
 const LAG_MAX_SECONDS = 300
 const LOOP_DELAY_MAX_SECONDS = 0.25
-/** A sample is ten seconds long, and the last one up to ten. */
+/** A sample lasts ten seconds. The newest one is up to ten seconds old. */
 const LATE_SAMPLES = 3
 const CODES_MIN = 20
 const CODES_REFUSED_MAX = 0.2

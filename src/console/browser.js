@@ -1,11 +1,11 @@
-// Runs in the browser: copies a value to the clipboard, and sends a form once where its button is pressed twice. Pages work without it.
+// Copies values to the clipboard, and prevents that a form is sent twice when its button is pressed twice. Pages work without this script.
 const sent = new WeakSet()
 document.addEventListener('submit', (event) => {
   const form = event.target
   if (form.method !== 'post') return
   if (sent.has(form)) event.preventDefault()
   sent.add(form)
-  // A page that a download leaves in its place may be used again.
+  // A download leaves its page in place, so the form may be sent again later.
   setTimeout(() => sent.delete(form), 5_000)
 })
 
@@ -21,7 +21,7 @@ async function copyOf(button, said) {
   }, 2_000)
 }
 
-/** Browsers give the clipboard to pages by TLS and of this machine alone; elsewhere what is chosen is copied. */
+/** Browsers give the clipboard only to pages that come by TLS or from the same machine. On other pages a selected text is copied. */
 async function copyText(text) {
   if (navigator.clipboard) {
     return await navigator.clipboard.writeText(text).then(

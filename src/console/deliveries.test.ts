@@ -1,4 +1,4 @@
-// Tests what is said of deliveries: what became of each, what comes next, and why.
+// Tests the words about deliveries: their outcome, the next attempt, and the reason.
 import { expect, test } from 'vitest'
 import { type Delivery, sayDelivery } from './deliveries.ts'
 import { toText } from './markup.ts'
@@ -14,7 +14,7 @@ const delivery: Delivery = {
   createdAt: NOW,
 }
 
-/** Without the times that stand beside the words. */
+/** Renders the words without the times beside them. */
 const say = (more: Partial<Delivery>, isEnabled = true): string => {
   const { tone, says } = sayDelivery({ ...delivery, ...more }, NOW, isEnabled)
   return `${tone}: ${toText(says).replaceAll(/<[^>]+>/g, '')}`

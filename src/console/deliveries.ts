@@ -1,4 +1,5 @@
-// Deliveries of webhooks in words: what became of each, what comes next, and why; and as steps of the timeline of an operation or registration.
+// Describes deliveries of webhooks in words: the outcome, the next attempt, and the reason. Also renders them as steps of the timeline of an
+// operation or registration.
 import { ago, badge, type Step, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import type { Webhook } from './answers.ts'
@@ -24,7 +25,7 @@ export interface SaidDelivery {
   readonly says: Markup
 }
 
-/** A badge for a list. */
+/** The badge of a delivery in a list. */
 export const deliveryBadge = ({ status, attempts }: Delivery): Markup =>
   status === 'DELIVERED'
     ? badge('good', 'Delivered')
@@ -34,7 +35,7 @@ export const deliveryBadge = ({ status, attempts }: Delivery): Markup =>
         ? badge('bad', 'Fails')
         : badge('wait', 'Waiting')
 
-/** What became of it, or when it is tried next and why. `now`: milliseconds. `isEnabled`: the webhook is switched on. */
+/** The outcome of a delivery, or the time and reason of its next attempt. `now`: milliseconds. `isEnabled`: the webhook is switched on. */
 export function sayDelivery(delivery: Delivery, now: number, isEnabled: boolean): SaidDelivery {
   const { status, attempts, isBehindEarlier, nextAttemptAt = 0, lastError, finishedAt } = delivery
   const tried = attempts === 1 ? 'one attempt' : `${attempts} attempts`
@@ -55,7 +56,7 @@ export function sayDelivery(delivery: Delivery, now: number, isEnabled: boolean)
   }
 }
 
-/** The newest 20 messages about an operation or activation, of each webhook of that kind in the application. */
+/** Reads the newest 20 messages about an operation or activation, for each webhook of that kind in the application. */
 export async function readDeliverySteps(call: PageCall, kind: Webhook['kind'], objectId: string): Promise<readonly Step[]> {
   const { webhooks } = await call.api.get<{ webhooks: readonly Webhook[] }>('/admin/webhooks')
   const own = webhooks.filter((webhook) => webhook.application === call.application && webhook.kind === kind)

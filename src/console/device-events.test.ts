@@ -1,4 +1,4 @@
-// Tests how rows of the audit log about doors are read (cloud §7, §12.5).
+// Tests the reading of audit rows about doors (cloud §7, §12.5).
 import { expect, test } from 'vitest'
 import { readVerdict } from './device-events.ts'
 

@@ -1,5 +1,5 @@
-// Events of the audit log of phones, for people: what happened in words, and its data name by name; and what back ends had verified of a phone
-// (docs/DOORS.md), the rows that name who asked.
+// Shows events of the audit log of phones to people: the event in words, and its data name by name. Also shows verifications for back ends
+// (docs/DOORS.md), whose rows name the credential that asked.
 import { at, type Query } from './api.ts'
 import { ago, badge, card, type Column, exactTime, reason, table, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
@@ -11,19 +11,19 @@ export interface DeviceEvent {
   readonly eventType: string
   readonly eventData: string
   readonly timestamp: number
-  /** User name of the credential that had it verified. */
+  /** User name of the credential that asked for the verification. */
   readonly verifiedBy?: string
 }
 
 export interface DeviceEvents {
   readonly items: readonly DeviceEvent[]
-  /** Where older ones are; absent when there are none. */
+  /** The place of older events; absent when there are none. */
   readonly next?: number
 }
 
 /**
- * What happened to the phones of a user, newest first; that of the last 30 days where `search` names no times. Throws Refusal for a user who never
- * had a registration in the application.
+ * Reads events of the phones of a user, newest first; those of the last 30 days if `search` names no times. Throws Refusal for a user who never had a
+ * registration in the application.
  */
 export const readDeviceEvents = (
   { api, application = '', now }: PageCall,
@@ -32,7 +32,7 @@ export const readDeviceEvents = (
 ): Promise<DeviceEvents> =>
   api.get<DeviceEvents>(at`/admin/applications/${application}/audit`, { timestampFrom: now - RANGE_MS, userId, ...search })
 
-/** What happened; colour and words say the same. */
+/** The event as a badge. Colour and words have the same meaning. */
 export const eventBadge = (eventType: string, verifiedBy?: string): Markup =>
   html`${badge(toneOf(eventType), sayEvent(eventType))}${verifiedBy !== undefined && html` <small>for ${verifiedBy}</small>`}`
 
@@ -45,8 +45,8 @@ const TONES: readonly (readonly [RegExp, Tone])[] = [
 ]
 
 /**
- * The data of an event. Of an object in JSON these are its members. Of a code it is what the code was made for, with the rest behind a click. Any
- * other text stands as it is.
+ * Renders the data of an event. For a JSON object these are its members. For a code it is the purpose of the code, with the rest behind a click. Any
+ * other text is shown unchanged.
  */
 export function eventData(call: PageCall, text: string): Markup {
   const members = readMembers(text)
@@ -68,7 +68,7 @@ const MEMBERS: ReadonlyMap<string, string> = new Map([
   ['operationType', 'type'],
 ])
 
-/** `POST`, `/operation/authorize` and the body, a line each (cloud §7). */
+/** Renders `POST`, `/operation/authorize` and the body, each on a line (cloud §7). */
 function renderLines(text: string): Markup {
   const [method = '', resource, ...rest] = text.split('\n')
   if (resource === undefined) return html`<code>${text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}…` : text}</code>`
@@ -91,7 +91,7 @@ const BODY_MAX = 1_000
 const ID_SHOWN = 8
 const RANGE_MS = 30 * 86_400_000
 
-/** What was verified of one registration, newest first. `before`: the `next` of another page. */
+/** Reads the verifications of one registration, newest first. `before`: the `next` of another page. */
 export const readVerifications = (
   call: PageCall,
   { userId, activationId }: { readonly userId: string; readonly activationId: string },
@@ -109,7 +109,7 @@ interface Verdict {
   readonly says: string
 }
 
-/** Takes a row of the audit log apart (cloud §7, §12.5). */
+/** Parses a row of the audit log (cloud §7, §12.5). */
 export function readVerdict({ eventType, eventData }: Pick<DeviceEvent, 'eventType' | 'eventData'>): Verdict {
   const [first = '', second = '', , , text] = eventData.split('\n')
   if (eventType === 'envelope_opened') return { door: 'Envelope', resource: first, tone: 'good', says: 'Opened' }
@@ -136,7 +136,7 @@ export function readVerdict({ eventType, eventData }: Pick<DeviceEvent, 'eventTy
 
 const COLUMNS: readonly Column[] = ['Resource', ['Verdict', 'side'], 'Door', 'Asked by', 'When']
 
-/** The rows as a list; `isExact`: with the time itself in place of how long ago it was. */
+/** Renders the rows as a list. `isExact`: shows the exact time in place of the distance to it. */
 export const renderVerifications = (call: PageCall, items: readonly DeviceEvent[], isExact = false): Markup =>
   table(
     'Verifications',
@@ -153,7 +153,7 @@ export const renderVerifications = (call: PageCall, items: readonly DeviceEvent[
     }),
   )
 
-/** The newest ones on the page of a registration, or nothing where no back end asked. */
+/** The newest verifications on the page of a registration; nothing if no back end asked for one. */
 export const verificationsCard = (call: PageCall, activationId: string, { items, next }: DeviceEvents): Markup | false =>
   items.length > 0 &&
   card(

@@ -1,4 +1,4 @@
-// The pieces pages are made of: badges, times, lists, tables, forms, QR codes.
+// Renders the elements of pages: badges, times, lists, tables, forms, QR codes.
 import { PawlError } from '../lib/errors.ts'
 import { encodeQR } from 'qr'
 import { QR_BYTES_MAX } from '../domain/operation/form.ts'
@@ -9,7 +9,7 @@ import { sayReason, sayState } from './words.ts'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'off' | 'info'
 
-/** A status: colour and text say the same. */
+/** A status. Colour and text have the same meaning. */
 export const badge = (tone: Tone, text: string): Markup => html`<span class="badge is-${tone}">${text}</span>`
 
 const TONES: Readonly<Record<string, Tone>> = {
@@ -32,10 +32,10 @@ const TONES: Readonly<Record<string, Tone>> = {
 /** A state of the API, in words. */
 export const stateBadge = (state: string): Markup => badge(TONES[state] ?? 'info', sayState(state))
 
-/** A reason in words; the exact one stands beside the pointer. */
+/** A reason in words, with the exact text as a tooltip. */
 export const reason = (text: string): Markup => html`<span title="${text}">${sayReason(text)}</span>`
 
-/** A time (ms) as people say it, with the exact one beside the pointer. */
+/** A time (ms) as people say it, with the exact time as a tooltip. */
 export const ago = (now: number, then: number): Markup =>
   html`<time datetime="${iso(then)}" title="${utc(then)}">${sayDistance(then - now)}</time>`
 
@@ -45,7 +45,7 @@ export const exactTime = (then: number): Markup => html`<time datetime="${iso(th
 const iso = (time: number): string => new Date(time).toISOString()
 const utc = (time: number): string => `${iso(time).slice(0, 19).replace('T', ' ')} UTC`
 
-/** `5 min ago`, `in 3 days`. */
+/** Writes a distance in time as `5 min ago` or `in 3 days`. */
 export function sayDistance(ms: number): string {
   const seconds = Math.round(Math.abs(ms) / 1000)
   if (seconds < 5) return 'now'
@@ -63,34 +63,34 @@ const UNITS = [
   DAYS,
 ] as const
 
-/** A section with a heading; `aside` stands beside it. */
+/** A section with a heading. `aside` is shown beside the heading. */
 export const card = (heading: string, body: Value, aside: Value = nothing): Markup =>
   html`<section class="card"><header class="card-head"><h2>${heading}</h2>${aside}</header>${body}</section>`
 
-/** The one list of a page, whose title says what it is: `heading` is for those who do not see that. */
+/** The only list of a page, whose title names it. Only screen readers get `heading`. */
 export const listCard = (heading: string, body: Value): Markup =>
   html`<section class="card"><h2 class="hidden">${heading}</h2>${body}</section>`
 
-/** Head of a page: the way back, the title, and what can be done. */
+/** The head of a page: the link back, the title, and the buttons for actions. */
 export const pageHead = (title: Value, { lead, actions, back }: { lead?: Value; actions?: Value; back?: Markup } = {}): Markup =>
   html`<header class="page-head">
     <div>${back && html`<p class="crumb">${back}</p>`}<h1>${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
     ${actions && html`<div class="page-actions">${actions}</div>`}
   </header>`
 
-/** Names and values. */
+/** A list of names and values. */
 export const facts = (rows: readonly (readonly [string, Value] | false | undefined)[]): Markup =>
   html`<dl class="facts">${rows.map((row) => row && html`<div><dt>${row[0]}</dt><dd>${row[1]}</dd></div>`)}</dl>`
 
-/** What stands where nothing is yet: why, and what to do. */
+/** The text in place of an empty list: the reason, and what to do. */
 export const empty = (title: string, text: Value, action: Value = nothing): Markup =>
   html`<div class="empty"><p class="empty-title">${title}</p><p>${text}</p>${action}</div>`
 
-/** A value that is to be copied whole, with a button for that where scripts run (browser.js). `what` it is, for those who do not see its name. */
+/** A value for copying, with a button that works where scripts run (browser.js). `what` names the value for screen readers. */
 export const code = (text: string, what = 'it'): Markup =>
   html`<span class="copied"><code class="value">${text}</code><button type="button" class="button is-small copy" data-copy="${text}">Copy<span class="hidden"> ${what}</span></button></span>`
 
-/** A QR code of a text; `label` says what it is for. Throws REQUEST_INVALID for a text that is too long for any QR code. */
+/** A QR code of a text. `label` says its purpose. Throws REQUEST_INVALID for a text that is too long for any QR code. */
 export function qr(text: string, label: string): Markup {
   if (!fitsQrCode(text)) throw new PawlError('REQUEST_INVALID', { detail: 'a text that is too long for a QR code' })
   return html`<div class="qr" role="img" aria-label="${label}">${trust(drawQrCode(text))}</div>`
@@ -104,13 +104,13 @@ export interface FieldOptions {
   readonly placeholder?: string
   readonly autocomplete?: string
   readonly rows?: number
-  /** Id of a `datalist`. */
+  /** The id of a `datalist`. */
   readonly list?: string
-  /** How the API names it in its violations, where that is another name. */
+  /** The name of the member in violations of the API, if it differs. */
   readonly apiName?: string
 }
 
-/** A line of a form, or a field of `rows` lines. What was typed stands in it, and what the API said of it below it. */
+/** A line of a form, or a field of `rows` lines. It shows the typed text, and the API's violation below it. */
 export function field(call: Pick<PageCall, 'form' | 'refusal'>, name: string, label: string, options: FieldOptions = {}): Markup {
   const {
     value = '',
@@ -144,7 +144,7 @@ ${shown}</textarea>`
 
 export type Choice = readonly [value: string, label: string]
 
-/** A choice of one. */
+/** A choice of one value. */
 export const select = (
   name: string,
   label: string,
@@ -156,7 +156,7 @@ export const select = (
     ([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`,
   )}</select>${hint && html`<p class="hint">${hint}</p>`}</div>`
 
-/** A choice of any. */
+/** A choice of any number of values. */
 export const checks = (
   legend: string,
   name: string,
@@ -172,15 +172,15 @@ export const checks = (
 export interface ActionOptions {
   readonly fields?: Value
   readonly tone?: 'primary' | 'plain' | 'danger'
-  /** Beside the button. */
+  /** Shown beside the button. */
   readonly beside?: Value
-  /** The button stays in sight while the form is longer than the window. */
+  /** Whether the button stays visible while the form is longer than the window. */
   readonly isSticky?: boolean
-  /** Hidden members. */
+  /** Hidden members of the form. */
   readonly hidden?: Readonly<Record<string, string>>
 }
 
-/** A form that does something on the page it stands on. */
+/** A form that sends an action to its own page. */
 export const actionForm = (
   { session, here }: Pick<PageCall, 'session' | 'here'>,
   action: string,
@@ -193,7 +193,7 @@ export const actionForm = (
     ${fields}<div class="buttons${isSticky && ' is-sticky'}"><button class="button is-${tone}">${label}</button>${beside}</div>
   </form>`
 
-/** The same form behind a step that asks whether it is meant. */
+/** Such a form behind a step that asks for confirmation. */
 export const guardedForm = (
   call: Pick<PageCall, 'session' | 'here'>,
   action: string,
@@ -213,7 +213,7 @@ export interface Chip {
   readonly isChosen: boolean
 }
 
-/** A filter whose choices are links; each leads to the list as it is with that choice. */
+/** A filter whose choices are links. Each leads to the list with that choice. */
 export const chips = (name: string, choices: readonly Chip[]): Markup =>
   html`<ul class="chips" aria-label="${name}">${choices.map(
     ({ label, href, isChosen }) => html`<li><a href="${href}"${isChosen && html` aria-current="true"`}>${label}</a></li>`,
@@ -222,19 +222,19 @@ export const chips = (name: string, choices: readonly Chip[]): Markup =>
 export interface Step {
   readonly title: Value
   readonly note?: Value
-  /** Milliseconds; undefined where it is not known or has not come. */
+  /** Milliseconds; undefined if the time is unknown or has not come. */
   readonly at?: number | undefined
   readonly tone?: Tone | undefined
 }
 
-/** What happened one after the other, in the order that is given. */
+/** Events in the given order. */
 export const timeline = (now: number, steps: readonly Step[]): Markup =>
   html`<ol class="steps">${steps.map(
     ({ title, note, at, tone }) =>
       html`<li${tone !== undefined && html` class="is-${tone}"`}>${title}<br><small>${at !== undefined && html`${exactTime(at)}, ${ago(now, at)}`}${at !== undefined && note !== undefined && note !== false && ' · '}${note}</small></li>`,
   )}</ol>`
 
-/** A form that searches a list; the members of `hidden` are sent with it. */
+/** A form that searches a list. The members of `hidden` are sent with it. */
 export const searchForm = (
   { root }: Pick<PageCall, 'root'>,
   path: string,
@@ -248,17 +248,17 @@ export const searchForm = (
     ${fields}<button class="button is-plain">Apply</button>
   </form>`
 
-/** The links below a page of a list; `newest` is undefined on the first page, `older` on the last one. */
+/** The links below a page of a list. `newest` is undefined on the first page, `older` on the last one. */
 export const pager = (newest: string | undefined, older: string | undefined, olderLabel = 'Older →'): Markup | false =>
   (newest ?? older) !== undefined &&
   html`<p class="pager">${newest !== undefined && html`<a href="${newest}">Newest</a>`}${older !== undefined && html`<a class="pager-older" href="${older}">${olderLabel}</a>`}</p>`
 
-/** A way back. */
+/** A link back. */
 export const backTo = (href: string, label: string): Markup => html`<a href="${href}">← ${label}</a>`
 
 /**
- * A part of a page that fetches itself again every so many seconds; `everySeconds` undefined: it changes no more, and is not fetched. What stays
- * the same is left in the page, and with it the focus of the keyboard.
+ * A part of a page that fetches itself again every `everySeconds`. With undefined it is final and never fetched. Unchanged elements stay in the page,
+ * so the keyboard keeps its focus.
  */
 export const live = (id: string, here: string, everySeconds: number | undefined, body: Value): Markup =>
   everySeconds === undefined
@@ -266,14 +266,14 @@ export const live = (id: string, here: string, everySeconds: number | undefined,
     : html`<div id="${id}" hx-get="${here}" hx-trigger="every ${everySeconds}s" hx-select="#${id}" hx-target="#${id}" hx-swap="outerMorph">${body}</div>`
 
 /**
- * A column. On a phone the first one is the line of the card, `side` stands at its end, `wide` has a line of its own, `away` is left out, and
- * all others share the second line.
+ * A column. On a phone the first column is the first line of the card, `side` is at the end of that line, `wide` has a line of its own, `away` is
+ * left out, and all others share the second line.
  */
 export type Column = string | readonly [label: string, place: 'side' | 'wide' | 'away']
 
 /**
- * A list of records: a table on a wide screen, cards of two lines on a phone. Each row has as many cells as there are columns. A phone does not
- * show what stands below the first line of the first cell.
+ * A list of records: a table on a wide screen, cards of two lines on a phone. Each row has as many cells as there are columns. A phone shows only the
+ * first line of the first cell.
  */
 export function table(caption: string, columns: readonly Column[], rows: readonly (readonly Value[])[]): Markup {
   const shown = columns.map((column) => (typeof column === 'string' ? ([column, undefined] as const) : column))
@@ -287,8 +287,8 @@ export function table(caption: string, columns: readonly Column[], rows: readonl
   </table>`
 }
 
-/** Whether a QR code with the least correction holds a text. */
+/** Whether a QR code with the least correction can hold a text. */
 export const fitsQrCode = (text: string): boolean => utf8(text).length <= QR_BYTES_MAX
 
-/** An SVG of the code of a text that fits, with a margin of two modules and no ground of its own. */
+/** An SVG of the QR code of a text that fits, with a margin of two modules and no background. */
 const drawQrCode = (text: string): string => encodeQR(text, 'svg', { ecc: 'low', border: 2 })

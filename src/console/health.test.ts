@@ -1,4 +1,4 @@
-// Tests the warnings of the overview, from values as the metrics have them.
+// Tests the warnings of the overview, from values in the form of the metrics.
 import { describe, expect, test } from 'vitest'
 import type { Sample } from '../metrics/history.ts'
 import type { Look } from '../metrics/metrics.ts'
@@ -36,7 +36,7 @@ const namesOf = (look: Look, isReady = true) => findProblems(look, isReady, NOW)
 
 test('a server that is well has none', () => {
   expect(namesOf(seen())).toEqual([])
-  // Neither has one that was just started, and has nothing to say yet.
+  // A process that was just started has no warnings, because it has no values yet.
   const started = { history: [], readAt: undefined, pool: undefined, background: [], sealLagSeconds: 0 }
   expect(namesOf(seen(started))).toEqual([])
 })

@@ -1,4 +1,4 @@
-// The console: pages for administrators at /console/, on the listener of the bank's API (docs/CONSOLE.md), and the pages that show an error.
+// Serves the console: pages for administrators at /console/, on the listener of the bank's API (docs/CONSOLE.md), and the pages that show an error.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isFormTokenOf, type Session } from '../domain/credential/session.ts'
 import { CALLERS_BYTES_MAX } from '../http/body-bounds.ts'
@@ -26,10 +26,10 @@ import { findSession, serveSignIn } from './sign-in.ts'
 import { empty, pageHead } from './elements.ts'
 import { html } from './markup.ts'
 
-/** To be registered at /console, on a server that also has the cloud API. */
+/** The plugin of the console. Register it at /console, on a server that also has the cloud API. */
 export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance) => {
   app.removeAllContentTypeParsers()
-  // Forms stay bytes until their page reads them.
+  // Forms stay bytes until a page reads them.
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('onSend', async (_request, reply) => {
     void reply.headers(SECURITY_HEADERS)
@@ -38,7 +38,7 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   const renderError = createErrorPage(assets)
   renderErrorsWith(app, parts.events, renderError)
   renderUnknownPathsWith(app, renderError)
-  // The session is in a cookie, which a browser adds by itself: what changes something must come from a page of ours.
+  // A browser adds the cookie of the session by itself. Therefore a request that changes something must come from a page of the console.
   app.addHook('onRequest', async (request) => {
     if (!READS.has(request.method)) refuseForeignPage(request, parts.settings.publicUrl)
   })
@@ -49,7 +49,8 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
 
   /** Runs before the body is read, so that no form of a caller without a session is parsed. */
   const requireSession = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    // What a page asks for by itself is no use of the session, and neither is HEAD. Whoever types into a form has its preview posted.
+    // Requests that a page sends by itself do not count as use of the session, and neither does HEAD. A POST counts, because a preview is posted when
+    // somebody types into a form.
     const isUse = request.method === 'POST' || (request.headers['hx-request'] === undefined && request.method !== 'HEAD')
     const session = await findSession(parts, request, isUse)
     if (session === undefined) return sendToSignIn(request, reply)
@@ -107,7 +108,7 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   }
 }
 
-/** What a page knows of its request. Throws Refusal for an application that does not exist. */
+/** Composes the call of a page from its request. Throws Refusal for an application that does not exist. */
 async function openCall(
   app: FastifyInstance,
   parts: ConsoleParts,
@@ -125,7 +126,7 @@ async function openCall(
   if (wanted !== undefined && found === undefined) throw new Refusal(404, `There is no application ${wanted}`, [])
   const application = (found ?? applications[0])?.id
   const isAdmin = caller.role === 'admin'
-  // An administrator may do for each application what its back ends may, as far as administrators may at all.
+  // An administrator may act for each application like its back ends, if the settings let administrators act at all.
   const acting = isAdmin && application !== undefined ? { ...caller, applicationId: application } : caller
   const api: Api = createApi(app, parts.tickets, acting, request)
   return {
@@ -146,13 +147,16 @@ async function openCall(
   }
 }
 
-/** Of a name that is given twice, the last counts. */
+/** The last value counts for a name that is given twice. */
 const readTexts = (values: unknown): Record<string, string> =>
   Object.fromEntries(
     Object.entries(values as Record<string, unknown>).map(([name, value]) => [name, String([value].flat().at(-1))]),
   )
 
-/** Leads to the sign-in, and from there back to the page. htmx is told to load it as a whole page: it would put it into a part of one. */
+/**
+ * Redirects to the sign-in, which leads back to the page. htmx is told to load it as a whole page, because it would otherwise put it into a part of
+ * one.
+ */
 function sendToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const to = `${rootOf(request)}sign-in?${new URLSearchParams({ next: request.url }).toString()}`
   return request.headers['hx-request'] === undefined
@@ -160,7 +164,7 @@ function sendToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyRepl
     : reply.header('hx-redirect', to).type(HTML).send('')
 }
 
-/** Renders what is thrown in the console. */
+/** Renders errors that are thrown in the console. */
 const createErrorPage =
   (assets: Assets): ErrorRenderer =>
   (error, request, reply) => {
@@ -174,13 +178,13 @@ const createErrorPage =
     })
   }
 
-/** Renders a refusal of the API that comes before the page is known, such as that of an application that does not exist. */
+/** Renders a refusal of the API that comes before the page is known, for example for an application that does not exist. */
 const createRefusalPage =
   (assets: Assets) =>
   (refusal: Refusal, reply: FastifyReply): FastifyReply =>
     sendFailure(assets, reply, { status: refusal.status, ...describeRefusal(refusal) })
 
-/** What stands in place of a page that the API refused to give something; the menu stays. */
+/** The view in place of a page whose data the API refused. The menu stays. */
 function refusalView(refusal: Refusal, overview: string): View {
   const { title, text, note } = describeRefusal(refusal)
   const back = html`<a class="button is-plain" href="${overview}">To the overview</a>`
@@ -219,7 +223,8 @@ const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 const HTML = 'text/html; charset=utf-8'
 const NO_FORM = readForm('')
 
-// Nothing from elsewhere and nothing inline. Browsers leave the origin out of forms where the referrer policy is `no-referrer`.
+// Pages load nothing from other servers, and have no inline code. With the referrer policy `no-referrer`, browsers would leave the origin out of
+// forms.
 const SECURITY_HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +

@@ -1,4 +1,4 @@
-// The frame of every page: head, navigation, the application it is about, and what was just done or refused.
+// Renders the frame of every page: head, navigation, the chosen application, and the result of the last action.
 import type { Assets } from './assets.ts'
 import { html, type Markup, nothing, toText } from './markup.ts'
 import { DONE, link, type Page, type PageCall, type Section, type View } from './page.ts'
@@ -33,7 +33,7 @@ const GROUPS: readonly (readonly [string, readonly (readonly [Section, string, s
   ],
 ]
 
-/** A page for somebody who is signed in. */
+/** A page for a user who is signed in. */
 export const renderPage = (assets: Assets, { section }: Pick<Page, 'section'>, call: PageCall, { title, body }: View): string =>
   renderDocument(
     assets,
@@ -60,7 +60,7 @@ export const renderPage = (assets: Assets, { section }: Pick<Page, 'section'>, c
     </div>`,
   )
 
-/** A page without navigation: the sign-in, and failures before it. */
+/** A page without navigation, for the sign-in and for failures before it. */
 export const renderBare = (assets: Assets, root: string, title: string, body: Markup): string =>
   renderDocument(
     assets,
@@ -85,7 +85,7 @@ const renderDocument = (assets: Assets, root: string, title: string, body: Marku
 <body>${body}</body>
 </html>`)}\n`
 
-// Nothing of it needs a style or a script of its own, which the policy of the pages would refuse.
+// These features are off, because they need inline styles or scripts, which the policy of the pages would refuse.
 const HTMX = '{"includeIndicatorCSS":false,"history":false}'
 
 function renderApplications(call: PageCall): Markup {
@@ -119,7 +119,7 @@ function renderNotices({ query, refusal }: PageCall): Markup {
   }`
 }
 
-/** The pictures beside the names of pages: strokes on a grid of 24, drawn in the colour of the text. */
+/** The icons of pages: strokes on a grid of 24, drawn in the colour of the text. */
 const STROKES: Readonly<Record<Section, string>> = {
   overview: 'M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-3H4zM14 7h6V4h-6z',
   registrations: 'M8 3h8a1 1 0 0 1 1 1v16a1 1 0 0 1-1 1H8a1 1 0 0 1-1-1V4a1 1 0 0 1 1-1zM11 18h2',
@@ -135,6 +135,6 @@ const STROKES: Readonly<Record<Section, string>> = {
   credentials: 'M14.5 4a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM10.5 13.5L4 20M6 18l2 2M16 8.5v.01',
 }
 
-/** Stands beside the name of the page, so that it tells nothing by itself. */
+/** The icon beside the name of a page. Screen readers skip it, because the name is enough. */
 const icon = (section: Section): Markup =>
   html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d="${STROKES[section]}"></path></svg>`

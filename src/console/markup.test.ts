@@ -1,4 +1,4 @@
-// Texts in templates: escaped everywhere, and what nobody would see in them is shown where a person reads.
+// Tests texts in templates: they are escaped everywhere, and hidden characters are shown where a person reads.
 import { describe, expect, test } from 'vitest'
 import { html, toText, type Value } from './markup.ts'
 

@@ -1,5 +1,5 @@
-// HTML as templates: every value is escaped, and only what was made here counts as markup. There is no way to say "raw" on a page. Texts come
-// from phones, users and the bank: none of them turns around what stands beside it, and characters that nobody would see are shown.
+// Renders HTML from templates. Every value is escaped, and only the results of this file count as markup. Pages have no way to insert raw text. Texts
+// come from phones, users and the bank. Therefore no text can change the direction of its neighbours, and hidden characters are shown.
 const MARKUP: unique symbol = Symbol('markup')
 
 /** HTML whose values were escaped when it was made. */
@@ -7,19 +7,19 @@ export interface Markup {
   readonly [MARKUP]: string
 }
 
-/** What a template takes: texts and numbers are escaped, nothing is shown for `undefined`, `null` and `false`. */
+/** The values of a template. Texts and numbers are escaped. `undefined`, `null` and `false` show nothing. */
 export type Value = string | number | Markup | undefined | null | false | readonly Value[]
 
-/** A piece of HTML. */
+/** Renders a piece of HTML. */
 export function html(literals: TemplateStringsArray, ...values: readonly Value[]): Markup {
   const placeOf = (index: number): Place => findPlace(literals.slice(0, index + 1).join(''))
   return trust(literals.map((literal, i) => (i === 0 ? literal : render(values[i - 1], () => placeOf(i - 1)) + literal)).join(''))
 }
 
-/** The text of a page. */
+/** The HTML text of a page. */
 export const toText = (markup: Markup): string => markup[MARKUP]
 
-/** Markup that a library made from data: an SVG. Never for texts. */
+/** Wraps markup that a library made from data, such as an SVG. Never call it for texts. */
 export const trust = (text: string): Markup => ({ [MARKUP]: text })
 
 export const nothing = trust('')
@@ -34,12 +34,12 @@ function render(value: Value, placeOf: () => Place): string {
 const escapeText = (text: string): string => text.replace(/["&'<=>]/g, (char) => `&#${char.charCodeAt(0)};`)
 
 /**
- * Where a value stands. `text`: among other text, and elements may be made of it. `plain`: it is read, but holds no elements. `data`: what a
- * browser sends or follows, which must stay as it is.
+ * The place of a value. `text`: within text, where elements are allowed. `plain`: a person reads it, but elements are not allowed. `data`: the
+ * browser sends or follows it, so it must not change.
  */
 type Place = 'text' | 'plain' | 'data'
 
-/** `before`: the template up to the value, without the values in it. */
+/** Finds the place of a value. `before`: the template up to the value, without the values in it. */
 function findPlace(before: string): Place {
   const attribute = /(?:^|\s)([\w:-]+)="[^"]*$/.exec(before)?.[1]
   if (attribute !== undefined) return READ_ATTRIBUTES.has(attribute) ? 'plain' : 'data'
@@ -50,10 +50,13 @@ function findPlace(before: string): Place {
 
 const READ_ATTRIBUTES: ReadonlySet<string> = new Set(['title', 'alt', 'placeholder', 'aria-label', 'data-label'])
 
-/** True for a text with characters that nobody sees or that turn others around, or with letters that are written from the right. */
+/** True for a text with hidden characters, characters that change the direction of others, or letters that are written from the right. */
 const needsCare = (text: string): boolean => HIDDEN.test(text) || FROM_THE_RIGHT.test(text)
 
-/** A text that turns nothing around beside it, and shows its hidden characters as the command line does (`printable` of cli/output.ts). */
+/**
+ * Renders a text so that it does not change the direction of its neighbours. Shows hidden characters in the form of the command line (`printable` of
+ * cli/output.ts).
+ */
 function renderWithCare(text: string, place: Place): string {
   if (place === 'data') return escapeText(text)
   const parts = text.split(HIDDEN).map(escapeText)
@@ -67,8 +70,8 @@ function renderWithCare(text: string, place: Place): string {
   return place === 'plain' ? shown : `<bdi>${shown}</bdi>`
 }
 
-/** Control characters but for those of lines, formats of direction and of other kinds, and what browsers draw nothing for; emoji keep their style. */
+/** Control characters except line breaks and tabs, format characters, and characters that browsers do not draw. Emoji keep their style. */
 const HIDDEN = /(?!\uFE0E|\uFE0F|[\t\n\r])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
 const ALL_HIDDEN = new RegExp(HIDDEN, 'gu')
-/** Blocks of scripts that are written from right to left, Hebrew to Arabic, and their forms for presentation. */
+/** Unicode blocks of scripts that are written from right to left, Hebrew to Arabic, and their presentation forms. */
 const FROM_THE_RIGHT = /[\u0590-\u08FF\uFB1D-\uFDFF\uFE70-\uFEFC\u{10800}-\u{10FFF}\u{1E800}-\u{1EFFF}]/u

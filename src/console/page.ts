@@ -8,7 +8,7 @@ import { PawlError } from '../lib/errors.ts'
 import { type Api, type Query, type Refusal, withQuery } from './api.ts'
 import type { Markup } from './markup.ts'
 
-/** What the console needs from the process; context.ts satisfies it. */
+/** Names the parts that the console needs from the process. context.ts provides them. */
 export interface ConsoleParts extends SessionParts, OperationParts {
   readonly tickets: Tickets
   readonly metrics: Pick<Metrics, 'look'>
@@ -30,13 +30,11 @@ export type Section =
   | 'credentials'
 
 export interface Page {
-  /** Below /console. */
+  /** The path below /console. */
   readonly path: string
   readonly section: Section
   readonly render: (call: PageCall) => Promise<View>
-  /**
-   * By the `action` of the form that is posted to the page. What the API refuses is shown on the page itself, with what was typed.
-   */
+  /** Handles each form that is posted to the page, by the form's `action`. A refusal of the API is shown on the same page, with the typed values. */
   readonly actions?: Readonly<Record<string, (call: PageCall) => Promise<Outcome>>>
 }
 
@@ -45,14 +43,14 @@ export interface View {
   readonly body: Markup
 }
 
-/** A file for the browser to keep. */
+/** A file for the browser to save. */
 export interface Download {
   readonly fileName: string
   readonly type: string
   readonly text: string
 }
 
-/** Where an action leads: to another page, to a page that is shown this once, because it holds a secret, or to a file. */
+/** The result of an action: a link to another page, a page that is shown only once because it holds a secret, or a file. */
 export type Outcome = { readonly to: string } | View | Download
 
 export interface PageCall {
@@ -61,20 +59,20 @@ export interface PageCall {
   readonly api: Api
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
-  /** What was typed; empty where nothing was. */
+  /** The typed values; empty if no form was sent. */
   readonly form: Form
   readonly applications: readonly ApplicationSummary[]
-  /** The one that pages are about; undefined when there is none at all. */
+  /** The application that pages are about; undefined if there is none at all. */
   readonly application: string | undefined
   /** Milliseconds since 1970-01-01 UTC. */
   readonly now: number
-  /** What the API refused of the form. */
+  /** The refusal of the API for the form. */
   readonly refusal: Refusal | undefined
-  /** The caller is an administrator, and may change something. */
+  /** Whether the caller is an administrator, who may change settings. */
   readonly isAdmin: boolean
-  /** The caller may also do what back ends of the application do: registrations, operations, messages. */
+  /** Whether the caller may also act like back ends of the application: registrations, operations, messages. */
   readonly isActing: boolean
-  /** The address of /console/, as rootOf. */
+  /** The address of /console/, as rootOf returns it. */
   readonly root: string
   /** The address of the page, with its query. */
   readonly here: string
@@ -86,12 +84,12 @@ export interface ApplicationSummary {
 }
 
 export interface Form {
-  /** The first value of a name, without spaces around it; empty when it was not sent. */
+  /** The first value of a name, without spaces around it; empty if it was not sent. */
   readonly text: (name: string) => string
-  /** The text, or undefined when it is empty. */
+  /** The text, or undefined if it is empty. */
   readonly optional: (name: string) => string | undefined
   readonly all: (name: string) => readonly string[]
-  /** The words of a value, which have spaces or commas between them. */
+  /** The words of a value, which are separated by spaces or commas. */
   readonly words: (name: string) => readonly string[]
   readonly isChecked: (name: string) => boolean
   readonly entries: readonly (readonly [string, string])[]
@@ -99,8 +97,8 @@ export interface Form {
 }
 
 /**
- * The form that a request was sent with, of `membersMax` members at most; empty where none was sent. Throws REQUEST_INVALID for a longer
- * one, and for what is not UTF-8.
+ * The form in the body of a request, with at most `membersMax` members; empty without a body. Throws REQUEST_INVALID for more members, and for a body
+ * that is not UTF-8.
  */
 export function formOf({ body }: FastifyRequest, membersMax = MEMBERS_MAX): Form {
   const bytes = (body as Buffer | undefined) ?? Buffer.alloc(0)
@@ -114,11 +112,11 @@ export function formOf({ body }: FastifyRequest, membersMax = MEMBERS_MAX): Form
   }
 }
 
-/** The form of an action; undefined where the page was sent another one, or none. */
+/** The form of an action; undefined if the page was sent another form, or none. */
 export const formOfAction = ({ form }: Pick<PageCall, 'form'>, action: string): Form | undefined =>
   form.text('action') === action ? form : undefined
 
-/** The form of a text in `application/x-www-form-urlencoded`; line ends are those of Unix. */
+/** Parses a text in `application/x-www-form-urlencoded`. Line ends become those of Unix. */
 export function readForm(body: string): Form {
   const entries = [...new URLSearchParams(body)].map(([name, value]) => [name, value.replaceAll('\r\n', '\n')] as const)
   const byName = Map.groupBy(entries, ([name]) => name)
@@ -139,8 +137,8 @@ export function readForm(body: string): Form {
 }
 
 /**
- * The address of /console/ as seen from the page at `url`. It is relative, because a proxy may have taken a prefix off the path, which pawl need
- * not know (docs/OPERATIONS.md, "Below a prefix").
+ * The address of /console/ as seen from the page at `url`. It is relative, because a proxy may have removed a prefix of the path that pawl does not
+ * know (docs/OPERATIONS.md, "Below a prefix").
  */
 export function rootOf({ url }: Pick<FastifyRequest, 'url'>): string {
   const [path = ''] = url.split('?')
@@ -148,16 +146,16 @@ export function rootOf({ url }: Pick<FastifyRequest, 'url'>): string {
   return below < 0 ? './console/' : `./${'../'.repeat(below)}`
 }
 
-/** A link to a page, in the application that the caller is in. */
+/** A link to a page, with the current application. */
 export const link = ({ application, root }: Pick<PageCall, 'application' | 'root'>, path: string, query: Query = {}): string =>
   withQuery(`${root}${path.slice(1)}`, { app: application, ...query })
 
-/** Where an action leads, with what is said there. */
+/** The outcome of an action that leads to a page, with the text to show there. */
 export const done = (call: Pick<PageCall, 'application' | 'root'>, path: string, what: Done, query: Query = {}): Outcome => ({
   to: link(call, path, { ...query, done: what }),
 })
 
-/** What a page says after an action. A link names one of these texts, and cannot bring a text of its own. */
+/** The texts that a page shows after an action. A link names one of these texts and cannot contain a text of its own. */
 export const DONE = {
   created: 'Created.',
   saved: 'Saved.',
@@ -174,5 +172,5 @@ export const DONE = {
 
 export type Done = keyof typeof DONE
 
-// As many members of the form of a template as 256 KiB hold, the longest body.
+// The most members of a template form that fit into 256 KiB, the longest body.
 const MEMBERS_MAX = 5_000

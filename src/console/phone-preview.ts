@@ -1,5 +1,5 @@
-// Draws an operation as a phone shows it: title, message, rows, warnings and buttons in the order of the app; and its line in a list. A template is
-// drawn with what was typed, and with samples where nothing was.
+// Draws an operation in the way of a phone: title, message, rows, warnings and buttons in the order of the app. Also draws its line in a list. A
+// template is drawn with the typed values, and with samples for missing ones.
 import { type OperationForm, renderOperationForm } from '../domain/operation/form.ts'
 import { readOperations } from '../domain/operation/operation.ts'
 import { composeOperationData } from '../domain/template/operation-data.ts'
@@ -20,8 +20,8 @@ export function placeholdersOf({ dataTemplate, texts }: Pick<TemplateJson, 'data
 }
 
 /**
- * What a person calls each parameter: the label of the row that shows it, or the name of its part of the row. A parameter that no row shows, or
- * whose label another one has, is not in the map.
+ * The name of each parameter for people: the label of the row that shows it, or the name of its part of the row. The map lacks parameters that no row
+ * shows, and those whose label another parameter has.
  */
 export function labelsOf({ texts }: Template, language: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
@@ -34,10 +34,10 @@ export function labelsOf({ texts }: Template, language: string): ReadonlyMap<str
   return found
 }
 
-/** A value that could be one of this parameter. */
+/** A plausible value of this parameter. */
 export const sampleOf = (name: string): string => SAMPLES.find(([pattern]) => pattern.test(name))?.[1] ?? name
 
-/** The phone's view in one language; where the parameters make no operation, what is wrong with them. */
+/** The phone's view in one language. If the parameters make no operation, their faults. */
 export function templatePreview(template: Template, typed: OperationParameters, language: string): Markup {
   const parameters = Object.fromEntries(
     placeholdersOf(template).map(({ name }) => [name, (Object.hasOwn(typed, name) ? typed[name] : '') || sampleOf(name)]),
@@ -60,7 +60,7 @@ const SAMPLES: readonly (readonly [RegExp, string])[] = [
   [/payee|recipient|name/i, 'Jana Nováková'],
 ]
 
-/** The form as an app draws it. Pictures of a form are left out: they would be loaded from elsewhere. */
+/** The form as an app draws it. Its pictures are left out, because they would be loaded from other servers. */
 export function phonePreview({ formData, ui = {} }: OperationForm, data: string): Markup {
   const { preApprovalScreen, preApprovalScreens } = ui
   const before = [preApprovalScreen, ...((preApprovalScreens as unknown[] | undefined) ?? [])].filter(isObject)
@@ -109,18 +109,18 @@ const partyName = (party: unknown): string =>
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
 
-/** A member of a row as a text: empty where there is none, and JSON for what is no text, such as an amount. */
+/** A member of a row as a text. Empty if there is none. JSON for other values than texts, such as amounts. */
 const textOf = (value: unknown): string =>
   value === undefined || value === null ? '' : typeof value === 'string' ? value : JSON.stringify(value)
 
 export interface ShownOperation {
   readonly form: OperationForm
-  /** What is signed. */
+  /** The data that the phone signs. */
   readonly data: string
   readonly statusReason: string | null
 }
 
-/** What phones show, by the id of the operation. Its texts are those that it was made with, whatever became of its template since. */
+/** Reads the views of phones, by the id of the operation. Texts are those of the revision from which the operation was made. */
 export async function readShown(
   { parts, application = '' }: Pick<PageCall, 'parts' | 'application'>,
   operationIds: readonly string[],
@@ -138,10 +138,10 @@ export async function readShown(
   )
 }
 
-/** An operation in a line: what it is about, in the words of the phone, and to whom. */
+/** An operation in one line: its title in the words of the phone, and its main detail. */
 interface OperationLine {
   readonly title: Markup
-  /** The account or the name that stands first among the rows; undefined where there is none. */
+  /** The account or name that comes first among the rows; undefined if there is none. */
   readonly detail: string | undefined
 }
 

@@ -1,4 +1,4 @@
-// Tests that plots stand on the whole of the time they name, from zero to the highest bar.
+// Tests that plots show the whole of the named time, from zero to the highest bar.
 import { expect, test } from 'vitest'
 import { toText } from './markup.ts'
 import { plot, processPlots, smallPlot } from './plot.ts'

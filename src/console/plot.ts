@@ -1,15 +1,15 @@
-// Small plots of what happened over time: stacked bars as an SVG, drawn by the server. Those of the last hour of this process stand below.
+// Draws small plots over time on the server: stacked bars as an SVG. Includes those of the last hour of this process.
 import type { Sample } from '../metrics/history.ts'
 import type { Look } from '../metrics/metrics.ts'
 import { sayDistance } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 
 const KINDS = ['good', 'bad', 'rest'] as const
-/** How high each part of a bar is, in the unit of the plot. */
+/** The height of each part of a bar, in the unit of the plot. */
 type Bar = Readonly<Partial<Record<(typeof KINDS)[number], number>>>
 
 export interface Mark {
-  /** Milliseconds since 1970-01-01 UTC, as the ends of a plot. */
+  /** Milliseconds since 1970-01-01 UTC, like the ends of a plot. */
   readonly time: number
   readonly kind: (typeof KINDS)[number]
 }
@@ -17,7 +17,7 @@ export interface Mark {
 interface PlotOptions {
   readonly from: number
   readonly to: number
-  /** What it shows, for those who do not see it. */
+  /** The content of the plot, for screen readers. */
   readonly label: string
 }
 
@@ -25,7 +25,7 @@ const BARS = 48
 const TICKS = [0, 0.25, 0.5, 0.75, 1]
 const [WIDTH, HEIGHT] = [640, 100]
 
-/** The marks between two times, counted in 48 bars. */
+/** Draws the marks between two times, counted in 48 bars. */
 export function plot(marks: readonly Mark[], { from, to, label }: PlotOptions): Markup {
   const width = (to - from) / BARS
   const bars = Array.from({ length: BARS }, () => ({ good: 0, bad: 0, rest: 0 }))
@@ -44,15 +44,15 @@ interface SmallPlot {
   readonly name: string
   readonly value: string
   readonly note: string
-  /** One for each of equal stretches of the time that is shown; a bar is empty where nothing is known. */
+  /** One bar for each of equal parts of the shown time. A bar without a known value is empty. */
   readonly bars: readonly Bar[]
-  /** The height of the plot where no bar is higher. */
+  /** The minimum height of the plot. */
   readonly least: number
-  /** What the height of the plot stands for, in words. */
+  /** The height of the plot in words. */
   readonly sayTop: (top: number) => string
 }
 
-/** A figure, and a plot of its values before. */
+/** A figure, with a plot of its earlier values. */
 export function smallPlot({ name, value, note, bars, least, sayTop }: SmallPlot): Markup {
   const top = Math.max(least, ...bars.map(heightOf))
   return html`<figure class="small-plot"><figcaption><span class="figure-name">${name}</span><span class="small-plot-value">${value}</span></figcaption>
@@ -75,8 +75,8 @@ function drawBar(bar: Bar, place: number, step: number, top: number): readonly M
 }
 
 /**
- * Plots of the hour before `at` (milliseconds), a bar a minute, empty before the start: requests, codes, webhooks, event loop, memory, and the
- * connections where the database is a PostgreSQL.
+ * Plots of the hour before `at` (milliseconds), one bar a minute, empty before the start: requests, codes, webhooks, event loop, memory. If the
+ * database is a PostgreSQL, also its connections.
  */
 export function processPlots({ history, pool }: Look, at: number): Markup {
   const groups = groupByMinute(history, Math.max(at, history.at(-1)?.at ?? at))
@@ -115,12 +115,12 @@ export function processPlots({ history, pool }: Look, at: number): Markup {
 type Level = 'connections' | 'loopDelaySeconds' | 'memoryBytes'
 type Counted = Exclude<keyof Sample, 'at' | Level>
 
-/** A delay that phones feel stands out. */
+/** A delay that phones feel is drawn in the colour of failures. */
 const barOfDelay = (ms: number): Bar => (ms > DELAY_FELT_MS ? { bad: ms } : { good: ms })
 
 const sayRate = (rate: number): string => (rate >= 10 ? String(Math.round(rate)) : rate.toFixed(1))
 
-/** The samples of each minute of the hour before `end`; a minute before the start of the process has none. */
+/** Groups the samples by the minutes of the hour before `end`. A minute before the start of the process has none. */
 const groupByMinute = (history: readonly Sample[], end: number): readonly (readonly Sample[])[] =>
   Array.from({ length: MINUTES }, (_, i) => {
     const from = end - (MINUTES - i) * MINUTE_MS

@@ -1,4 +1,4 @@
-// Signing in and out. The password goes through the same gate as one of HTTP Basic: its waits, its lanes, its log lines.
+// Signs users in and out. The password passes the same checks as one of HTTP Basic, with the same waits, queues and log lines.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { beginSession, endSession, isFormTokenOf, readSession, type Session } from '../domain/credential/session.ts'
 import { toPawlError } from '../http/errors.ts'
@@ -11,15 +11,15 @@ import { type ConsoleParts, formOf, rootOf } from './page.ts'
 import { pages } from './pages/index.ts'
 
 /**
- * The name of the cookie. A browser sends a cookie to every port of its host, so each console has a name with its port. By TLS the prefix keeps
- * other hosts of the domain, and pages without TLS, from setting it.
+ * The name of the cookie. A browser sends a cookie to every port of its host, so the name contains the port of the console. With TLS the prefix
+ * prevents other hosts of the domain, and pages without TLS, from setting it.
  */
 const nameOf = ({ protocol, host }: FastifyRequest): string => {
   const [, port] = /:(\d{1,5})$/.exec(host) ?? []
   return `${protocol === 'https' ? '__Host-' : ''}pawl_console${port === undefined ? '' : `_${port}`}`
 }
 
-/** The session of a request, if it shows one that lasts. `isUse`: as readSession. */
+/** The session of a request; undefined if it names no valid one. `isUse` is that of readSession. */
 export async function findSession(parts: ConsoleParts, request: FastifyRequest, isUse: boolean): Promise<Session | undefined> {
   const name = `${nameOf(request)}=`
   const cookies = (request.headers.cookie ?? '').split(';').map((cookie) => cookie.trim())
@@ -27,7 +27,7 @@ export async function findSession(parts: ConsoleParts, request: FastifyRequest, 
   return token !== undefined && TOKEN.test(token) ? readSession(parts, { token, source: request.ip, isUse }) : undefined
 }
 
-/** Mounts the form, and what it and the button to sign out are sent to. */
+/** Mounts the form to sign in, and the endpoints of that form and of the button to sign out. */
 export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: Assets): void {
   const show = (reply: FastifyReply, next: string, problem?: string, username = ''): FastifyReply => {
     const root = rootOf(reply.request)
@@ -46,7 +46,7 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
       return () => reply.raw.off('close', callback)
     }
     try {
-      // The database takes no zero character, so it has no such name.
+      // The database cannot hold U+0000, so no credential has such a name.
       if (!isStorable(username)) throw new PawlError('CREDENTIALS_INVALID', { detail: 'a user name with a zero character' })
       const token = await beginSession(parts, { username, source: request.ip, onGone }, form.all('password')[0] ?? '')
       return reply
@@ -81,13 +81,15 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
 }
 
 /**
- * The cookie ends with the browser. Where the request came by TLS, it is sent by TLS alone, and has the path that `__Host-` demands. Elsewhere it
- * has no path: a browser then takes that of the form, which is /console behind the prefix that a proxy takes off.
+ * The cookie ends with the browser. If the request came by TLS, the cookie is sent only by TLS, and has the path that `__Host-` demands. Otherwise it
+ * has no path: the browser then uses the path of the form, which is /console behind the prefix that a proxy removes.
  */
 const cookieOf = (request: FastifyRequest, token: string): string =>
   `${nameOf(request)}=${token}; HttpOnly; SameSite=Strict${request.protocol === 'https' ? '; Path=/; Secure' : ''}`
 
-/** A page of the console, as a browser resolves the address; the first page for any other, because a link must not lead elsewhere. */
+/**
+ * The console page that a browser would resolve the address to. For any other address it is the first page, because a link must not lead elsewhere.
+ */
 function readNext(next: unknown): string {
   if (typeof next !== 'string' || !URL.canParse(next, HERE)) return '/console/'
   const { origin, pathname, search } = new URL(next, HERE)
@@ -96,12 +98,12 @@ function readNext(next: unknown): string {
 }
 
 const HERE = 'http://pawl.invalid'
-/** A parameter is one segment of the path, with any text. */
+/** The paths of all pages. A parameter is one segment of the path, with any text. */
 const PAGES = pages.map(({ path }) => new RegExp(`^/console${path.replaceAll(/:\w+/g, '[^/]+')}$`))
-/** An encoded slash: a proxy may decode it where a browser does not. */
+/** An encoded slash. A proxy may decode it although a browser does not. */
 const ENCODED_SLASH = /%(?:2f|5c)/i
 const TOKEN = /^[\w-]{43}$/
-/** More than the form of the sign-in or that of the sign-out has. */
+/** More members than the forms to sign in and out have. */
 const MEMBERS_MAX = 16
 
 const renderForm = (root: string, next: string, problem: string | undefined, username: string) =>

@@ -1,4 +1,4 @@
-// A template while it is edited: what was typed, as the JSON of the API, whether or not the API would take it; and changes of its shape.
+// Reads a template while it is edited: the typed values as the JSON of the API, valid or not, and changes of its shape.
 import type { renderTemplate } from '../domain/template/parser.ts'
 import type { AttributeTemplate, LocalizedTexts, ResultTexts } from '../domain/template/template.ts'
 import type { Violation } from '../lib/errors.ts'
@@ -15,17 +15,17 @@ export interface TemplateJson extends Omit<RenderedTemplate, 'signatureType' | '
 
 export interface Draft {
   readonly template: TemplateJson
-  /** The lines that could not be read, because they are no JSON. */
+  /** The lines that are no JSON. */
   readonly faults: readonly Violation[]
-  /** The texts are edited as JSON. */
+  /** Whether the texts are edited as JSON. */
   readonly isJson: boolean
 }
 
-/** Members of `ui` that the form has lines for; the others stand in its JSON. */
+/** The members of `ui` that have lines in the form. The others are in its JSON. */
 export const SCREEN_MEMBERS = ['type', 'heading', 'message', 'items', 'approvalType']
 export const RESULT_TEXTS = ['success', 'failure', 'reject'] as const
 
-/** The draft that a form holds. `templateName`: the name of a template that exists; a new one has its name in the form. */
+/** The draft in a form. `templateName`: the name of an existing template. A new one has its name in the form. */
 export function readDraft(form: Form, templateName = form.text('templateName')): Draft {
   const faults: Violation[] = []
   const isJson = form.text('mode') === 'json'
@@ -65,7 +65,7 @@ function readLanguage(form: Form, language: string, faults: Violation[]): Langua
   }
 }
 
-/** Rows are numbered from 0 without gaps; each has a type, so that the types say how many there are. */
+/** Reads rows, which are numbered from 0 without gaps. Each row has a type, so the first missing type ends them. */
 function readAttributes(form: Form, at: string): AttributeTemplate[] {
   const rows: AttributeTemplate[] = []
   while (form.all(`${at}.${rows.length}.type`).length > 0) {
@@ -115,8 +115,8 @@ function readJson(form: Form, name: string, faults: Violation[]): unknown {
 }
 
 /**
- * The draft after a change of its shape: `add`, `up`, `down` and `drop` of the attribute at a place of a language, `language` with the name
- * of a new one, `forget` of a language, `json` and `form` for how the texts are edited. What the draft does not have stays as it is.
+ * The draft after a change of its shape: `add`, `up`, `down` and `drop` of the attribute at a place of a language, `language` with the name of a new
+ * one, `forget` of a language, `json` and `form` for the way in which the texts are edited. A change of a missing part has no effect.
  */
 export function changeDraft(draft: Draft, [what = '', language = '', place = '0']: readonly string[]): Draft {
   const { template } = draft

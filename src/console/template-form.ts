@@ -1,4 +1,4 @@
-// The form of a template: what is signed, who approves, and the texts of each language, with a line for each member.
+// Renders the form of a template: the signed data, the factors, and the texts of each language, with a line for each member.
 import { ATTRIBUTE_SLOTS } from '../domain/template/attributes.ts'
 import type { AttributeTemplate } from '../domain/template/template.ts'
 import { isJsonObject } from '../lib/json.ts'
@@ -42,13 +42,13 @@ const UI_MODES: readonly Choice[] = [
 export interface EditorOptions {
   readonly call: PageCall
   readonly draft: Draft
-  /** A new template is given a name. */
+  /** Whether the template is new. Its form then has a line for the name. */
   readonly isNew: boolean
-  /** Where the draft is checked and drawn, and changed in its shape; nothing is stored there. */
+  /** The address where the draft is checked, drawn, and changed in its shape. Nothing is stored there. */
   readonly check: string
 }
 
-/** The form. Its lines show the draft, and beside each what `call.refusal` says of it. */
+/** Renders the form. Its lines show the draft, and beside each the fault in `call.refusal`. */
 export function templateForm({ call, draft, isNew, check }: EditorOptions): Markup {
   // The lines show the draft and not the form, because rows may have moved since they were typed.
   const lines = { ...call, form: readForm('') }

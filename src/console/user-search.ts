@@ -1,10 +1,10 @@
-// Looks for users in a list: by the beginning or a part of the name that somebody types, or by the whole name that a link brings.
+// Searches users in a list: by the beginning or a part of the name that somebody types, or by the whole name in a link.
 import type { Query } from './api.ts'
 import { pager, searchForm } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { link, type PageCall } from './page.ts'
 
-/** What links within a list keep of it. */
+/** The part of a list's query that its links keep. */
 export const userFilter = ({ query }: Pick<PageCall, 'query'>): Query => ({
   userId: query['userId'] || undefined,
   user: query['user'] || undefined,
@@ -12,13 +12,13 @@ export const userFilter = ({ query }: Pick<PageCall, 'query'>): Query => ({
 
 export interface FoundUsers<Answer> {
   readonly answer: Answer
-  /** What was typed was looked for anywhere in the names, because no name begins so or because somebody asked for that. */
+  /** Whether the typed text was searched anywhere in the names, because no name begins with it or because somebody asked for that. */
   readonly isAnywhere: boolean
 }
 
 /**
- * Reads a list of the users whose names begin as was typed; an index answers that at once. Where no name begins so, or somebody asked for it,
- * what was typed is looked for anywhere in the names, in a stretch of 50,000 records at a time.
+ * Reads a list of the users whose names begin with the typed text, by an index. If no name does, or if somebody asked for it, the text is searched
+ * anywhere in the names, 50,000 records at a time.
  */
 export async function searchUsers<Answer>(
   { query }: Pick<PageCall, 'query'>,
@@ -34,7 +34,7 @@ export async function searchUsers<Answer>(
   return { answer: await read({ userId, userIdPart: typed }), isAnywhere: typed !== undefined }
 }
 
-/** The links below a page of such a list. `filter`: all that the list is searched by. */
+/** The links below a page of such a list. `filter`: all parameters of the search. */
 export function userPager(
   call: PageCall,
   path: string,

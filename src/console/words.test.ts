@@ -1,4 +1,4 @@
-// Tests what machines write in words: nothing of the contract gets another name, and what people wrote stays as it is.
+// Tests the words for names of the contract: no name is replaced by another, and texts of people stay unchanged.
 import { expect, test } from 'vitest'
 import { sayAction, sayCount, sayEvent, sayReason, sayState } from './words.ts'
 

@@ -1,22 +1,22 @@
-// What machines write, for people: states, reasons, events of phones, changes of administrators. The names of the contract stay.
+// Turns names of the contract into words for people: states, reasons, events of phones, changes of administrators.
 
-/** `PENDING_COMMIT` as `Pending commit`. */
+/** Writes `PENDING_COMMIT` as `Pending commit`. */
 export const sayState = (state: string): string => {
   const words = state.toLowerCase().replaceAll('_', ' ')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/** A reason: `UNEXPECTED_OPERATION` as `Unexpected operation`. A text that somebody wrote stays as it is. */
+/** Writes the reason `UNEXPECTED_OPERATION` as `Unexpected operation`. A text of a person stays unchanged. */
 export const sayReason = (reason: string): string =>
   REASONS.get(reason) ?? (MACHINE_WORD.test(reason) ? sayState(reason) : reason)
 
-/** `1 message`, `2 messages`. */
+/** Writes `1 message`, `2 messages`. */
 export const sayCount = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
-/** An event of the audit log of phones (cloud §7). */
+/** Names an event of the audit log of phones (cloud §7). */
 export const sayEvent = (eventType: string): string => REASONS.get(eventType) ?? sayState(eventType)
 
-/** All capitals or all small letters, and joined by underscores where there are several. */
+/** Words all in capitals or all in small letters, joined by underscores if there are several. */
 const MACHINE_WORD = /^(?:[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*|[a-z][a-z0-9]*(?:_[a-z0-9]+)+)$/
 
 const REASONS: ReadonlyMap<string, string> = new Map(
@@ -41,7 +41,7 @@ const REASONS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** What an administrator did, to stand before its target: `PUT /admin/templates/{name}` as `Set`. */
+/** Names the change of an administrator, to precede its target: `PUT /admin/templates/{name}` as `Set`. */
 export function sayAction(action: string): string {
   const said = ACTIONS.get(action)
   if (said !== undefined) return said

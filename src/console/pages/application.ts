@@ -1,4 +1,4 @@
-// One application: what its mobile app needs, which protocols it takes, and its versions.
+// Shows one application: the values for its mobile app, its protocols, and its versions.
 import {
   actionForm,
   backTo,
@@ -130,7 +130,7 @@ function renderValues({
     ],
   ])
   const fits = mobileSdkConfig !== undefined && fitsQrCode(mobileSdkConfig)
-  // With keys of ML-DSA it is too long for any QR code; the values beside it are what phones of protocol 3 need.
+  // With keys of ML-DSA the configuration is too long for any QR code. Phones of protocol 3 need only the other values.
   const scanned = fits ? mobileSdkConfig : JSON.stringify({ serviceBaseUrl, appKey, appSecret, masterServerPublicKey })
   const what = fits ? 'the SDK configuration' : 'the first four values, as JSON'
   return card(
@@ -186,7 +186,7 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
   }
   const custom = customObject === undefined ? '' : JSON.stringify(customObject, undefined, 2)
   const handsOver = transfers.length === 0 ? '' : JSON.stringify(transfers, undefined, 2)
-  // What was chosen in a form that was refused stands there as what was typed does.
+  // A refused form shows the choices again, as it does for typed values.
   const refused = formOfAction(call, 'settings')
   return html`${actionForm(call, 'settings', 'Save', {
     fields: html`${checks('Admits', 'isProtocol3Admitted', [['true', 'protocol 3 (3.0 to 3.3)']], refused?.all('isProtocol3Admitted') ?? (isProtocol3Admitted ? ['true'] : []), 'Without it, QR codes are signed for phones of 4.0 only.')}

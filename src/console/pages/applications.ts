@@ -1,4 +1,4 @@
-// Applications: the list, and a new one.
+// Lists the applications, and creates new ones.
 import { at } from '../api.ts'
 import { actionForm, badge, card, empty, field, pageHead, table } from '../elements.ts'
 import { html } from '../markup.ts'

@@ -1,4 +1,4 @@
-// The audit logs: what administrators changed, what happened to the phones of a user, and whether the rows are as they were written.
+// Shows the audit logs: changes of administrators, events of a user's phones, and the verification that no row was altered.
 import type { AdminEvent } from '../answers.ts'
 import { at, type Query, unlessRefused } from '../api.ts'
 import { actionForm, ago, badge, card, code, empty, pageHead, pager, sayDistance, searchForm, table } from '../elements.ts'
@@ -19,12 +19,12 @@ interface Chain {
 
 interface Found<Item> {
   readonly items: readonly Item[]
-  /** Where older ones are; absent when there are none. */
+  /** The place of older rows; absent when there are none. */
   readonly next?: number
 }
 
 const PAGE = 50
-/** The most that the API gives in one answer. */
+/** The maximum that the API gives in one answer. */
 const EXPORT_MAX = 1_000
 const EXPORT = 'Export up to 1,000 rows'
 const SEAL_LAG_SECONDS = 60
@@ -82,20 +82,20 @@ const searchOf = ({ username, action, from, to }: PageCall['query']): Query => (
   timestampTo: endOf(to),
 })
 
-/** Undefined for a user who never had a registration in the application. */
+/** Reads the events of a user's phones. Undefined for a user who never had a registration in the application. */
 async function readDevices(call: PageCall, page: Query): Promise<DeviceEvents | undefined> {
   const { userId = '', from, to } = call.query
   const [timestampFrom, timestampTo] = [startOf(from), endOf(to)]
-  // Days that somebody chose stand in place of the last 30. Without a first one they reach back to the beginning.
+  // Chosen days replace the last 30 days. Without a first day they reach back to the beginning.
   const range = timestampFrom === undefined && timestampTo === undefined ? {} : { timestampFrom, timestampTo }
   return unlessRefused(readDeviceEvents(call, userId, { ...range, ...page }))
 }
 
-// Days are those of UTC.
+// Days are in UTC.
 const startOf = (date = ''): number | undefined => parseTime(`${date}T00:00:00Z`)
 const endOf = (date = ''): number | undefined => parseTime(`${date}T23:59:59.999Z`)
 
-/** Undefined for a text that is no time, and for a time before 1970, which the API does not take. */
+/** Undefined for a text that is no time, and for a time before 1970, which the API refuses. */
 function parseTime(text: string): number | undefined {
   const time = Date.parse(text)
   return time >= 0 ? time : undefined

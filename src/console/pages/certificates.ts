@@ -1,4 +1,4 @@
-// Pinned certificates of an application: when they end, at a glance, and what the domains show.
+// Shows the pinned certificates of an application: their ends, and the certificates that the domains show now.
 import type { PinnedCertificate, PinnedDomain } from '../answers.ts'
 import { at } from '../api.ts'
 import { pinTone } from '../attention.ts'
@@ -8,7 +8,7 @@ import { done, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'
 
 const DAY_MS = 86_400_000
-/** The longest time to the end of a pin that its bar tells apart. */
+/** The bar of a pin is full for this time to its end, and for longer ones. */
 const YEAR_DAYS = 365
 const NAME_HINT = 'exactly as in the certificate: apps look the pin up by it'
 const SOURCES = { pem: 'from a file', fetch: 'as the server showed it', fingerprint: 'by fingerprint' }

@@ -1,4 +1,4 @@
-// Configuration items that apps of protocol 4 read: of the application, or of one activation.
+// Shows and changes configuration items of an application or of one activation. Apps of protocol 4 read them.
 import { at, parseJsonField, type Query } from '../api.ts'
 import {
   actionForm,
@@ -28,12 +28,12 @@ const SCOPES: readonly Choice[] = [
   ['ACTIVATION', 'activated apps'],
 ]
 
-/** Items of one activation when the page names one, else of the application. */
+/** The path of the items: those of an activation if the page names one, else of the application. */
 const pathOf = ({ application = '', query: { activation } }: PageCall): string =>
   activation === undefined || activation === ''
     ? at`/admin/applications/${application}/config`
     : at`/admin/activations/${activation}/config`
-/** The scope of an item of an application; one of an activation has none to choose. */
+/** The scope of an item of an application. Items of an activation have no scope. */
 const scopeOf = ({ form, query: { activation } }: PageCall): Query => (activation ? {} : { scope: form.text('scope') })
 
 export const config: Page = {

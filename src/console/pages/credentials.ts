@@ -1,4 +1,4 @@
-// Credentials of the bank's API, and who is signed in at the console.
+// Shows and changes credentials of the bank's API, and lists who is signed in at the console.
 import { endSession, listLiveSessions, type ListedSession } from '../../domain/credential/session.ts'
 import { isStorable } from '../../lib/json.ts'
 import { at, Refusal } from '../api.ts'
@@ -104,14 +104,14 @@ export const credentials: Page = {
       const by = call.session.caller.username
       if (session !== undefined && session.username !== by && !call.isAdmin)
         throw new Refusal(403, 'Only an administrator ends the session of another', [])
-      // The list may not have all that an administrator ends.
+      // An administrator may end sessions that the list does not show.
       if (session !== undefined || (call.isAdmin && isStorable(sessionId))) await endSession(call.parts, sessionId, by)
       return done(call, '/credentials', 'ended')
     },
   },
 }
 
-/** A password that is shown this once. */
+/** Shows a password, only once. */
 const showPassword = (call: PageCall, username: string, password: string): View => ({
   title: 'Password',
   body: html`${pageHead(username)}${card(

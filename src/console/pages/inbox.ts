@@ -1,4 +1,4 @@
-// The inbox of a user: what was written, whether it was read, and a new message; and one message as its user reads it.
+// Shows the inbox of a user: which messages were written and read, and one message as its user reads it. Also writes a new message.
 import { at, unlessRefused } from '../api.ts'
 import {
   actionForm,

@@ -1,4 +1,4 @@
-// All pages of the console.
+// Lists all pages of the console.
 import type { Page } from '../page.ts'
 import { application } from './application.ts'
 import { applications } from './applications.ts'

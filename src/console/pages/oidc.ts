@@ -1,4 +1,4 @@
-// OpenID providers of an application: by whose login phones are bound.
+// Shows and changes the OpenID providers of an application, whose logins bind phones.
 import { at, unlessRefused } from '../api.ts'
 import { actionForm, badge, card, checks, type Choice, empty, field, guardedForm, pageHead, select, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
@@ -26,7 +26,7 @@ const AUTHENTICATIONS: readonly Choice[] = [
 ]
 
 const pathOf = ({ application = '' }: PageCall): string => at`/admin/applications/${application}/oidc-providers`
-/** The members of an answer that a request to store the provider has. */
+/** The members of an answer that a request to store the provider has, too. */
 const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: Partial<Provider>) => settings
 
 export const oidc: Page = {
@@ -57,7 +57,7 @@ export const oidc: Page = {
     store: async (call) => {
       const { form, api } = call
       const path = `${pathOf(call)}${at`/${form.text('providerId')}`}`
-      // Members that have no line in the form stay as they are.
+      // Members without a line in the form keep their values.
       const settings = toSettings((await unlessRefused(api.get<Partial<Provider>>(path))) ?? {})
       const clientSecret = form.all('clientSecret')[0] || undefined
       await api.send('PUT', path, {

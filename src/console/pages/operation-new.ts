@@ -1,4 +1,4 @@
-// A new operation: a template, a form made of its placeholders, and beside it what the phone will show.
+// Creates an operation: a template, a form made of its placeholders, and a preview of the phone beside it.
 import { parseTemplate } from '../../domain/template/parser.ts'
 import { chooseTexts, type Template } from '../../domain/template/template.ts'
 import { at } from '../api.ts'
@@ -9,7 +9,7 @@ import { labelsOf, placeholdersOf, sampleOf, templatePreview } from '../phone-pr
 
 const PREFIX = 'parameter.'
 const TITLE = 'New operation'
-/** Up to so many templates are links beside each other; more are a list to choose from. */
+/** Up to this number of templates are shown as links. More are shown as a list to choose from. */
 const CHIPS_MAX = 12
 
 async function render(call: PageCall): Promise<View> {
@@ -51,7 +51,7 @@ export const operationNew: Page = {
   },
 }
 
-/** The same page with what was typed, and with the preview of that; nothing is created. */
+/** The same page with the typed values and their preview. Nothing is created. */
 export const operationPreview: Page = { path: '/operations/preview', section: 'operations', render, actions: { create: render } }
 
 async function readTemplate({ api }: PageCall, name: string): Promise<Template> {
@@ -70,7 +70,7 @@ const readParameters = ({ form }: PageCall): Record<string, string> =>
 const languageOf = ({ form }: PageCall, { texts }: Template): string =>
   form.optional('language') ?? chooseTexts(texts, ['en']).locale
 
-/** The template that the newest operation was made from, else the first one. */
+/** The template of the newest operation, else the first template. */
 async function readUsualTemplate({ api, application }: PageCall, names: readonly string[]): Promise<string | undefined> {
   if (application === undefined) return names[0]
   const path = at`/admin/applications/${application}/operations`

@@ -1,4 +1,4 @@
-// One operation: what became of it and when, what the phone shows, and the approval without a connection.
+// Shows one operation: its history, the view of the phone, and the approval without a connection.
 import type { OperationParameters } from '../../domain/template/template.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { ListedOperation } from '../answers.ts'
@@ -41,14 +41,14 @@ interface Answer extends ListedOperation {
 interface OfflineCode {
   readonly text: string
   readonly nonce: string
-  /** Where the user has several phones, the one that scans it. */
+  /** The phone that scans the code, if the user has several. */
   readonly registrationId: string | undefined
 }
 
 export const operation: Page = {
   path: '/operations/:id',
   section: 'operations',
-  // After a wrong password the code is still the one that the user scanned.
+  // After a wrong password the page keeps the code that the user scanned.
   render: (call) => render(call, readOffline(call.form)),
   actions: {
     cancel: async (call) => {
@@ -75,7 +75,7 @@ export const operation: Page = {
   },
 }
 
-/** The code that a form brings back; undefined where it brings none. Throws REQUEST_INVALID for a text that was none. */
+/** The code in a sent form; undefined if it has none. Throws REQUEST_INVALID for a text that is too long for a QR code. */
 function readOffline(form: Form): OfflineCode | undefined {
   const [text, nonce] = [form.text('qr'), form.optional('nonce')]
   if (!fitsQrCode(text)) throw new PawlError('REQUEST_INVALID', { detail: 'a text that no QR code was made of' })
@@ -121,7 +121,7 @@ const renderStatus = (call: PageCall, answer: Answer, shown: ShownOperation | un
       (isPending || failureCount > 0) && ['Wrong codes', html`${failureCount} of ${maxFailureCount}`],
       isPending && proximityOtp !== undefined && ['Proximity password', html`<span class="fingerprint">${proximityOtp}</span>`],
       ['Created', exactTime(timestampCreated)],
-      // When an operation ended before its time, the timeline says when.
+      // If an operation ended before this time, the timeline shows when.
       (isPending || status === 'EXPIRED') && [
         isPending ? 'Expires' : 'Expired',
         html`${ago(call.now, timestampExpires)} <small>${exactTime(timestampExpires)}</small>`,
@@ -162,7 +162,7 @@ async function renderOffline(
   )
 }
 
-/** A password is made by one phone: of several, the one that the user has at hand. */
+/** Lets the caller choose the phone that makes the password, if the user has several. */
 async function choosePhone({ api }: PageCall, userId: string): Promise<Markup> {
   const { registrations } = await api.get<{
     registrations: readonly { registrationId: string; name?: string; platform?: string }[]
@@ -173,7 +173,7 @@ async function choosePhone({ api }: PageCall, userId: string): Promise<Markup> {
   return phones.length > 1 ? select('registrationId', 'Phone that scans it', phones, undefined) : nothing
 }
 
-/** Oldest first. */
+/** The timeline of an operation, oldest first. */
 async function operationTimeline(call: PageCall, operation: ListedOperation): Promise<Markup> {
   const [events, deliveries] = await Promise.all([
     readEvents(call, operation),
@@ -189,10 +189,10 @@ async function operationTimeline(call: PageCall, operation: ListedOperation): Pr
   )
 }
 
-/** What phone and bank did with it, by the audit log of its user. */
+/** Reads the actions of phone and bank on the operation from the audit log of its user. */
 async function readEvents(call: PageCall, operation: ListedOperation): Promise<readonly Step[]> {
   const { operationId, userId, timestampCreated: timestampFrom, timestampExpires } = operation
-  // Nothing happens to an operation after its time. What its user did later is not asked for, because it would push the rest out of the answer.
+  // An operation has no events after its end. Later events of its user are not asked for, because they would push older ones out of the answer.
   const timestampTo = Math.min(call.now, timestampExpires)
   const found = await unlessRefused(readDeviceEvents(call, userId, { timestampFrom, timestampTo, limit: EVENTS_MAX }))
   return (found?.items ?? [])
@@ -200,7 +200,7 @@ async function readEvents(call: PageCall, operation: ListedOperation): Promise<r
     .map((item) => toStep(call, item))
 }
 
-/** An event of the operation after its creation, or an offline one-time password for it, right or wrong. */
+/** Whether an event is about the operation, after its creation, or about an offline one-time password for it, right or wrong. */
 const isAbout = (operationId: string, eventType: string, eventData: string): boolean =>
   eventData.includes(operationId) &&
   ((eventType.startsWith('operation_') && eventType !== 'operation_created') || eventType.startsWith('offline_otp_'))
@@ -220,7 +220,7 @@ function toStep(call: PageCall, { activationId, eventType, eventData, timestamp 
 
 const TONES: Readonly<Record<string, Tone>> = { approved: 'good', offline_otp_ok: 'good', canceled: 'off' }
 
-/** The member `reason` of the data of an event; undefined where there is none. */
+/** The member `reason` of the data of an event; undefined if there is none. */
 function readReason(eventData: string): string | undefined {
   try {
     const { reason: why } = JSON.parse(eventData) as { reason?: unknown }

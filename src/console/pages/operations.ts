@@ -1,4 +1,4 @@
-// Operations of an application: the search with its filters.
+// Searches operations of an application, with filters.
 import type { ListedOperation } from '../answers.ts'
 import { at } from '../api.ts'
 import { ago, chips, type Column, empty, listCard, pageHead, reason, stateBadge, table } from '../elements.ts'
@@ -30,7 +30,7 @@ export const operations: Page = {
       (users) => api.get<Answer>(at`/admin/applications/${application}/operations`, { ...users, status, cursor, limit: PAGE }),
       (answer) => answer.operations.length === 0,
     )
-    // What an operation holds is for its application, and for administrators who may act for it.
+    // Only the application, and administrators who may act for it, see the content of an operation.
     const shown = call.isActing ? await readShown(call, found.answer.operations.map(idOf)) : NOTHING
     const create = call.isActing && html`<a class="button is-primary" href="${link(call, '/operations/new')}">New operation</a>`
     return {
@@ -73,7 +73,7 @@ function renderList(call: PageCall, { answer, isAnywhere }: FoundUsers<Answer>, 
   return html`${table('Operations', COLUMNS, rows)}${userPager(call, '/operations', filter, isAnywhere, nextCursor)}`
 }
 
-/** An operation by what the phone shows of it; readers are told its template alone. */
+/** Renders an operation as the phone shows it. Callers who only read see only its template. */
 function renderRow(call: PageCall, one: ListedOperation, shown: ShownOperation | undefined) {
   const { operationId, userId, status, statusReason, template, operationType, failureCount, maxFailureCount } = one
   const line = shown && sayOperation(shown.form)

@@ -1,4 +1,4 @@
-// The first page: whether the server is well, what happens, and what waits for somebody.
+// Shows the first page: the health of the server, recent traffic, and open tasks.
 import type { AdminEvent, ListedOperation, ListedRegistration, PinnedDomain, PushProvider, Webhook } from '../answers.ts'
 import type { Look } from '../../metrics/metrics.ts'
 import { at, unlessRefused } from '../api.ts'
@@ -10,7 +10,7 @@ import { type Mark, plot, processPlots } from '../plot.ts'
 import { sayAction } from '../words.ts'
 import { deliveryState } from './webhooks.ts'
 
-/** The most that the API gives in one answer. */
+/** The maximum that the API gives in one answer. */
 const OPERATIONS_MAX = 1_000
 const DAY_MS = 86_400_000
 
@@ -80,7 +80,7 @@ function renderFigures(call: PageCall, { isReady, operations, webhooks, domains 
   const failures = recent.filter(({ status }) => status === 'FAILED').length
   const queue = webhooks.reduce((sum, webhook) => sum + webhook.waiting, 0)
   const dead = webhooks.reduce((sum, webhook) => sum + webhook.dead, 0)
-  // Pins that have ended stay until somebody removes them.
+  // Ended pins stay until somebody removes them.
   const pins = domains.flatMap(({ certificates }) => certificates)
   const ends = pins.filter(({ isExpired }) => !isExpired).map(({ expires }) => expires * 1000)
   const firstEnd = ends.length === 0 ? undefined : Math.min(...ends)
@@ -103,7 +103,7 @@ function figure(name: string, value: string, note: string, tone?: Tone, href?: s
 
 function renderOperations(call: PageCall, operations: readonly ListedOperation[]): Markup {
   const dayAgo = call.now - DAY_MS
-  // The answer for a busy application does not reach back a day: then the plot begins with its oldest operation, and says so.
+  // For a busy application the answer does not reach back a day. The plot then begins with the oldest operation in it, and says so.
   const isCut = operations.length === OPERATIONS_MAX
   const from = isCut ? Math.max(dayAgo, operations.at(-1)?.timestampCreated ?? dayAgo) : dayAgo
   const recent = operations.filter(({ timestampCreated }) => timestampCreated >= from)

@@ -1,4 +1,4 @@
-// One registration: its phone, what the user scans, the fingerprint to compare, what can be done, and what has happened.
+// Shows one registration: its phone, the QR code for the user, the fingerprint to compare, possible actions, and its history.
 import type { ListedRegistration } from '../answers.ts'
 import { at, Refusal, unlessRefused } from '../api.ts'
 import {
@@ -69,7 +69,7 @@ interface Detail extends ListedRegistration {
 const read = ({ api, application = '', params: { id = '' }, query: { before } }: PageCall): Promise<Detail> =>
   api.get<Detail>(at`/admin/applications/${application}/registrations/${id}`, { before })
 
-/** The registration that an action is about. Throws Refusal where it is removed, which the page did not know. */
+/** Reads the registration of an action. Throws Refusal if it was removed since the page was loaded. */
 async function readLive(call: PageCall): Promise<Detail> {
   const detail = await read(call)
   if (detail.state === 'REMOVED') throw new Refusal(409, 'The registration is removed already', [])
@@ -100,7 +100,7 @@ export const registration: Page = {
       call.query['before'] === undefined ? readDeliverySteps(call, 'ACTIVATION', detail.activationId) : [],
       readVerifications(call, detail, VERIFICATIONS_SHOWN),
     ])
-    // The way back stands where it is said that the phone was blocked.
+    // Right after the phone was blocked, the page begins with a button that undoes this.
     const undo =
       call.query['done'] === 'blocked' &&
       state === 'BLOCKED' &&
@@ -147,11 +147,11 @@ export const registration: Page = {
   },
 }
 
-/** Links to everything else of the user. */
+/** Links to all other pages about the user. */
 const renderLinks = (call: PageCall, userId: string): Markup =>
   html`<a class="button is-plain" href="${link(call, '/registrations', { userId })}">Phones</a><a class="button is-plain" href="${link(call, '/operations', { userId })}">Operations</a><a class="button is-plain" href="${link(call, '/inbox', { userId })}">Inbox</a>`
 
-/** The code is shown only to those who may bind phones. */
+/** Renders the code to scan, only for callers who may bind phones. */
 async function renderScan(call: PageCall, { userId, activationId, timestampExpires }: Detail): Promise<Markup> {
   const ends = timestampExpires !== undefined && html`<small>ends ${ago(call.now, timestampExpires)}</small>`
   const answer = call.isActing
@@ -237,7 +237,7 @@ const renderActions = (call: PageCall, { state, userId, flags }: Detail): Markup
 
 const TONES: Readonly<Record<string, Tone>> = { ACTIVE: 'good', BLOCKED: 'bad', REMOVED: 'off', CREATED: 'info' }
 
-/** Newest first; what webhooks were told stands among it on the first page. */
+/** Renders the history, newest first. On the first page it contains the deliveries to webhooks. */
 function renderHistory(call: PageCall, { history, next, activationId }: Detail, told: readonly Step[]): Markup {
   const changes = history.map(
     ({ from, to, reason: why, externalUserId, timestamp }): Step => ({
@@ -259,7 +259,7 @@ function renderHistory(call: PageCall, { history, next, activationId }: Detail, 
   )
 }
 
-/** The latest events of all phones of the user. */
+/** Renders the latest events of all phones of the user. */
 const renderEvents = (call: PageCall, userId: string, items: readonly DeviceEvent[]): Markup =>
   card(
     'Latest events of this user',
@@ -275,7 +275,7 @@ const renderEvents = (call: PageCall, userId: string, items: readonly DeviceEven
     html`<a href="${link(call, '/audit/devices', { userId })}">All</a>`,
   )
 
-/** All that back ends had verified of one registration. */
+/** All verifications of one registration for back ends. */
 export const registrationVerifications: Page = {
   path: '/registrations/:id/verifications',
   section: 'registrations',

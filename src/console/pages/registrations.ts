@@ -1,4 +1,4 @@
-// Registrations of an application: the search, and the beginning of a new one.
+// Searches registrations of an application, and begins a new one.
 import type { ListedRegistration } from '../answers.ts'
 import { at } from '../api.ts'
 import {
@@ -82,7 +82,7 @@ export const registrationNew: Page = {
   },
 }
 
-/** What pages about an application show when there is none. */
+/** The content of pages about an application if there is none. */
 export const needsApplication = (call: PageCall, title: string): Markup =>
   html`${pageHead(title)}${empty(
     'There is no application yet',

@@ -1,4 +1,4 @@
-// Templates of operations: the list, and the editor of one: its form, and beside it what phones show of it, or why it is none.
+// Lists the templates of operations, and edits one: a form, and beside it the view of the phone, or the faults of the template.
 import { warnOfDataTemplate } from '../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../domain/template/parser.ts'
 import { chooseTexts, PAYMENT_TEMPLATE, type Template } from '../../domain/template/template.ts'
@@ -73,8 +73,8 @@ export const templateNew: Page = {
 const check = (call: PageCall): Promise<View> => renderEditor(call, call.params['name'])
 
 /**
- * The editor with what was typed, checked and drawn; nothing is stored. Its path is as deep as that of the page that it is drawn into, because
- * links are relative.
+ * The editor with the typed values, checked and drawn. Nothing is stored. Its path has the same depth as that of the page that it is drawn into,
+ * because links are relative.
  */
 export const templateCheck: Page = {
   path: '/check-template/:name',
@@ -83,17 +83,17 @@ export const templateCheck: Page = {
   actions: { save: check },
 }
 
-/** The same for a new template. */
+/** The same check for a new template. */
 export const templateNewCheck: Page = { ...templateCheck, path: '/check-template' }
 
-/** Reads the whole form. Throws Refusal for a line that is no JSON; everything else is judged by the API. */
+/** Reads the whole form. Throws Refusal for a line that is no JSON. The API judges everything else. */
 function readWhole(form: Form, name: string | undefined): TemplateJson {
   const { template: typed, faults } = readDraft(form, name)
   if (faults.length > 0) throw new Refusal(400, 'Request validation failed', faults)
   return typed
 }
 
-/** `name` undefined: the editor of a new template. */
+/** Renders the editor. `name` is undefined for a new template. */
 async function renderEditor(call: PageCall, name: string | undefined): Promise<View> {
   const stored = name === undefined ? NEW : await call.api.get<StoredTemplate>(at`/admin/templates/${name}`)
   const title = name ?? 'New template'
@@ -101,7 +101,7 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
   const back = backTo(link(call, '/templates'), 'Templates')
   const lead = html`${SOURCES[stored.source]}. ${stored.source === 'file' && badge('wait', 'The next start writes the file over a change')} Operations that exist keep the texts they were made with.`
   const draft = call.form.isEmpty ? { template: stored, faults: [], isJson: false } : draftOf(call.form, name)
-  // While only the shape of the form is changed, nothing is said about members that nobody has filled in yet.
+  // While only the shape of the form changes, empty members are not reported.
   const isChecked = !call.form.isEmpty && call.form.optional('change') === undefined
   const { templateName } = draft.template
   const parsed = parseTemplate({ ...draft.template, templateName: isChecked ? templateName : templateName || 'new' })
@@ -130,7 +130,7 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
   }
 }
 
-/** What was typed, with the change of its shape that was asked for. */
+/** The typed values, with the requested change of shape. */
 function draftOf(form: Form, name: string | undefined): Draft {
   const change = form.text('change')
   const draft = readDraft(form, name)
@@ -156,11 +156,11 @@ const renderLanguages = (sound: Template): Markup =>
       : html`<details class="more"><summary>In ${language}</summary>${templatePreview(sound, {}, language)}</details>`,
   )}<p class="hint">With samples in place of the parameters.</p></div>`
 
-/** The language that phones fall back to stands first. */
+/** The languages of a template. The one that phones fall back to comes first. */
 function languagesOf({ texts }: Template): readonly string[] {
   const first = chooseTexts(texts, []).locale
   return [first, ...Object.keys(texts).filter((language) => language !== first)]
 }
 
-/** What the form of a new template begins with. */
+/** The initial values of the form of a new template. */
 const NEW: StoredTemplate = { ...renderTemplate(PAYMENT_TEMPLATE), templateName: '', source: 'administration' }

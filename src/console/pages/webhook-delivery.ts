@@ -1,4 +1,4 @@
-// One delivery of a webhook: what is sent, what the receiver answered, and what comes next.
+// Shows one delivery of a webhook: its message, the answer of the receiver, and the next attempt.
 import type { Webhook } from '../answers.ts'
 import { at } from '../api.ts'
 import { type Delivery, deliveryBadge, sayDelivery } from '../deliveries.ts'

@@ -1,4 +1,4 @@
-// One webhook: its deliveries, sending them again, and its set-up.
+// Shows one webhook: its deliveries, a form to send them again, and its settings.
 import type { Webhook } from '../answers.ts'
 import { at } from '../api.ts'
 import { type Delivery, deliveryBadge, sayDelivery } from '../deliveries.ts'
@@ -31,7 +31,7 @@ interface Deliveries {
   readonly next?: string
 }
 
-/** What became of a test message. */
+/** The result of a test message. */
 interface Trial {
   readonly id: string
   readonly isDelivered: boolean
@@ -96,7 +96,7 @@ export const webhook: Page = {
 const renderReplay = (call: PageCall, { dead }: Webhook): Markup | false =>
   call.isAdmin && dead > 0 && actionForm(call, 'replayDead', `Send all ${dead} that were given up`, { tone: 'plain' })
 
-/** What the receiver answered to the test message just now, or the offer to send one. */
+/** The receiver's answer to the last test message, or the offer to send one. */
 const renderTest = (call: PageCall, trial: Trial | undefined): Markup =>
   card(
     'Test',
@@ -113,7 +113,7 @@ const renderTrial = ({ id, isDelivered, status, error, durationMs }: Trial): Mar
       ['Message', code(id, 'the id of the message')],
     ])}`
 
-/** What a status of the receiver most often comes from. */
+/** The most frequent cause of a status of the receiver. */
 function adviceOn(status: number): string {
   if (status === 401 || status === 403) return 'It checks the signature with another secret, or wants other credentials.'
   if (status === 404 || status === 405) return 'The address leads elsewhere: check its path.'

@@ -1,4 +1,4 @@
-// Webhooks of an application: how they are doing, and a new one.
+// Lists the webhooks of an application with their state, and creates new ones.
 import { at } from '../api.ts'
 import type { PushProvider, Webhook } from '../answers.ts'
 import { PUSH_PROVIDERS } from '../attention.ts'
@@ -53,8 +53,8 @@ export const webhooks: Page = {
 }
 
 /**
- * What forms of a new webhook and of one that is there have in common. `stored`: the user name of HTTP Basic that the webhook has. Its password
- * stays where none is typed; without the name both are removed.
+ * Reads the members that the forms of a new and of an existing webhook share. `stored`: the user name of HTTP Basic that the webhook has. The
+ * password stays if none is typed and the user name is unchanged. If both lines are empty, HTTP Basic is removed.
  */
 export function readWebhook(form: Form, stored?: string) {
   const [username, password = ''] = [form.text('basicUsername'), form.all('basicPassword')[0]]
@@ -67,7 +67,7 @@ export function readWebhook(form: Form, stored?: string) {
   }
 }
 
-/** A secret that is shown this once. */
+/** Shows a secret, only once. */
 export const showSecret = (call: PageCall, id: string, secret: string, title: string): View => ({
   title,
   body: html`${pageHead(title)}${card(
@@ -77,7 +77,7 @@ export const showSecret = (call: PageCall, id: string, secret: string, title: st
   )}`,
 })
 
-/** Whether messages arrive, of a webhook or of a provider of pushes. */
+/** Whether the messages of a webhook or push provider arrive. */
 export function deliveryState({ isEnabled, failuresInRow }: Pick<Webhook, 'isEnabled' | 'failuresInRow'>): Markup {
   if (!isEnabled) return badge('off', 'Off')
   return failuresInRow > 0 ? badge('bad', `${failuresInRow} failures in a row`) : badge('good', 'Gets through')
