@@ -28,7 +28,7 @@ export function isAddressOrRange(text: string): boolean {
  * Returns a function that tests whether an address is in one of `ranges`. Each range is an address or a range. A text that is no address is in none.
  */
 export function createRanges(ranges: readonly string[]): (ip: string) => boolean {
-  // An IPv4 address is in no range of IPv6, whatever form it came in.
+  // An IPv4 address is in no range of IPv6, also when it came in the form of IPv6.
   const [ipv4, ipv6] = [new BlockList(), new BlockList()]
   for (const range of ranges) {
     const [network = '', prefix] = range.split('/')

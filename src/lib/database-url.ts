@@ -1,7 +1,7 @@
 // Parses the URL of a PostgreSQL on one or several hosts, in the form of libpq (PostgreSQL, "Specifying Multiple Hosts").
 
 export interface DatabaseAddress {
-  /** One URL for each host, in the order in which they are tried. Each has the options of the whole. */
+  /** One URL for each host, in the order in which they are tried. Each has all options of the given URL. */
   readonly urls: readonly string[]
   /** Whether the server must take writes. It must if there are several hosts, or if the URL asks for it. */
   readonly mustWrite: boolean

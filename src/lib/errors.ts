@@ -54,10 +54,10 @@ export type CloudCode =
   | 'OTP_INVALID'
   | 'AUDIT_REFUSED'
 
-/** Why a request was not served. A new code affects only the API that answers it. */
+/** The reason why a request was not served. A new code affects only the API that answers it. */
 export type ErrorCode = DeviceCode | MobileTokenCode | UtilityCode | CloudCode
 
-/** One member of a request that breaks the contract. The answer has it where the contract has a place for it. */
+/** One member of a request that breaks the contract. It is part of the answer if the contract has a member for it. */
 export interface Violation {
   /** The name of the member, header or parameter, with dots between levels. If a thing is missing or exists already, the kind of the thing. */
   readonly fieldName: string

@@ -191,7 +191,7 @@ export interface Caches {
   readonly startForgetting: (clock: () => number) => () => void
 }
 
-/** The caches of one server. */
+/** Makes the caches of one server. */
 export function createCaches(): Caches {
   const uses: (() => CacheUse)[] = []
   const forgetters: ((now: number) => void)[] = []

@@ -1,4 +1,4 @@
-// Finds the existing name that a misspelt name means.
+// Finds the existing name that a misspelt name probably means.
 
 /** The known name with the fewest differing characters, the first of several. Undefined if even that differs in more than `distanceMax`. */
 export function findNearest(name: string, known: readonly string[], distanceMax: number): string | undefined {

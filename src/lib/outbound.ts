@@ -121,7 +121,7 @@ export async function withConnection<T>(target: OutboundTarget, speak: (socket: 
   }
 }
 
-/** For each step that can exceed the time: the step that did not end, and what to look at. */
+/** For each step that can exceed the time: the words for the step that did not end, and advice. */
 const OVERDUE: Readonly<Record<'name' | 'connection' | 'handshake' | 'answer', readonly [string, string]>> = {
   name: ['was not resolved', "look at this machine's name servers"],
   connection: ['took no connection', 'it is down, or a firewall drops what is sent there'],
@@ -129,7 +129,7 @@ const OVERDUE: Readonly<Record<'name' | 'connection' | 'handshake' | 'answer', r
   answer: ['did not answer', 'it has too much to do, or waits for somebody itself'],
 }
 
-/** The meaning of a status beyond 2xx, and what to look at. `authorization`: the setting with the credential that pawl sends to this server. */
+/** The meaning of a status beyond 2xx, and advice. `authorization`: the setting with the credential that pawl sends to this server. */
 export function describeStatus(status: number, authorization: string): string {
   const answered = `answered with status ${status}`
   if (status === 401 || status === 403) return `${answered}: look at ${authorization}, and at what it allows`
@@ -138,8 +138,8 @@ export function describeStatus(status: number, authorization: string): string {
 }
 
 /**
- * The meaning of an error's code, and what to look at. `authority`: the setting for a certificate authority of the operator. Only codes are repeated,
- * because messages of OpenSSL name threads and source files.
+ * The meaning of an error's code, and advice. `authority`: the setting for a certificate authority of the operator. Only codes are repeated, because
+ * messages of OpenSSL name threads and source files.
  */
 export function describeConnectionFailure(error: unknown, authority = NODE_AUTHORITY): string {
   const code = codeOf(error)
@@ -226,7 +226,7 @@ async function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
     // A small answer becomes large by chunks of few bytes, by headers and by certificates.
     bytesMax: 2 * outbound.answerBytesMax + OVERHEAD_BYTES_MAX,
   }
-  // Not imported, because an import of node:http reads its every member and so loads Node's fetch: 15 MB and a tenth of the time of a start.
+  // Not imported, because an import of node:http reads all its members and so loads Node's fetch: 15 MB and a tenth of the time of a start.
   const { request } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http')
   return withConnection(
     target,

@@ -12,7 +12,7 @@ export function toPem(der: Uint8Array, label: PemLabel = 'CERTIFICATE'): string 
 export type PemLabel = 'CERTIFICATE' | 'PUBLIC KEY'
 
 /**
- * The DER bytes of the first certificate in a text, whatever else the text holds; undefined if there is none. The bytes are not checked to be a
+ * The DER bytes of the first certificate in a text, which may hold other things; undefined if there is none. The bytes are not checked to be a
  * certificate.
  */
 export function parsePem(text: string): Uint8Array | undefined {

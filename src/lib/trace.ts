@@ -124,7 +124,7 @@ function recordedScope(): Recorded | undefined {
   return isRecorded(scope) ? scope : undefined
 }
 
-/** One span in the traces of several requests. */
+/** Makes one span that appears in the traces of several requests. */
 const shareSpan = (first: Span, spans: readonly Span[]): Span => ({
   traceId: first.traceId,
   isRecorded: true,
