@@ -12,7 +12,7 @@ interface BasicLogin {
   readonly onGone: (callback: () => void) => () => void
 }
 
-/** How callers without a password are recognised. */
+/** The ways to recognise callers without a password. */
 interface OtherCallers<Caller> {
   /** Recognises a caller who shows no password; undefined when it does not know the caller. */
   readonly recognise?: (request: FastifyRequest) => Caller | undefined

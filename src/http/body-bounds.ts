@@ -1,5 +1,5 @@
-// Limits the length of bodies. The body of a stranger has at most 16 KiB, whatever its content type. The `bodyLimit` of a route allows more
-// where its hook onRequest has refused strangers before the body is read, or where a code or an envelope covers the body
+// Limits the length of bodies. The body of a stranger has at most 16 KiB, with any content type. The `bodyLimit` of a route allows more where its
+// hook onRequest has refused strangers before the body is read, or where a code or an envelope covers the body
 // (docs/decisions/0001-work-for-strangers.md).
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
@@ -22,7 +22,7 @@ export function boundBodies(app: FastifyInstance): void {
     const { headers } = request.raw
     if (headers['transfer-encoding'] !== undefined) boundPieces(app.server, request.raw, reply.raw)
     else if (lengthOf(headers) > STRANGERS_BYTES_MAX && lengthOf(headers) > request.routeOptions.bodyLimit)
-      // An unknown path is answered 404, whatever its body is.
+      // An unknown path is answered 404 for every body.
       return done(request.is404 ? new PawlError('PATH_UNKNOWN') : tooLong(request.routeOptions.bodyLimit))
     done()
   })

@@ -1,6 +1,6 @@
-// Where a listener is, and how its connections end when a server stops: balancers are told first, then connections are given back, then the
-// server closes. It does not wait for every connection. Node counts one that never sent anything, or only half a request, as active; a load
-// balancer or a browser that connects ahead would hold up every stop.
+// Ends the connections of a listener when a server stops: balancers are told first, then connections are given back, then the server closes. It does
+// not wait for every connection. Node counts one that never sent anything, or only half a request, as active; a load balancer or a browser that
+// connects ahead would hold up every stop. Also formats the address of a listener.
 import type { FastifyInstance } from 'fastify'
 import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -10,7 +10,7 @@ export interface PublicListener {
   address: AddressInfo | undefined
 }
 
-/** `http://ADDRESS:PORT`; of a listener on every interface, ADDRESS is the host name of `origin`, an http URL, where one is given. */
+/** `http://ADDRESS:PORT`. For a listener on every interface, ADDRESS is the host name of `origin`, an http URL, if that is given. */
 export function formatListenerUrl(
   { address, family, port }: AddressInfo,
   origin?: string,

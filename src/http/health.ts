@@ -1,5 +1,5 @@
-// Endpoints without credentials: health for balancers, where a process is alive without the database and ready with it, and the answer at `/` for
-// people who look whether anything is there. While a start takes long, a waiting room answers health.
+// Serves endpoints without credentials: health for balancers, and the answer at `/` for people who look whether anything is there. A process is alive
+// without the database, and ready only with it. While a start takes long, a waiting room answers health.
 import type { Server } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Type } from '@sinclair/typebox'
@@ -19,7 +19,7 @@ export const health =
     app.get('/health/live', { schema: { response: { 200: Healthy } } }, async () => ({ status: 'OK' }))
     app.get('/health/ready', { schema: { response: { 200: Healthy, 503: Unhealthy } } }, async (_request, reply) => {
       try {
-        // A stop first tells balancers to send nothing more; what they send meanwhile is served.
+        // A stop first tells balancers to send nothing more. Requests that arrive meanwhile are served.
         if (parts.serviceState.phase !== 'serving') return refuse(reply)
         await parts.pingDatabase()
         return parts.clock.isAgreed() ? { status: 'OK' } : refuse(reply, explain(parts.clock))
@@ -58,7 +58,7 @@ export const front =
 
 const tag = 'Description and health'
 
-/** The same endpoints for the OpenAPI document. */
+/** Describes the endpoints of health and front for the OpenAPI document. */
 export const openOperations: readonly Operation[] = [
   {
     method: 'GET',
@@ -114,7 +114,7 @@ interface WaitingRoomOptions {
  * listened on, nothing happens here: the later listener reports it.
  */
 export function openWaitingRoom(options: WaitingRoomOptions): () => Promise<void> {
-  // With port 0 nobody knows the port yet, so nobody can ask there.
+  // With port 0, the system chooses the port later, so nobody can ask there yet.
   if (options.port === 0) return async () => undefined
   let opening: Promise<Server | undefined> | undefined
   const timer = setTimeout(() => {

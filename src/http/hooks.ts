@@ -6,7 +6,7 @@ import { PawlError } from '../lib/errors.ts'
 import { runInScope, type Span, type Tracer } from '../lib/trace.ts'
 import type { Events } from '../log/events.ts'
 
-/** Gives every answer and every log line of a request its id, and starts its span where there are traces. */
+/** Gives every answer and every log line of a request its id. If there are traces, also starts its span. */
 export function followRequests(app: FastifyInstance, tracer: Tracer | undefined): void {
   const traced = Symbol('span')
   app.decorateRequest(traced, undefined)

@@ -1,4 +1,4 @@
-// TLS with client certificates for the internal listener. Its files are read at the start, and again when they change.
+// Serves TLS with client certificates on the internal listener. Its files are read at the start, and again when they change.
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { createSecureContext, type Server, TLSSocket } from 'node:tls'

@@ -1,4 +1,4 @@
-// Accept-Language as browsers and phones send it, and as nobody should (RFC 9110 §12.5.4).
+// Tests Accept-Language in the forms of browsers and phones, and in malformed ones (RFC 9110 §12.5.4).
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseAcceptLanguage } from './language.ts'

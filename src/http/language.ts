@@ -1,4 +1,4 @@
-// The languages a caller wants: Accept-Language (RFC 9110 §12.5.4), most wanted first.
+// Parses the languages that a caller wants: Accept-Language (RFC 9110 §12.5.4), most wanted first.
 
 /**
  * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first. An underscore, as some systems write it, counts as a

@@ -260,7 +260,7 @@ const connectionOf = new WeakMap<Socket, Connection>()
 const CALL = Symbol('call')
 const TOO_MANY_CONNECTIONS = new PawlError('UNAVAILABLE', { detail: 'too many connections', retryAfterSeconds: 1 })
 const TOO_MANY_REQUESTS = new PawlError('UNAVAILABLE', { detail: 'too many requests in flight', retryAfterSeconds: 1 })
-/** How long a body may take, beside the time that its bytes need at the slowest rate that is accepted: 16 KiB have seven seconds. */
+/** The milliseconds that a body may take, in addition to the time that its bytes need at the slowest accepted rate: 16 KiB have seven seconds. */
 const BODY_MS = 5_000
 const BYTES_PER_MS = 8
 const LOOK_MS = 1_000

@@ -1,4 +1,4 @@
-// The description of one endpoint for the OpenAPI document. Each API makes it from the declarations that serve its requests.
+// Declares the description of one endpoint for the OpenAPI document. Each API makes it from the declarations that serve its requests.
 import { type TSchema, Type } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
 

@@ -4,7 +4,7 @@ import { asBuffer, fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 import { isJsonObject, isStorable } from '../lib/json.ts'
 
-/** Hands every body to the handler as a Buffer, whatever its content type; no body stays undefined. */
+/** Hands every body to the handler as a Buffer, with any content type. A request without a body has undefined. */
 export function keepRawBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))

@@ -38,8 +38,8 @@ export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Plat
   }) as const satisfies FastifyHttpOptions<Server>
 
 /**
- * Answers bytes that are no HTTP request, headers over the limit, and requests that do not arrive in time or are ended for others, whatever
- * their route. Then it ends the connection.
+ * Answers bytes that are no HTTP request, headers over the limit, and requests that do not arrive in time or are ended for others, on every route.
+ * Then it ends the connection.
  */
 export function refuseBytes(errorCode: string, socket: Socket, requestId: string): void {
   if (errorCode === 'ECONNRESET' || !socket.writable) {

@@ -1,4 +1,4 @@
-// Schemas that several APIs use.
+// Declares schemas that several APIs use.
 import { type ObjectOptions, type StringOptions, type TSchema, Type } from '@sinclair/typebox'
 
 /** `{ "requestObject": ... }` (v3 §5.1). */
@@ -11,7 +11,7 @@ export const ObjectResponse = <S extends TSchema>(schema: S) =>
 /** `{ "status": "OK" }`. */
 export const Ok = Type.Object({ status: Type.Literal('OK') }, { title: 'Ok' })
 
-/** The value of ObjectResponse. */
+/** Composes an ObjectResponse. */
 export const ok = <T>(responseObject: T) => ({ status: 'OK' as const, responseObject })
 
 /** Text with at least one character that is not white space. */
@@ -21,7 +21,7 @@ export const NotBlank = (max: number) =>
 /** Any text up to `max` UTF-16 code units. */
 export const Text = (max: number) => Type.String({ pattern: `^[^]{0,${max}}$`, description: `must be at most ${max} characters` })
 
-/** One of these texts. */
+/** A text that is one of `values`. */
 export const OneOf = <const T extends string>(values: readonly T[], options: StringOptions = {}) =>
   Type.Unsafe<T>(Type.String({ enum: [...values], ...options }))
 

@@ -92,8 +92,8 @@ function toViolations(errors: readonly ErrorObject[] | null | undefined): Violat
 }
 
 /**
- * Whether an error only says that a value is none of several alternatives, or not null. Such an error is left out, because another one says
- * what is wrong with the value.
+ * Whether an error only says that a value is none of several alternatives, or not null. Such an error is left out, because another error names the
+ * fault.
  */
 const isOfChoice = ({ keyword, params }: ErrorObject): boolean =>
   keyword === 'anyOf' || (keyword === 'type' && params['type'] === 'null')
