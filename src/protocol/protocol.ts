@@ -2,10 +2,7 @@
 // is. Only the versions.ts of a generation compares version text.
 import type { KeyObject } from 'node:crypto'
 
-/**
- * Whose keys an envelope is made with: those of the application, which every installation of the app has, or those of one activation (v3 §6, v4
- * §5).
- */
+/** The owner of the keys of an envelope: the application, whose keys every installation of the app has, or one activation (v3 §6, v4 §5). */
 export type Scope = 'APPLICATION_SCOPE' | 'ACTIVATION_SCOPE'
 
 /** Combinations of factors, as headers name them (v3 §10.2). No endpoint allows the last one, KNOWLEDGE alone or BIOMETRY alone. */
@@ -85,9 +82,9 @@ interface EnvelopeKeys<Keys extends ActivationKeys = ActivationKeys, Key extends
 
 /** A well-formed request envelope, not yet opened. */
 export interface Envelope<Keys extends ActivationKeys = ActivationKeys, Key extends EnvelopeKey = EnvelopeKey> {
-  /** Present where the version demands a temporary key. */
+  /** Present if the version demands a temporary key. */
   readonly temporaryKeyId: string | undefined
-  /** Milliseconds; present where the version has replay protection. */
+  /** Milliseconds; present if the version has replay protection. */
   readonly timestamp: number | undefined
   /**
    * The value that may be used only once: ephemeral key and nonce (v3 §14), or key id and nonce (v4 §5.6). Undefined if the version has no replay

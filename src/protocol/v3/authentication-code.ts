@@ -25,7 +25,7 @@ export function verifyAuthenticationCode(
   const isDecimal = capabilitiesOf(version)?.decimalCodes ?? false
   const given = isDecimal ? splitDecimal(code) : splitBinary(code)
   const isWellFormed = given?.length === factorKeys.length
-  // A code of the wrong form takes the same path as a wrong code, so that the time does not tell them apart.
+  // A code of the wrong form takes the same path as a wrong code, so that the time does not reveal the difference.
   const parts = isWellFormed ? given : factorKeys.map(() => new Uint8Array(isDecimal ? ONLINE_DIGITS : BASE64_PART_LENGTH))
   const isComponent = (counterMacs: readonly Uint8Array[], part: Uint8Array, i: number): boolean => {
     const component = [computeComponent(counterMacs, signedData, i)]

@@ -55,8 +55,8 @@ export function parseEnvelope(context: EnvelopeContext, json: unknown): RequestE
 }
 
 /**
- * Parses an envelope whose ciphertext and MAC the caller keeps, because the caller only wants its keys (cloud §15.3). It opens to an empty
- * plaintext, unchecked; readRequestKeys takes what it exports. Undefined as in parseEnvelope.
+ * Parses an envelope whose ciphertext and MAC the caller keeps, because the caller only wants its keys (cloud §15.3). It opens to an empty plaintext,
+ * unchecked. readRequestKeys reads its exported keys. Undefined as in parseEnvelope.
  */
 export function parseKeyRequest(context: EnvelopeContext, json: unknown): RequestEnvelope | undefined {
   const capabilities = capabilitiesOf(context.version)

@@ -22,8 +22,8 @@ interface ChallengeAndNonce {
 }
 
 /**
- * The encrypted status blob, 32 bytes. With `challenge` and `nonce` (16 bytes each) the 3.1 form, without them the 3.0 form.
- * `filler`: 32 random bytes, of which the form uses what it needs. No padding and no MAC: the client checks the magic value.
+ * The encrypted status blob, 32 bytes. With `challenge` and `nonce` (16 bytes each) it has the 3.1 form, without them the 3.0 form. `filler`: 32
+ * random bytes, of which the form uses as many as it needs. There is no padding and no MAC, because the client checks the magic value.
  */
 export function encryptStatusBlob(
   keys: Pick<ActivationKeys, 'keyTransport' | 'keyTransportIv' | 'keyTransportCtr'>,

@@ -28,7 +28,7 @@ export function verifyAuthenticationCode(
   const expectedLength = (factors === 'POSSESSION' ? 1 : 2) * COMPONENT_LENGTH
   const given = parseBase64(code)
   const isWellFormed = given?.length === expectedLength
-  // A code of the wrong form takes the same path as a wrong code, so that the time does not tell them apart.
+  // A code of the wrong form takes the same path as a wrong code, so that the time does not reveal the difference.
   const candidate = isWellFormed ? given : new Uint8Array(expectedLength)
   const isComponent = (chained: Uint8Array, i: number): boolean => {
     const part = candidate.subarray(i * COMPONENT_LENGTH, (i + 1) * COMPONENT_LENGTH)

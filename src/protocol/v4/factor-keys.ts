@@ -46,15 +46,15 @@ export function parseActivationSecret(stored: Uint8Array): ActivationSecret {
   return { keyActivationSecret, knowledge, biometry }
 }
 
-/** password/change: the key becomes the next one, in place of an earlier next one (v4 §9.12). */
+/** Sets the key of password/change as the next one, in place of an earlier next one (v4 §9.12). */
 export const replaceKnowledgeKey = (stored: Uint8Array, key: FactorKey<'knowledge'>): Uint8Array =>
   replaceKeys(stored, 'knowledge', ({ current }) => createFactorKeys(current, key))
 
-/** biometry/add: the key becomes the next one, or the current one where the activation has none (v4 §9.13). */
+/** Sets the key of biometry/add as the next one, or as the current one if the activation has none (v4 §9.13). */
 export const addBiometryKey = (stored: Uint8Array, key: FactorKey<'biometry'>): Uint8Array =>
   replaceKeys(stored, 'biometry', ({ current }) => (current ? { current, next: key } : { current: key }))
 
-/** biometry/remove: no key is left (v4 §9.13). */
+/** Removes the keys of biometry, for biometry/remove (v4 §9.13). */
 export const removeBiometryKeys = (stored: Uint8Array): Uint8Array => replaceKeys(stored, 'biometry', () => ({}))
 
 /**

@@ -70,7 +70,7 @@ export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): De
 export const importEnvelopeKey = (stored: Uint8Array): TemporarySharedSecret | undefined =>
   stored.length === 32 ? importKdfKey(stored) : undefined
 
-/** KDK_AUTHENTICATION_CODE. */
+/** Derives KDK_AUTHENTICATION_CODE. */
 export const deriveKdkAuthenticationCode = (keyActivationSecret: ActivationKdk): KdkAuthenticationCode =>
   importKdfKey(kdf(keyActivationSecret, 'auth'))
 
@@ -86,10 +86,10 @@ export const deriveKnowledgeKey = (kdkAuthenticationCode: KdkAuthenticationCode)
 export const deriveBiometryKey = (kdkAuthenticationCode: KdkAuthenticationCode): FactorKey<'biometry'> =>
   kdf(kdkAuthenticationCode, 'auth/biometry')
 
-/** KDK_VAULT. */
+/** Derives KDK_VAULT. */
 export const deriveKdkVault = (keyActivationSecret: ActivationKdk): KdkVault => importKdfKey(kdf(keyActivationSecret, 'vault'))
 
-/** KDK_UTILITY. */
+/** Derives KDK_UTILITY. */
 export const deriveKdkUtility = (keyActivationSecret: ActivationKdk): KdkUtility => importKdfKey(kdf(keyActivationSecret, 'util'))
 
 /** KEY_MAC_GET_APP_TEMP_KEY from the decoded application secret (16 bytes), 32 bytes. */

@@ -26,7 +26,7 @@ interface SignedJws {
 export function parseSignedJws(text: string): SignedJws | undefined {
   const { payload: payloadText, parts } = text.includes('{') ? parseGeneral(text) : parseCompact(text)
   const payload = payloadText === undefined ? undefined : parseBase64Url(payloadText)
-  // An empty payload stands for a detached one (RFC 7515, appendix F). It is refused, because the text alone then does not say what was signed.
+  // An empty payload indicates a detached one (RFC 7515, appendix F). It is refused, because the signed bytes are then not in the text.
   if (payloadText === undefined || payload === undefined || payload.length === 0) return undefined
   const signatures = parts.map((part) => parseSignature(part, payloadText))
   if (signatures.length === 0 || !signatures.every((signature) => signature !== undefined)) return undefined
