@@ -6,7 +6,7 @@ import type { Endpoint, FlowFacts } from './endpoint.ts'
 import { methodsOf } from './mount.ts'
 
 interface DeviceDescription {
-  /** Where the API is mounted, and the prefix of its endpoints there. */
+  /** The path at which the API is mounted, and the prefix of its endpoints there. */
   readonly place: string
   readonly prefix: string
   /** The generations whose envelopes are described. */
@@ -15,7 +15,7 @@ interface DeviceDescription {
   readonly errors: ErrorDescription
 }
 
-/** One operation for each method of the endpoints. */
+/** Describes one operation for each method of the endpoints. */
 export const describeDeviceEndpoints = <Parts>(api: DeviceDescription, endpoints: readonly Endpoint<Parts>[]): Operation[] =>
   endpoints.flatMap((endpoint) =>
     methodsOf(endpoint).map((method) => describeEndpoint(api, endpoint, method, api.place + api.prefix + endpoint.path)),

@@ -26,7 +26,7 @@ export interface CodeAttempt {
   readonly decides?: string | undefined
   /** ACTIVE if absent. */
   readonly goodFor?: CodePolicy | undefined
-  /** Set at a door, where a bank asks about a request that a phone sent to it. */
+  /** Set at a door, when a bank asks about a request that a phone sent to the bank. */
   readonly atDoor?: AtDoor | undefined
 }
 

@@ -39,8 +39,8 @@ export function readEnvelope(protocol: Protocol, context: EnvelopeContext, body:
 }
 
 /**
- * Reads the envelope of a request without a code, with the context from its authorization or encryption header. Throws `malformed` for a
- * malformed authorization header, and otherwise what findContext and readEnvelope throw.
+ * Reads the envelope of a request without a code, with the context from its authorization or encryption header. Throws `malformed` for a malformed
+ * authorization header, and otherwise the errors of findContext and readEnvelope.
  */
 export function readUnsignedEnvelope(
   received: Received,

@@ -32,8 +32,8 @@ export function judgeCode(
   const { move, isPossessionRight } = matchOf(parts, protocol, code, { version, known: tried }, lookAhead)
   if (activation === undefined || refused !== undefined)
     return { isRight: false, refusal: refused ?? 'activation_unknown', isGuess: false, outcome: undefined }
-  // Only the holder of the possession key can guess another factor. Whoever knows ids, which are public, can neither block a user nor use up
-  // an operation, and neither can a code that comes twice or too late (v3 §10.5; DIVERGENCES#only-guesses-count).
+  // Only the holder of the possession key can guess another factor. Ids are public. A sender who knows only ids can neither block a user nor use up
+  // an operation. Neither can a code that comes twice or too late (v3 §10.5; DIVERGENCES#only-guesses-count).
   const isGuess = move === undefined && isPossessionRight
   const isCounted = move === undefined ? isGuess : header.factors !== 'POSSESSION'
   const outcome = decideAuthentication(activation, { valid: move !== undefined, isCounted, isPendingAccepted: true })
