@@ -1,4 +1,4 @@
-// GET /audit/log: the events of the devices of a user. Spec: cloud §7.
+// GET /audit/log: lists the events of the devices of a user. Spec: cloud §7.
 import { Type } from '@sinclair/typebox'
 import { auditRefused, readAuditLog } from '../../domain/audit/audit.ts'
 import { findApplicationOf, refuseWithoutApplication } from './application-of.ts'

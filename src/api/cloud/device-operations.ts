@@ -1,4 +1,4 @@
-// /v2/operations: operations for one device, for devices with a flag, or for the first user who claims them (cloud §6.10).
+// /v2/operations: creates and shows operations for one device, for devices with a flag, or for the first user who claims them (cloud §6.10).
 import { type Static, Type } from '@sinclair/typebox'
 import { named, OptionalOrNull } from '../../http/types.ts'
 import type { OperationRow } from '../../storage/operation/operations.ts'

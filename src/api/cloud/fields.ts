@@ -93,7 +93,7 @@ export const StatusReason = Type.Optional(
 /** Seconds since 1970-01-01 UTC, to the end of year 9999. */
 export const Seconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799, description: 'seconds since 1970-01-01 UTC' })
 
-/** The value of Seconds. */
+/** Writes a time as Seconds. */
 export const toSeconds = (time: Date): number => Math.floor(time.getTime() / 1000)
 
 /** A time in an answer. */
@@ -115,7 +115,7 @@ export function readEnd({ platform }: { readonly platform: Platform }, expiresAt
   throw new PawlError('REQUEST_INVALID', { detail: 'expiresAt is over', violations })
 }
 
-/** How long a password or secret stays valid beside the new one: at most 30 days. */
+/** The seconds for which a password or secret stays valid beside its successor: at most 30 days. */
 export const KeepPreviousSeconds = Type.Optional(
   Type.Integer({ minimum: 0, maximum: 2_592_000, description: 'how long the previous one stays good beside it; 0 without it' }),
 )

@@ -1,4 +1,5 @@
-// /inbox/messages: messages of the bank that a user reads in the app. The contract does not have these endpoints (cloud §6.9, mobile-token §8).
+// /inbox/messages: manages messages of the bank that a user reads in the app. The contract does not have these endpoints (cloud §6.9, mobile-token
+// §8).
 import { Type } from '@sinclair/typebox'
 import { named, Ok, OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'

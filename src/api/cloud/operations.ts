@@ -1,4 +1,4 @@
-// /operations: the operations that the bank asks its users to approve, online or without a connection (cloud §6, §8).
+// /operations: creates, shows, cancels and approves operations, which the bank asks its users to approve (cloud §6, §8).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { type Asked, createOperation, type OperationRequest } from '../../domain/operation/create.ts'
 import { approveOffline, createOfflineQr } from '../../channel/offline-approval.ts'

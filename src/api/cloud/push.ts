@@ -1,4 +1,5 @@
-// /push/registration: the push token of a user's phone, for a push sender of the bank. The contract does not have this endpoint (mobile-token §7).
+// /push/registration: shows the push token of a user's phone to a push sender of the bank. The contract does not have this endpoint (mobile-token
+// §7).
 import { Type } from '@sinclair/typebox'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { fromUtf8 } from '../../lib/bytes.ts'

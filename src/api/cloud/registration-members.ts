@@ -88,7 +88,7 @@ export const HistoryEntry = Type.Object({
   timestamp: Time,
 })
 
-/** The value of HistoryEntry. */
+/** Composes a HistoryEntry. */
 export const toHistoryEntry = ({
   fromState,
   toState,

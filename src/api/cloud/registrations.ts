@@ -1,4 +1,4 @@
-// /v2/registrations: registrations by their ids, of users who may have several phones. Spec: cloud §17.
+// /v2/registrations: creates and shows registrations by their ids, for users who may have several phones. Spec: cloud §17.
 import { Type } from '@sinclair/typebox'
 import { createFurther, openQrText, readRegistration } from '../../domain/activation/registration.ts'
 import { named } from '../../http/types.ts'

@@ -1,4 +1,4 @@
-// /v2/registrations/{id}/tokens: the tokens with which the phone of a registration reads without its PIN. Spec: cloud §12.6.
+// /v2/registrations/{id}/tokens: lists and removes the tokens with which a phone reads without its PIN. Spec: cloud §12.6.
 import { Type } from '@sinclair/typebox'
 import { composeEventData } from '../../domain/audit/audit.ts'
 import { Ok } from '../../http/types.ts'

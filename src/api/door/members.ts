@@ -124,7 +124,7 @@ export function readAddress({ address }: SentRequest['client']): string {
   return ip
 }
 
-/** The headers of a phone's request. The bank does not tell which spelling it received, so the spelling that accepts both scheme words is used. */
+/** The headers of a phone's request. The bank does not say which spelling it received, so the spelling that accepts both scheme words is used. */
 export const headersOf = (
   header: 'authorization' | 'token' | 'encryption',
   value: string,

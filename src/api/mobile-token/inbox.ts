@@ -1,4 +1,4 @@
-// inbox: the messages of the bank to a user. Spec: mobile-token §8.
+// inbox: shows the messages of the bank to a user. Spec: mobile-token §8.
 import { Type } from '@sinclair/typebox'
 import { tokenReadEndpoint } from '../../channel/flow/token-read.ts'
 import { tokenEndpoint } from '../../channel/flow/token.ts'

@@ -1,4 +1,4 @@
-// activation/flags/list, create, update and remove: the flags of an activation (cloud §15.2).
+// activation/flags/list, create, update and remove: show and change the flags of an activation (cloud §15.2).
 import { Type } from '@sinclair/typebox'
 import { lockActivationFlags, setActivationFlags } from '../../storage/activation/change.ts'
 import { inTransaction } from '../../storage/database/database.ts'

@@ -1,4 +1,4 @@
-// activation/status, list, lookup and history: the state of activations (cloud §15.2).
+// activation/status, list, lookup and history: show the state of activations (cloud §15.2).
 import { type TObject, Type } from '@sinclair/typebox'
 import { openQrText, readRegistration } from '../../domain/activation/registration.ts'
 import { OptionalOrNull } from '../../http/types.ts'
@@ -172,7 +172,7 @@ export const activationHistory = (dialect: Dialect) =>
     },
   })
 
-/** An activation in an answer. */
+/** Composes an activation for an answer. */
 function toActivation(row: RegistrationDetailRow, applicationId: string) {
   const { blockedReason, name, platform, deviceInfo, extras, externalId, lastUsedAt } = row
   return {

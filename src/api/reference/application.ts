@@ -1,4 +1,4 @@
-// application/detail and application/detail/version show the application of the credential, status shows the server (cloud §15.2).
+// application/detail and application/detail/version: show the application of the credential. status: shows the server (cloud §15.2).
 import { type TObject, Type } from '@sinclair/typebox'
 import { listAllowedAlgorithms, readMasterPublicKeys } from '../../domain/application/master-keys.ts'
 import { toBase64 } from '../../lib/base64.ts'

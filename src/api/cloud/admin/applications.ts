@@ -1,4 +1,4 @@
-// /admin/application and /admin/applications: applications with their settings, and the values that a mobile app needs (cloud §10).
+// /admin/application and /admin/applications: manage applications with their settings, and show the values that a mobile app needs (cloud §10).
 import { Type } from '@sinclair/typebox'
 import {
   createApplication,

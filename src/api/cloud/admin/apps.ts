@@ -1,4 +1,4 @@
-// /admin/apps: applications with the domains and certificates that the mobile utility publishes (utility §4).
+// /admin/apps: create and show applications with the domains and certificates that the mobile utility publishes (utility §4).
 import { Type } from '@sinclair/typebox'
 import { createApplication } from '../../../domain/application/application.ts'
 import { readPinnedApplication } from '../../../domain/pinning/pinning.ts'
@@ -69,7 +69,7 @@ const toApp = ({ applicationId, displayName }: ApplicationRow) => ({
   displayName: displayName ?? applicationId,
 })
 
-/** The value of Live. A pin that was added since the check counts. */
+/** Composes Live. A pin that was added since the check counts. */
 function toLive(row: PinnedDomainRow, pins: readonly PinnedCertificateRow[], now: number) {
   const { checkedAt, liveFingerprint, liveExpiresAt, isChainTrusted, problem } = row
   if (checkedAt === null) return {}

@@ -1,4 +1,4 @@
-// /admin/audit: the changes of administrators, the events of the phones of an application, and the verification of the audit logs (cloud §7, §10).
+// /admin/audit: shows the changes of administrators and the events of an application's phones, and verifies the audit logs (cloud §7, §10).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { readAuditLog } from '../../../domain/audit/audit.ts'

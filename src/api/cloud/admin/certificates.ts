@@ -1,4 +1,4 @@
-// /admin/apps/{name}/certificates and /domains: pinned certificates, which the mobile utility publishes for an application (utility §4).
+// /admin/apps/{name}/certificates and /domains: pin certificates, which the mobile utility publishes for an application (utility §4).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { pinFingerprint, pinLive, pinPem, readLive, requireFingerprint, warnOfName } from '../../../domain/pinning/certificate.ts'
@@ -16,7 +16,7 @@ import {
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { Identifier, OfName, Seconds, toSeconds } from '../fields.ts'
 
-/** A member of the requests that bring a certificate. */
+/** A member of all requests that pin a certificate. */
 const Force = Type.Optional(Type.Boolean({ description: 'pins a certificate for other names too' }))
 
 /** The members of a pinned certificate. */

@@ -1,4 +1,4 @@
-// /admin/applications/{id}/config and /admin/activations/{id}/config: configuration items, which phones of 4.0 read (v4 §9.11, cloud §10).
+// /admin/applications/{id}/config and /admin/activations/{id}/config: manage configuration items, which phones of 4.0 read (v4 §9.11, cloud §10).
 import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { writeConfigItem } from '../../../domain/application/config-items.ts'

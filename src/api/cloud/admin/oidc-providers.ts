@@ -1,4 +1,4 @@
-// /admin/applications/{id}/oidc-providers: the OpenID providers whose logins bind phones without an activation code (cloud §10.1).
+// /admin/applications/{id}/oidc-providers: manages OpenID providers, whose logins bind phones without an activation code (cloud §10.1).
 import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import {

@@ -1,4 +1,4 @@
-// /admin/push: figures on the push providers to which pawl sends (mobile-token §7.1, cloud §10).
+// /admin/push: shows figures of the push providers to which pawl sends (mobile-token §7.1, cloud §10).
 import { Type } from '@sinclair/typebox'
 import { named } from '../../../http/types.ts'
 import { listPushProviders } from '../../../storage/webhook/push-providers.ts'

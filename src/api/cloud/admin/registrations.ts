@@ -1,4 +1,4 @@
-// /admin/applications/{id}/registrations: the registrations of an application (v3 §8.5, cloud §10).
+// /admin/applications/{id}/registrations: creates, searches and shows the registrations of an application (v3 §8.5, cloud §10).
 import { type Static, Type } from '@sinclair/typebox'
 import { commitRegistration, createRegistration, prepareCommit } from '../../../domain/activation/registration.ts'
 import { requireApplication } from '../../../domain/application/application.ts'
@@ -84,7 +84,7 @@ const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration>
 
 const RegistrationRequest = Type.Object(NEW_REGISTRATION)
 
-/** POST /admin/applications/{id}/registrations: creates a registration, with an OTP where one is wanted (v3 §8.5). */
+/** POST /admin/applications/{id}/registrations: creates a registration, with an OTP if one is wanted (v3 §8.5). */
 export const administrationRegistrationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations',

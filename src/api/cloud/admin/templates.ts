@@ -1,4 +1,4 @@
-// /admin/templates: the templates of operations (cloud §4). Schemas check the structure of a template, and parseTemplate checks the rest.
+// /admin/templates: manages the templates of operations (cloud §4). Schemas check the structure of a template, and parseTemplate checks the rest.
 import { Type } from '@sinclair/typebox'
 import { writeTemplate } from '../../../domain/template/installation.ts'
 import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
@@ -66,13 +66,13 @@ const TemplateAnswer = named(
   }),
 )
 
-/** A value of TemplateAnswer. */
+/** Composes a TemplateAnswer. */
 function toTemplateAnswer(template: Template, source: TemplateSource) {
   const warning = warnOfDataTemplate(template.dataTemplate)
   return { ...renderTemplate(template), source, ...(warning !== undefined && { warning }) }
 }
 
-/** The TemplateAnswer of a row. */
+/** Composes the TemplateAnswer of a row. */
 const toRowAnswer = (row: TemplateRow) => toTemplateAnswer(toTemplate(row), row.source)
 
 const text = (max: number, description: string) => Type.String({ pattern: `^[^]{1,${max}}$`, description })

@@ -1,4 +1,4 @@
-// /admin/texts: texts for users of an app that is too old (utility §4).
+// /admin/texts: manages texts for users of an app that is too old (utility §4).
 import { Type } from '@sinclair/typebox'
 import { named, Ok } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'

@@ -1,4 +1,4 @@
-// /admin/users: the credentials of the cloud API (cloud §2, §10).
+// /admin/users: manages the credentials of the cloud API (cloud §2, §10).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { named, Ok, OneOf } from '../../../http/types.ts'
@@ -195,7 +195,7 @@ export const userPassword = auditedEndpoint({
   params: OfUser,
   body: Type.Object({
     password: Type.Optional(ChosenPassword),
-    /** How long the previous password stays valid beside the new one. */
+    /** The seconds for which the previous password stays valid, too. */
     keepPreviousSeconds: KeepPreviousSeconds,
   }),
   response: Type.Object({ username: Type.String(), password: Type.String() }),
@@ -233,7 +233,7 @@ export const userAllowedAddresses = auditedEndpoint({
 // The SHA-256 of an empty text.
 const EXAMPLE = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** PUT /admin/users/{name}/certificates: replaces the client certificates that stand for a credential (cloud §2.3). */
+/** PUT /admin/users/{name}/certificates: replaces the client certificates that authenticate a credential (cloud §2.3). */
 export const userCertificates = auditedEndpoint({
   method: 'PUT',
   path: '/admin/users/:name/certificates',

@@ -1,4 +1,4 @@
-// /admin/apps/{name}/versions: rules that say which versions of a mobile app are too old (utility §4).
+// /admin/apps/{name}/versions: manages rules that say which versions of a mobile app are too old (utility §4).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { named, Ok, OneOf, OptionalOrNull } from '../../../http/types.ts'

@@ -1,4 +1,4 @@
-// /admin/applications/{id}/versions: versions of the mobile app of an application, each with keys of its own (cloud §10).
+// /admin/applications/{id}/versions: manages versions of the mobile app of an application, each with keys of its own (cloud §10).
 import { Type } from '@sinclair/typebox'
 import { addVersion } from '../../../domain/application/application.ts'
 import { ok } from '../../../http/types.ts'

@@ -1,4 +1,4 @@
-// /admin/webhooks/{id}/deliveries: the sent, waiting and abandoned messages of a webhook (cloud §9).
+// /admin/webhooks/{id}/deliveries: shows the sent, waiting and abandoned messages of a webhook, and sends them again (cloud §9).
 import { Type } from '@sinclair/typebox'
 import { composeMessageBody, parseSnapshot } from '../../../domain/webhook/attempt.ts'
 import { readWebhook, replayDeliveries } from '../../../domain/webhook/webhook.ts'

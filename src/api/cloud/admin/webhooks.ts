@@ -1,4 +1,4 @@
-// /admin/webhooks: receivers of the changes of an application (cloud §9, §10).
+// /admin/webhooks: manages receivers of the changes of an application (cloud §9, §10).
 import { Type } from '@sinclair/typebox'
 import type { Caller } from '../../../domain/credential/credential.ts'
 import { tryWebhook } from '../../../domain/webhook/attempt.ts'

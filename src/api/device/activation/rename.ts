@@ -1,4 +1,4 @@
-// activation/rename: changes the name of the activation. Signed, then encrypted. Spec: v3 §13, v4 §9.7.
+// activation/rename: changes the name of the activation. The request is signed, then encrypted. Spec: v3 §13, v4 §9.7.
 import { Type } from '@sinclair/typebox'
 import { openedSignedEndpoint } from '../../../channel/flow/opened-then-signed.ts'
 import type { EnvelopePolicy } from '../../../channel/stages/envelope-keys.ts'

@@ -96,6 +96,6 @@ const listElementTypeOf = (userAgent = ''): ListElementType =>
 export const formatTime = (milliseconds: number): string =>
   `${new Date(milliseconds).toISOString().slice(0, -'.000Z'.length)}+0000`
 
-/** The value of allowedSignatureType. One factor is enough if the template lists `possession`, whatever else it lists (mobile-token §3). */
+/** Composes allowedSignatureType. One factor is enough if the template lists `possession`, even if it lists others, too (mobile-token §3). */
 const toSignatureType = (signatureTypes: readonly string[]): { type: string; variants: string[] } =>
   signatureTypes.includes('possession') ? { type: '1FA', variants: [] } : { type: '2FA', variants: [...signatureTypes] }
