@@ -227,7 +227,7 @@ export interface Step {
   readonly tone?: Tone | undefined
 }
 
-/** Events in the given order. */
+/** A timeline of events, in the given order. */
 export const timeline = (now: number, steps: readonly Step[]): Markup =>
   html`<ol class="steps">${steps.map(
     ({ title, note, at, tone }) =>

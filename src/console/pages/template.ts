@@ -83,7 +83,7 @@ export const templateCheck: Page = {
   actions: { save: check },
 }
 
-/** The same check for a new template. */
+/** The page templateCheck for a new template. */
 export const templateNewCheck: Page = { ...templateCheck, path: '/check-template' }
 
 /** Reads the whole form. Throws Refusal for a line that is no JSON. The API judges everything else. */
