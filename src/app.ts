@@ -1,4 +1,4 @@
-// The HTTP server: mounts the APIs and health. One server for all, or one for phones and one for the bank (cloud §1.1).
+// Builds the HTTP server from the APIs and health: one server for all, or one for phones and one for the bank (cloud §1.1).
 import type { AddressInfo } from 'node:net'
 import type { Server as TlsServer } from 'node:tls'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'

@@ -1,4 +1,4 @@
-// Composition root: builds every part of the server once from the configuration, and passes the parts down.
+// Composes the server: builds every part once from the configuration, and passes the parts down.
 import { setTimeout as sleep } from 'node:timers/promises'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Config } from './config/config.ts'

@@ -22,8 +22,8 @@ const WORKER_NUMBER = 'WORKER_NUMBER'
 const WORKER_BESIDE = 'WORKER_BESIDE'
 const isDebugging = ['debug', 'trace'].includes(process.env['PAWL_LOG_LEVEL'] ?? '')
 
-// Installed before anything is opened. The first signal during the start interrupts whatever the start waits for, or stops the server after the
-// start. A second signal changes nothing.
+// Installed before anything is opened. The first signal during the start interrupts a wait of the start, or stops the server after the start. A
+// second signal changes nothing.
 const stopRequested = Promise.withResolvers<NodeJS.Signals>()
 const stopping = new AbortController()
 for (const name of ['SIGTERM', 'SIGINT'] as const)

@@ -30,7 +30,7 @@ export interface Server {
   readonly stop: (signal: NodeJS.Signals) => Promise<void>
 }
 
-/** The parts that the process brings. */
+/** The parts of a server that the process provides. */
 interface Brought {
   readonly log: Log
   /** Makes the traces of requests; undefined without traces. */
