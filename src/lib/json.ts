@@ -33,8 +33,8 @@ function parse(bytes: Uint8Array): [value: unknown, text: string] {
 }
 
 /**
- * The first name that an object in a JSON text has twice. Parsers differ in which of the two members they take (RFC 8259 §4). Throws for a text that
- * is no JSON.
+ * The first name that an object in a JSON text has twice. Parsers differ in which of the two members they take (RFC 8259 §4). The text must be valid
+ * JSON.
  */
 export function findMemberTwice(json: string): string | undefined {
   const open: Set<string>[] = []

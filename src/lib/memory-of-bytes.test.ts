@@ -60,7 +60,7 @@ test('of values that are longer than a slot a thousand are remembered', () => {
   expect(memory.get('1499')?.toString()).toBe('short')
 })
 
-// The limits are the usual slots and fewer than the test writes.
+// All limits are smaller than the number of keys that the test writes.
 test.each([300, 16, 3, 1])('of entries of any lengths, %i at most, none ever gets the bytes of another one', (max) => {
   const memory = createByteMemory({ max, slotBytes: 128 })
   const last = new Map<string, Buffer>()
