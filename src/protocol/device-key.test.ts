@@ -173,7 +173,7 @@ test('a decoy of each algorithm verifies nothing', async () => {
   }
 })
 
-/** Texts that are no signature: cut, longer, with another bit, empty. */
+/** Bytes that are no right signature: cut, longer, with another bit, empty. */
 const spoiled = (signature: Uint8Array): readonly Uint8Array[] => [
   new Uint8Array(0),
   signature.subarray(1),

@@ -152,7 +152,7 @@ export interface CounterMove {
 
 /** The result of comparing a code. */
 export interface CodeMatch<Move extends CounterMove = CounterMove> {
-  /** The result of comparing a code with counter values. */
+  /** The change of the counter when the code is accepted; undefined for a wrong code. */
   readonly move: Move | undefined
   /** Whether the first component is right at one of the counter values tried: then a holder of the possession key made the code (v3 §10.5). */
   readonly isPossessionRight: boolean

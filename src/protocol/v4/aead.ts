@@ -24,7 +24,7 @@ export const importAeadKeys = (exported: Uint8Array): AeadKeys => ({
   exported,
 })
 
-/** Seals a text as nonce ‖ tag (32) ‖ ciphertext. The same keys must never get the same nonce (12 bytes) twice. */
+/** Seals a plaintext as nonce ‖ tag (32) ‖ ciphertext. The same keys must never get the same nonce (12 bytes) twice. */
 export function sealAead(keys: AeadKeys, nonce: Uint8Array, associatedData: Uint8Array, plaintext: Uint8Array): Uint8Array {
   const ciphertext = aesCtr(keys.keyEncryption, deriveIv(nonce), plaintext)
   return concat(nonce, computeTag(keys, nonce, associatedData, ciphertext), ciphertext)
