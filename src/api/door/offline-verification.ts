@@ -113,8 +113,8 @@ async function readChallenge(
 }
 
 /**
- * The activation that answered, by the bank's account. `key` is that of its budget of attempts, also for a user who does not exist. Throws
- * REQUEST_INVALID when the request names nobody, or more than one activation.
+ * The activation that answered, as the challenge or the request names it. `key` is that of its budget of attempts, also for a user who does not
+ * exist. Throws REQUEST_INVALID when neither or both name somebody, and when the user has several ACTIVE activations.
  */
 async function findWho(
   { request: { activationId, userId }, parts, applicationId }: DoorCall<Request>,
@@ -132,7 +132,7 @@ async function findWho(
   const active = registrations.filter(({ state }) => state === 'ACTIVE')
   if (active.length > 1) throw refuse('activationId', 'must be present: the user has several active registrations')
   const registration = active[0] ?? registrations[0]
-  // A user who does not exist has as many attempts as any other, so that the limit does not reveal who exists.
+  // A user who does not exist has as many attempts as any other.
   return registration === undefined
     ? { activationId: NOBODY, key: `user ${userId}` }
     : { activationId: registration.activationId, key: registration.activationId }
