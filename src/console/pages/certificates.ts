@@ -8,7 +8,7 @@ import { done, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'
 
 const DAY_MS = 86_400_000
-/** The bar of a pin is full for this time to its end, and for longer ones. */
+/** The bar of a pin with this time or more to its end is full. */
 const YEAR_DAYS = 365
 const NAME_HINT = 'exactly as in the certificate: apps look the pin up by it'
 const SOURCES = { pem: 'from a file', fetch: 'as the server showed it', fingerprint: 'by fingerprint' }
