@@ -223,7 +223,7 @@ async function prepareDatabase(
   }
   await (config.migrate === 'start' ? migrateDatabase(database, { onDelay, signal }) : requireMigrated(db))
   const installationKeys = await loadInstallationKeys(db, recordKeys, platform, events)
-  // The embedded database has one process. Other processes learn of failed logins in the background.
+  // The embedded database has one process, so its counts of failures are not shared. They are shared in the background.
   const hasOthers = database.kind === 'postgresql' && worksInBackground
   const sharedFailures = hasOthers ? createSharedFailures(db, installationKeys.codeLookup, platform) : undefined
   const databaseKind = database.kind
