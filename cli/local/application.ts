@@ -12,7 +12,10 @@ export interface LocalApplication {
   readonly mobileSdkConfig: string
 }
 
-/** Prepares the database as a start does, PAWL_FIRST_APPLICATION included, and reads it. Undefined where no application is the default one. */
+/**
+ * Prepares the database as a start does, PAWL_FIRST_APPLICATION included, and reads it. Undefined where no application is the default one, and
+ * where its secret was altered in the database.
+ */
 export async function readLocalApplication(terminal: Pick<Terminal, 'env'>): Promise<LocalApplication | undefined> {
   const { config, secrets } = readSettings(terminal)
   try {
@@ -21,7 +24,8 @@ export async function readLocalApplication(terminal: Pick<Terminal, 'env'>): Pro
     try {
       const applicationId = await findDefaultApplicationId(context.db)
       if (applicationId === undefined) return undefined
-      return { applicationId, mobileSdkConfig: (await readSdkConfiguration(context, applicationId)).mobileSdkConfig }
+      const { mobileSdkConfig } = await readSdkConfiguration(context, applicationId)
+      return mobileSdkConfig === undefined ? undefined : { applicationId, mobileSdkConfig }
     } finally {
       await context.close()
     }

@@ -35,8 +35,8 @@ interface OfflineNames {
 }
 
 /**
- * Makes a QR code for an approval, with a fresh nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, also when the seed of the proximity check was
- * altered in the database; REGISTRATION_NOT_FOUND when the user has no ACTIVE registration, or not the named one; the code of the operation's state;
+ * Makes a QR code for an approval, with a fresh nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, also when the seed of the proximity check or
+ * the texts were altered in the database; REGISTRATION_NOT_FOUND when the user has no ACTIVE registration, or not the named one; the code of the operation's state;
  * REQUEST_INVALID when the operation is too long for a QR code, or the user has several ACTIVE registrations and none is named.
  */
 export async function createOfflineQr(
@@ -49,7 +49,7 @@ export async function createOfflineQr(
   refuseUnlessPending(operation.status)
   const nonce = toBase64(parts.platform.randomBytes(NONCE_BYTES))
   const stored = (await parts.templateTexts([operation.templateRevisionId])).get(operation.templateRevisionId)
-  if (stored === undefined) throw new TypeError('an operation without its template revision')
+  if (stored === undefined) throw new PawlError('OPERATION_NOT_FOUND', { detail: 'its texts were altered' })
   const { texts } = chooseTexts(stored, [operation.language])
   const { title, message } = renderQrTexts(texts, operation.parameters)
   const flags = `${isBiometryAllowed(operation) ? 'B' : ''}${operation.riskFlags}`

@@ -1,12 +1,12 @@
 // Rows that somebody altered by hand are answered as docs/SECURITY-MODEL.md says, and so are those that are read together with them.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { member } from '../../phone/http.ts'
+import { type HttpReply, member } from '../../phone/http.ts'
 import { createTokenReads } from '../../src/storage/token/reads.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { createBank } from '../helpers/bank.ts'
 import { startSession } from '../helpers/console-session.ts'
-import { HOUR } from '../helpers/expectations.ts'
+import { expectError, HOUR } from '../helpers/expectations.ts'
 import { type Holder, type OperationWorld, PAYMENT, startOperationWorld } from '../helpers/operation-world.ts'
 import { expectOk, openWorldOn, registrationOf } from '../helpers/world.ts'
 import { openPhonesV4 } from '../helpers/world-v4.ts'
@@ -27,6 +27,12 @@ beforeAll(async () => {
   }
 })
 afterAll(() => world.close())
+
+/** Expects the refusal of a request in which this member is wrong. */
+function expectRefusal(reply: HttpReply, code: string, fieldName: string): void {
+  expectError(reply, 400, code)
+  expect(member(reply.json, 'responseObject', 'violations', '0', 'fieldName')).toBe(fieldName)
+}
 
 /** What the phone and the bank read of a user and an operation. */
 async function readAll({ userId, phone, token }: Holder, operationId: string): Promise<void> {
@@ -160,6 +166,51 @@ describe('parameters of an operation that are no texts by name', () => {
       [[whole.id, PAYMENT]],
     ])
   })
+})
+
+test.each(['no JSON', 'null', '{}', '{"en":1}'])(
+  'an operation whose template has no texts is shown to no phone: %s',
+  async (texts) => {
+    const { bank, db } = world
+    const [owner, template, unused] = [await world.holder(), await world.template(), await world.template()]
+    const altered = await world.operation(owner.userId, { template })
+    const whole = await world.operation(owner.userId)
+    await sql`update template_revision set texts = ${texts} where template_name in (${template}, ${unused})`.execute(db)
+    await readAll(owner, altered.id)
+    const list = expectOk(await owner.phone.send(await owner.phone.prepareTokenCall('list', owner.token)))
+    expect(member(list.json, 'responseObject')).toMatchObject([{ id: whole.id }])
+    expectError(await bank.offlineQr(altered.id), 400, 'ERROR_OPERATION_NOT_FOUND')
+
+    const create = () => bank.createOperation({ userId: owner.userId, template: unused, parameters: PAYMENT })
+    expectRefusal(await create(), 'ERROR_REQUEST', 'template')
+    expectOk(await bank.call('GET', '/admin/templates'))
+    const shown = expectOk(await bank.call('GET', `/admin/templates/${unused}`)).json as Record<string, unknown>
+    expect(shown['texts']).toEqual({})
+    const sound = { ...shown, texts: { en: { title: 'Payment', message: 'Please confirm' } } }
+    expectOk(await bank.call('PUT', `/admin/templates/${unused}`, sound))
+    expectOk(await create())
+  },
+)
+
+test('an application whose keys were altered is shown without its secret, and signs nothing', async () => {
+  const server: TestServer = await startTestServer({ worksInBackground: false })
+  const bank = createBank(server.url, `${server.admin.user}:${server.admin.password}`)
+  const { db } = server.context
+  expectOk(await bank.createApplication('one'))
+  const detail = async () => member(expectOk(await bank.call('GET', '/admin/applications/one')).json, 'responseObject')
+  const before = await detail()
+  await sql`update application_version set application_secret = substr(application_secret, 1, 40) || '\\x00'::bytea`.execute(db)
+  await sql`update master_key_pair set private_key = substr(private_key, 1, 40) || '\\x00'::bytea`.execute(db)
+  const { appSecret, mobileSdkConfig, ...others } = before as Record<string, unknown>
+  expect(String(appSecret).length * String(mobileSdkConfig).length).toBeGreaterThan(100)
+  expect(await detail()).toEqual(others)
+  expectRefusal(await bank.call('GET', '/admin/application?id=one'), 'ERROR_ADMIN', 'version')
+  for (const path of ['/registration', '/admin/applications/one/registrations']) {
+    expectRefusal(await bank.call('POST', path, { userId: 'ann' }), 'ERROR_REQUEST', 'application')
+  }
+  const session = await startSession(server.url, server.admin.user, server.admin.password)
+  expectOk(await session.get('/applications/one'))
+  await server.close()
 })
 
 test.each(['3.3', '4.0'] as const)('a custom object that is none is left out of the status of a phone of %s', async (version) => {

@@ -70,7 +70,7 @@ export const application: Page = {
     return {
       title: detail.id,
       body: html`${pageHead(detail.id, { back, lead: detail.isDefault ? 'The default application: administrators act on it where they name none.' : undefined })}
-        <div class="columns"><div>${renderValues(detail)}${card('Versions', renderVersions(call, detail))}</div>
+        <div class="columns"><div>${renderValues(call, detail)}${card('Versions', renderVersions(call, detail))}</div>
         <div>${card('Protocols', renderSettings(call, detail))}</div></div>`,
     }
   },
@@ -106,21 +106,15 @@ export const application: Page = {
   },
 }
 
-function renderValues({
-  serviceBaseUrl,
-  appKey,
-  appSecret,
-  masterServerPublicKey,
-  mobileSdkConfig,
-  qrSignatureCurve,
-}: Detail): Markup {
+function renderValues({ isAdmin }: PageCall, detail: Detail): Markup {
+  const { serviceBaseUrl, appKey, appSecret, masterServerPublicKey, mobileSdkConfig, qrSignatureCurve } = detail
   const values = facts([
     ['Base URL', code(serviceBaseUrl, 'the base URL')],
     ['Application key', code(appKey, 'the application key')],
     [
       'Application secret',
       appSecret === undefined
-        ? html`<span class="soft">for administrators only</span>`
+        ? html`<span class="soft">${isAdmin ? 'altered in the database: add a version' : 'for administrators only'}</span>`
         : code(appSecret, 'the application secret'),
     ],
     ['Master public key', html`${code(masterServerPublicKey, 'the master public key')} <small>${qrSignatureCurve}</small>`],

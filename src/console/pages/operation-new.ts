@@ -1,7 +1,7 @@
 // Creates an operation: a template, a form made of its placeholders, and a preview of the phone beside it.
 import { parseTemplate } from '../../domain/template/parser.ts'
 import { chooseTexts, type Template } from '../../domain/template/template.ts'
-import { at } from '../api.ts'
+import { at, Refusal } from '../api.ts'
 import { actionForm, backTo, card, chips, empty, field, pageHead, select } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, type View } from '../page.ts'
@@ -57,7 +57,8 @@ export const operationPreview: Page = { path: '/operations/preview', section: 'o
 async function readTemplate({ api }: PageCall, name: string): Promise<Template> {
   const parsed = parseTemplate(await api.get(at`/admin/templates/${name}`))
   if ('template' in parsed) return parsed.template
-  throw new TypeError('the API gave a template that is none')
+  // Somebody altered it in the database.
+  throw new Refusal(409, `The template ${name} cannot be used: store it again`, parsed.violations)
 }
 
 const readParameters = ({ form }: PageCall): Record<string, string> =>

@@ -5,8 +5,8 @@ import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { inThread } from '../../crypto/threads.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import { findSigningMasterKeys } from '../application/master-keys.ts'
-import type { KeyParts } from '../secrets/secrets.ts'
+import { findSigningMasterKeys, keysAltered } from '../application/master-keys.ts'
+import { type KeyParts, undefinedIfAltered } from '../secrets/secrets.ts'
 
 /** Makes the activation code of 10 random bytes: four groups of five characters with dashes between them, 23 characters. */
 export function createActivationCode(random: Uint8Array): string {
@@ -39,7 +39,7 @@ export const signQrText = async (
 
 /**
  * Appends to `head` its signature by the key that signs activation codes (v3 §15.1, v4 §11.2). It is for texts that name no activation. `head` ends
- * with the line of the key indicator.
+ * with the line of the key indicator. Throws REQUEST_INVALID when the key was altered in the database.
  */
 export async function signOfflineText(
   parts: KeyParts,
@@ -47,8 +47,10 @@ export async function signOfflineText(
   head: string,
 ): Promise<string> {
   const { applicationId, isProtocol3Admitted } = application
-  const { ecdsa } = await findSigningMasterKeys(parts, applicationId, isProtocol3Admitted ? 'EC_P256' : 'EC_P384')
-  return `${head}${await signQrText(application, head, ecdsa)}`
+  const algorithm = isProtocol3Admitted ? 'EC_P256' : 'EC_P384'
+  const keys = await findSigningMasterKeys(parts, applicationId, algorithm).catch(undefinedIfAltered)
+  if (keys === undefined) throw keysAltered()
+  return `${head}${await signQrText(application, head, keys.ecdsa)}`
 }
 
 /** The text of the QR code: code ‖ "#" ‖ signature. */

@@ -18,7 +18,7 @@ import {
   type Tx,
 } from '../../storage/database/database.ts'
 import type { ActivationState, CommitPhase } from '../../storage/database/schema.ts'
-import { findSigningMasterKeys, openMasterKey } from '../application/master-keys.ts'
+import { findSigningMasterKeys, keysAltered, openMasterKey } from '../application/master-keys.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { places, unlessAltered } from '../secrets/secrets.ts'
 import { composeActivationQrText, createActivationCode, signQrText } from './code.ts'
@@ -96,7 +96,8 @@ interface CreatedRegistration {
 
 /**
  * Creates a registration. Undefined when the application does not exist. Throws REGISTRATION_EXISTS when the user has a live registration and may
- * have no second one, even if another request creates it at the same time. Throws REGISTRATION_CHANGE_REFUSED when the user has several.
+ * have no second one, even if another request creates it at the same time, REGISTRATION_CHANGE_REFUSED when the user has several, and
+ * REQUEST_INVALID when the keys of the application were altered in the database.
  */
 export async function createRegistration(
   parts: ActivationParts,
@@ -152,7 +153,9 @@ async function createOn(
   rules: RegistrationRules,
 ): Promise<CreatedRegistration | undefined> {
   const code = createActivationCode(parts.platform.randomBytes(10))
-  const signature = await signQrText({ isProtocol3Admitted }, code, openMasterKey(parts.recordKeys, signingKey))
+  const masterKey = unlessAltered(() => openMasterKey(parts.recordKeys, signingKey))
+  if (masterKey === undefined) throw keysAltered()
+  const signature = await signQrText({ isProtocol3Admitted }, code, masterKey)
   const qrText = composeActivationQrText(code, signature)
   const kept = rules.parent === undefined ? qrText : null
   const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText: kept, ...rules })

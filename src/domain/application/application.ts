@@ -17,7 +17,7 @@ import {
 import { type Db, inTransaction, isUniqueViolation, type Pool, type Tx } from '../../storage/database/database.ts'
 import { insertPinningKeyPair } from '../../storage/pinning/pinning.ts'
 import { createPinningKeyPair } from '../pinning/pinning.ts'
-import { type KeyParts, openApplicationSecret, places } from '../secrets/secrets.ts'
+import { type KeyParts, openApplicationSecret, places, unlessAltered } from '../secrets/secrets.ts'
 import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
 
 /** The values that are compiled into the mobile app, in Base64. */
@@ -32,10 +32,11 @@ interface MobileConfiguration {
   readonly appSecret: string
 }
 
-/** The same values as the mobile SDKs of protocol 4.0 take them. */
-interface SdkConfiguration extends MobileConfiguration {
+/** The same values as the mobile SDKs of protocol 4.0 take them. What holds a secret is absent where somebody altered the secret. */
+interface SdkConfiguration extends Omit<MobileConfiguration, 'appSecret'> {
+  readonly appSecret?: string
   /** Base64 of version, application key and secret, and all public master keys (v4 §3.3). */
-  readonly mobileSdkConfig: string
+  readonly mobileSdkConfig?: string
 }
 
 /** Composes the text of a configuration. */
@@ -110,34 +111,46 @@ export async function addVersion({ db, platform, recordKeys }: KeyParts, applica
 
 /**
  * Reads the configuration of one version. Without `versionName` it takes the version `default`, else the oldest supported one. Throws
- * ADMINISTRATION_REFUSED when the application or the version does not exist.
+ * ADMINISTRATION_REFUSED when the application or the version does not exist, and when its secret was altered in the database.
  */
 export async function readMobileConfiguration(
   parts: KeyParts,
   applicationId: string,
   versionName?: string,
 ): Promise<MobileConfiguration> {
+  const { appSecret, ...values } = await readValues(parts, applicationId, versionName)
+  if (appSecret !== undefined) return { ...values, appSecret }
+  throw administrationRefused('version', 'its secret was altered in the database: add a version')
+}
+
+async function readValues(
+  parts: KeyParts,
+  applicationId: string,
+  versionName: string | undefined,
+): Promise<Omit<SdkConfiguration, 'mobileSdkConfig'>> {
   const application = await findApplication(parts.db, applicationId)
   if (application === undefined) throw notFound('application', applicationId)
   const version = chooseVersion(await listApplicationVersions(parts.db, applicationId), versionName)
   if (version === undefined) throw notFound('version', `${versionName ?? DEFAULT_VERSION} of ${applicationId}`)
   const publicKeys = await readMasterPublicKeys(parts, applicationId)
+  const appSecret = unlessAltered(() => openApplicationSecret(parts.recordKeys, version))
   const isP256 = qrSignatureCurveOf(application) === 'P-256'
   return {
     masterServerPublicKey: toBase64(isP256 ? publicKeys.EC_P256 : publicKeys.EC_P384),
     ...(!isP256 && { qrSignatureCurve: 'P-384' as const }),
     appKey: version.applicationKey,
-    appSecret: openApplicationSecret(parts.recordKeys, version),
+    ...(appSecret !== undefined && { appSecret }),
   }
 }
 
-/** The result of readMobileConfiguration, with the text for SDKs of protocol 4.0. */
+/** The same, with the text for SDKs of protocol 4.0, and without what was altered. */
 export async function readSdkConfiguration(
   parts: KeyParts & { readonly composeSdkConfiguration: ComposeSdkConfiguration },
   applicationId: string,
   versionName?: string,
 ): Promise<SdkConfiguration> {
-  const configuration = await readMobileConfiguration(parts, applicationId, versionName)
+  const configuration = await readValues(parts, applicationId, versionName)
+  if (configuration.appSecret === undefined) return configuration
   const publicKeys = await readMasterPublicKeys(parts, applicationId)
   const mobileSdkConfig = parts.composeSdkConfiguration({
     applicationKey: fromBase64(configuration.appKey),

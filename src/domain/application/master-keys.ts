@@ -9,6 +9,7 @@ import {
   insertMasterKeyPair,
   type MasterKeyPairRow,
 } from '../../storage/application/applications.ts'
+import { PawlError } from '../../lib/errors.ts'
 import type { Db } from '../../storage/database/database.ts'
 import type { MasterKeyAlgorithm } from '../../storage/database/schema.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
@@ -73,6 +74,12 @@ export async function findSigningMasterKeys(
   const pairs = await readMasterKeyPairs(parts, applicationId, mldsa === undefined ? [ecdsa] : [ecdsa, mldsa])
   const open = (wanted: MasterKeyAlgorithm) => openMasterKey(parts.recordKeys, pairOf(pairs, wanted))
   return { ecdsa: open(ecdsa), ...(mldsa !== undefined && { mldsa: open(mldsa) }) }
+}
+
+/** The refusal where an application should sign, and its keys were altered in the database. */
+export const keysAltered = (): PawlError => {
+  const hint = 'its keys were altered in the database, and nothing can be signed'
+  return new PawlError('REQUEST_INVALID', { detail: hint, violations: [{ fieldName: 'application', hint }] })
 }
 
 /** The curve of the one signature in a QR code: that of protocol 3, as long as the application admits protocol 3. */

@@ -11,7 +11,7 @@ import type { TemplateRow } from '../../storage/template/templates.ts'
 import type { Owner } from '../activation/registration.ts'
 import { composeEventData } from '../audit/audit.ts'
 import { composeOperationData } from '../template/operation-data.ts'
-import { chooseTexts, fillText, type TemplateTexts } from '../template/template.ts'
+import { chooseTexts, fillText, readTexts, type TemplateTexts } from '../template/template.ts'
 import { renderOperationForm } from './form.ts'
 import type { OperationParts } from './operation.ts'
 import { createProximitySeed } from './proximity.ts'
@@ -53,12 +53,13 @@ export async function createOperation(
   const stored = await storeOnce(parts, named, request, operation)
   if (stored === undefined || stored.operationId !== operation.operationId) return stored
   parts.events.operationCreated({ operationId: operation.operationId })
-  warnOfGaps(parts, filled.template, operation)
+  warnOfGaps(parts, filled.texts, operation)
   return stored
 }
 
 interface FilledTemplate {
   readonly template: TemplateRow
+  readonly texts: TemplateTexts
   /** The operation data with parameters filled in. */
   readonly data: string
 }
@@ -66,11 +67,15 @@ interface FilledTemplate {
 /** Fills the template. Returns the error REQUEST_INVALID, with the reasons, when the request does not fit the template. */
 async function fillTemplate(parts: OperationParts, request: OperationRequest): Promise<FilledTemplate | PawlError> {
   const template = await parts.templates.find(request.template)
-  const composed = template && composeOperationData(template.dataTemplate, request.parameters)
-  if (template !== undefined && composed !== undefined && 'data' in composed)
-    return checkFlag(template, request) ?? { template, data: composed.data }
+  const texts = template && readTexts(template.texts)
+  // No phone would show an operation without texts.
+  const isShown = texts !== undefined && Object.keys(texts).length > 0
+  const composed = template && isShown ? composeOperationData(template.dataTemplate, request.parameters) : undefined
+  if (template && isShown && composed && 'data' in composed)
+    return checkFlag(template, request) ?? { template, texts, data: composed.data }
   const name = request.template.slice(0, 128)
-  const unknown = { fieldName: 'template', invalidValue: name, hint: `there is no template ${name}` }
+  const hint = template ? `the texts of the template ${name} cannot be read: store it again` : `there is no template ${name}`
+  const unknown = { fieldName: 'template', invalidValue: name, hint }
   return new PawlError('REQUEST_INVALID', {
     detail: 'the operation does not fit its template',
     violations: composed && 'violations' in composed ? composed.violations : [unknown],
@@ -221,12 +226,11 @@ const createdEventOf = ({ operationId, templateName: template, operationType }: 
 /** Logs placeholders without a parameter, which become empty text. Logs screens that phones would refuse, and that are therefore left out. */
 function warnOfGaps(
   { events }: OperationParts,
-  template: TemplateRow,
-  { operationId, language, parameters, riskFlags }: NewOperation,
+  texts: TemplateTexts,
+  { operationId, templateName, language, parameters, riskFlags }: NewOperation,
 ): void {
-  const chosen = chooseTexts(JSON.parse(template.texts) as TemplateTexts, [language])
+  const chosen = chooseTexts(texts, [language])
   const { missing } = fillText(`${chosen.texts.title}\n${chosen.texts.message}`, parameters)
-  const { templateName } = template
   if (missing.length > 0) events.placeholdersMissing({ operationId, template: templateName, names: missing.join(', ') })
   if (chosen.texts.ui === undefined) return
   const { leftOut } = renderOperationForm({ ...chosen, parameters, riskFlags, hasProximityCheck: true })

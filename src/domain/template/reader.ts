@@ -4,7 +4,7 @@ import { type Caches, createCaches, createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { findTemplate, findTemplateTexts, type TemplateRow } from '../../storage/template/templates.ts'
-import type { TemplateTexts } from './template.ts'
+import { readTexts, type TemplateTexts } from './template.ts'
 
 export interface TemplateReader {
   /** Reads the newest revision of a template, at most two seconds old. */
@@ -36,7 +36,10 @@ export function createTemplateReader(db: Db, platform: Platform, caches: Caches 
 
 const MEMORY_MS = 2_000
 
-/** Reads the texts of revisions by their ids. One query reads all unknown ones; no query is made when all are known. */
+/**
+ * Reads the texts of revisions by their ids. One query reads all unknown ones; no query is made when all are known. A revision whose texts were
+ * altered in the database is left out.
+ */
 export type ReadTemplateTexts = (revisionIds: readonly string[]) => Promise<ReadonlyMap<string, TemplateTexts>>
 
 /** Creates the reader of texts of one database. */
@@ -48,7 +51,8 @@ export function createTemplateTexts(db: Db, caches: Caches = createCaches()): Re
     const unknown = wanted.filter((id) => !found.has(id))
     if (unknown.length === 0) return found
     for (const [id, json] of await findTemplateTexts(db, unknown)) {
-      const texts = JSON.parse(json) as TemplateTexts
+      const texts = readTexts(json)
+      if (Object.keys(texts).length === 0) continue
       known.set(id, texts)
       found.set(id, texts)
     }

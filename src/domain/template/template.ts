@@ -1,4 +1,6 @@
 // Defines templates of operations: data, allowed factors, and the texts in each language. Chooses and fills their texts (cloud §4).
+import { isJsonObject } from '../../lib/json.ts'
+import { readJson } from '../../storage/database/columns.ts'
 import type { TemplateContent } from '../../storage/template/templates.ts'
 
 /** Factor combinations that may approve an operation. */
@@ -119,8 +121,20 @@ export const toTemplate = (row: TemplateContent): Template => ({
   riskFlags: row.riskFlags,
   isProximityCheckEnabled: row.isProximityCheckEnabled,
   activationFlag: row.activationFlag,
-  texts: JSON.parse(row.texts) as TemplateTexts,
+  texts: readTexts(row.texts),
 })
+
+/** The texts of a stored revision; those of no language where somebody altered them so that they are none. */
+export function readTexts(json: string): TemplateTexts {
+  const value = readJson(json)
+  return isJsonObject(value) && Object.values(value).every(isTexts) ? (value as TemplateTexts) : {}
+}
+
+const isTexts = (value: unknown): boolean =>
+  isJsonObject(value) &&
+  typeof value['title'] === 'string' &&
+  typeof value['message'] === 'string' &&
+  Array.isArray(value['attributes'])
 
 /**
  * True when a text has a character that changes the direction of the following text, U+202A to U+202E or U+2066 to U+2069. With it, an amount or an
