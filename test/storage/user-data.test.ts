@@ -75,6 +75,21 @@ test('a user is given everything but secrets, and nothing of another', async () 
   expect(json).not.toContain(`push ${MARK}`)
 })
 
+test('what administrators did to a user whose id goes on with the words of the log is no record of the other', async () => {
+  const { bank, applicationId } = world
+  const [userId, other] = [world.newUser(), world.newUser()]
+  const longer = `${userId} in ${other}`
+  for (const id of [userId, longer])
+    expectOk(await bank.call('PUT', `/admin/applications/${applicationId}/claims/${encodeURIComponent(id)}`, { given_name: MARK }))
+  expectOk(await bank.call('POST', `/admin/applications/${applicationId}/registrations`, { userId: longer }))
+  await sealAll(context)
+  const target = `claims about ${userId} in ${applicationId}`
+  expect((await exportUser(context, userId)).administration).toMatchObject([{ target }])
+  await eraseUser(context, userId)
+  const targets = (await exportUser(context, longer)).administration.map((row) => row['target'])
+  expect(targets).toEqual([`claims about ${longer} in ${applicationId}`, `registration of ${longer} in ${applicationId}`])
+})
+
 test('after an erasure nothing leads to the user, others are as they were, and the log verifies', async () => {
   const { userId, phone } = await live()
   const other = await world.holder()

@@ -237,7 +237,12 @@ const TemplateSchema = Type.Object({
   maxFailureCount: Count,
   expiration: Count,
   riskFlags: Type.Optional(
-    Type.String({ pattern: '^(?!.*(.).*\\1)[XFC]*$', description: 'must be made of the letters X, F and C, each at most once' }),
+    Type.String({
+      // Checked first: the pattern takes the square of the length.
+      maxLength: 3,
+      pattern: '^(?!.*(.).*\\1)[XFC]*$',
+      description: 'must be made of the letters X, F and C, each at most once',
+    }),
   ),
   proximityCheckEnabled: Type.Optional(Type.Boolean({ description: 'must be a boolean' })),
   activationFlag: Type.Optional(

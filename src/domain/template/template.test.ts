@@ -234,6 +234,14 @@ describe('parseTemplate', () => {
     expect(Object.keys(violationsOf({ ...good, [fieldName]: value }))).toEqual([fieldName])
   })
 
+  test('refuses long risk flags at once', () => {
+    // No letter comes again: a search for one that does takes seconds.
+    const letters = Array.from({ length: 40_000 }, (_, i) => String.fromCharCode(0x3000 + i)).join('')
+    const before = process.cpuUsage().user
+    expect(Object.keys(violationsOf({ ...good, riskFlags: letters }))).toEqual(['riskFlags'])
+    expect(process.cpuUsage().user - before).toBeLessThan(1_000_000)
+  })
+
   test.each<[string, unknown]>([
     ['texts.en', { ...good, texts: { en: 7 } }],
     ['texts.cs.message', { ...good, texts: { en, cs: { title: 'Platba' } } }],

@@ -58,7 +58,9 @@ export function isTold(log: AuditLogName, { userId, phones, actedFor }: Person):
     return sql`(e.user_id = ${userId} or (e.activation_id = any(${actedFor}::text[])
       and strpos(e.event_data, ${inJson('externalUserId')}) > 0))`
   const mentions = (text: RawBuilder<unknown>): RawBuilder<unknown> => sql`(strpos(${text}, ${inJson('userId')}) > 0)`
-  return sql`(starts_with(e.target, ${`registration of ${userId} in `}) or starts_with(e.target, ${`claims about ${userId} in `})
+  const targets = [`registration of ${userId} in `, `claims about ${userId} in `]
+  // With the whole name of an application: the beginning alone is also that of a user whose id goes on with ` in `.
+  return sql`(e.target in (select t || p.application_id from application p, unnest(${targets}::text[]) as t)
     or e.target like any(${phones.map((id) => `%activation ${id}`)}::text[])
     or ${mentions(sql`coalesce(e.before, '')`)} or ${mentions(sql`coalesce(e.after, '')`)})`
 }
