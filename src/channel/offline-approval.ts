@@ -36,8 +36,8 @@ interface OfflineNames {
 
 /**
  * Makes a QR code for an approval, with a fresh nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, also when the seed of the proximity check or
- * the texts were altered in the database; REGISTRATION_NOT_FOUND when the user has no ACTIVE registration, or not the named one; the code of the operation's state;
- * REQUEST_INVALID when the operation is too long for a QR code, or the user has several ACTIVE registrations and none is named.
+ * the texts were altered in the database; REGISTRATION_NOT_FOUND when the user has no ACTIVE registration, or not the named one; the code of the
+ * operation's state; REQUEST_INVALID when the operation is too long for a QR code, or the user has several ACTIVE registrations and none is named.
  */
 export async function createOfflineQr(
   parts: ChannelParts & OperationParts,

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { createRanges, isAddressOrRange, networkOf, sourceOf } from './address.ts'
 
-test.each(['10.0.0.1', '10.0.0.0/8', '0.0.0.0/1', '::1', 'fd00::/8', '2001:db8::/128', '::ffff:10.0.0.1'])(
+test.each(['10.0.0.1', '10.0.0.0/8', '0.0.0.0/1', '::1', 'fd00::/8', '2001:db8::/128', '::ffff:10.0.0.1', '::ffff:10.0.0.0/104'])(
   '%s is one',
   (text) => {
     expect(isAddressOrRange(text)).toBe(true)
@@ -21,6 +21,10 @@ test.each([
   'fe80::1%eth0',
   'bank.example',
   '10.0.0.0/',
+  // All of IPv4, and more than that.
+  '::ffff:0:0/96',
+  '::ffff:10.0.0.0/95',
+  '::ffff:10.0.0.0/129',
 ])('%s is none', (text) => {
   expect(isAddressOrRange(text)).toBe(false)
 })
@@ -36,6 +40,12 @@ test.each([
   ['fe80::1', ['fd00::/8', '10.0.0.0/8'], false],
   // All IPv4 addresses have this form inside IPv6.
   ['10.1.2.3', ['::ffff:0:0/96'], false],
+  ['10.1.2.3', ['::ffff:10.0.0.0/104'], true],
+  ['::ffff:10.1.2.3', ['::ffff:a00:0/104'], true],
+  ['11.1.2.3', ['::ffff:10.0.0.0/104'], false],
+  ['10.1.2.3', ['::ffff:10.1.2.3'], true],
+  ['10.1.2.4', ['::ffff:10.1.2.3'], false],
+  ['10.1.2.3', ['::/1'], false],
   ['10.1.2.3', [], false],
   ['unknown', ['10.0.0.0/8'], false],
 ])('%s among %s: %s', (ip, ranges, is) => {

@@ -15,30 +15,42 @@ export function parseAddress(text: string): string | undefined {
 const ZONE = /%.*$/
 const INSIDE_IPV6 = /^::ffff:(?=[\d.]+$)/
 
-/** Whether a text is an address without a zone, or a range of addresses. A range of /0 is refused, because it would include every address. */
-export function isAddressOrRange(text: string): boolean {
-  const [address = '', prefix, ...rest] = text.split('/')
-  const family = isIP(address)
-  if (family === 0 || address.includes('%') || rest.length > 0) return false
-  if (prefix === undefined) return true
-  return /^[1-9]\d{0,2}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128)
+interface Range {
+  readonly network: string
+  readonly prefix: number
+  readonly family: 'ipv4' | 'ipv6'
 }
+
+/**
+ * Parses an address without a zone, or a range of addresses. IPv4 inside IPv6 becomes IPv4, because callers count as such. Undefined for every
+ * other text. A range of /0 is refused, because it would include every address.
+ */
+function parseRange(text: string): Range | undefined {
+  const [given = '', bits, ...rest] = text.split('/')
+  const network = parseAddress(given)
+  if (network === undefined || given.includes('%') || rest.length > 0) return undefined
+  const [family, width] = isIPv4(network) ? (['ipv4', 32] as const) : (['ipv6', 128] as const)
+  const before = isIPv4(given) ? 0 : 128 - width
+  if (bits === undefined) return { network, prefix: width, family }
+  const prefix = /^[1-9]\d{0,2}$/.test(bits) ? Number(bits) - before : 0
+  return prefix >= 1 && prefix <= width ? { network, prefix, family } : undefined
+}
+
+/** Whether a text is an address without a zone, or a range of addresses. */
+export const isAddressOrRange = (text: string): boolean => parseRange(text) !== undefined
 
 /**
  * Returns a function that tests whether an address is in one of `ranges`. Each range is an address or a range. A text that is no address is in none.
  */
 export function createRanges(ranges: readonly string[]): (ip: string) => boolean {
   // An IPv4 address is in no range of IPv6, also when it came in the form of IPv6.
-  const [ipv4, ipv6] = [new BlockList(), new BlockList()]
-  for (const range of ranges) {
-    const [network = '', prefix] = range.split('/')
-    if (isIPv4(network)) ipv4.addSubnet(network, Number(prefix ?? 32), 'ipv4')
-    else ipv6.addSubnet(network, Number(prefix ?? 128), 'ipv6')
-  }
+  const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
+  for (const range of ranges.map(parseRange)) if (range) lists[range.family].addSubnet(range.network, range.prefix, range.family)
   return (ip) => {
     const address = parseAddress(ip)
     if (address === undefined) return false
-    return isIPv4(address) ? ipv4.check(address, 'ipv4') : ipv6.check(address, 'ipv6')
+    const family = isIPv4(address) ? 'ipv4' : 'ipv6'
+    return lists[family].check(address, family)
   }
 }
 

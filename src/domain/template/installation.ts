@@ -1,6 +1,7 @@
 // Installs templates at a start: the shipped ones on an empty installation, and those of the configured file, a JSON list whose members
 // parseTemplate accepts (cloud §4).
 import { readFileSync } from 'node:fs'
+import { parseUtf8 } from '../../lib/bytes.ts'
 import { StartError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
@@ -42,8 +43,15 @@ export function readTemplateFile(path: string, name = 'PAWL_TEMPLATES_FILE: the 
 type Refuse = (problem: string, cause?: unknown) => StartError
 
 function readText(path: string, refuse: Refuse): string {
+  const text = parseUtf8(readBytes(path, refuse))
+  // Letters in another encoding would be replaced, and phones would show what replaced them.
+  if (text === undefined) throw refuse('is no UTF-8 text')
+  return text.replace(/^\uFEFF/, '')
+}
+
+function readBytes(path: string, refuse: Refuse): Uint8Array {
   try {
-    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
+    return readFileSync(path)
   } catch (cause) {
     throw refuse(`cannot be read (${cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)})`, cause)
   }

@@ -312,7 +312,7 @@ describe('a start', () => {
 describe('a file of templates', () => {
   const directory = mkdtempSync(join(tmpdir(), 'pawl-templates-'))
   afterAll(() => rmSync(directory, { recursive: true, force: true }))
-  const write = (content: string): string => {
+  const write = (content: string | Buffer): string => {
     const file = join(directory, 'templates.json')
     writeFileSync(file, content)
     return file
@@ -336,7 +336,8 @@ describe('a file of templates', () => {
     expect(await read('transfer')).toEqual({ ...json, source: 'administration' })
   })
 
-  test.each<[string, string, RegExp]>([
+  test.each<[string, string | Buffer, RegExp]>([
+    ['in Latin-1', Buffer.from(JSON.stringify([template('caf\u00e9')]), 'latin1'), / is no UTF-8 text$/],
     ['that is not JSON', '[{"a":\n\n1,}]', /is not JSON: /],
     ['that is not a list', '{}', /is not a JSON list$/],
     [
