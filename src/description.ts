@@ -110,7 +110,8 @@ const describeAll = (base: string): string => `pawl binds phones to users and ve
 
 ### The first call
 
-The bank's half takes HTTP Basic. The first start printed the password of \`admin\`, and curl asks for it:
+The bank's half takes HTTP Basic, and where they are set up an access token (\`PAWL_JWT_JWKS_URL\`) or a client certificate
+(\`PAWL_INTERNAL_TLS_CLIENT_CA\`). The first start printed the password of \`admin\`, and curl asks for it:
 
 \`\`\`sh
 PAWL=${base}
@@ -131,8 +132,8 @@ A back end gets a credential of its own by \`POST /admin/users\` with the role \
 
 | paths | caller | how it proves who it is |
 |---|---|---|
-| \`/registration\`, \`/operations\`, \`/inbox\`, \`/verification\` and others | back ends of the bank | HTTP Basic |
-| \`/admin\` | operators | HTTP Basic |
+| \`/registration\`, \`/operations\`, \`/inbox\`, \`/verification\` and others | back ends of the bank | HTTP Basic, an access token or a client certificate |
+| \`/admin\` | operators | the same |
 | \`/pa\` | mobile SDKs | keys and codes of the phone |
 | \`/api\` | the app, which lists, approves and rejects operations | tokens and codes of the phone |
 | \`/app\` | the app at its start, which reads pinned certificates | nothing: the answer is signed |

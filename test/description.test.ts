@@ -63,7 +63,8 @@ describe('the document', () => {
 
   test('asks for the credentials that the server asks for', () => {
     const schemes = (path: string, method: string): unknown => member(document, 'paths', path, method, 'security')
-    expect(schemes('/registration', 'get')).toEqual([{ basic: [] }])
+    for (const path of ['/registration', '/admin/users', '/metrics'])
+      expect(schemes(path, 'get')).toEqual([{ basic: [] }, { accessToken: [] }])
     expect(schemes('/pa/v3/status', 'post')).toEqual([])
     expect(schemes('/pa/v3/token/create', 'post')).toEqual([{ powerAuthAuthorization: [] }, { svcAuthorization: [] }])
     expect(schemes('/pa/v3/activation/create', 'post')).toEqual([{ powerAuthEncryption: [] }, { svcEncryption: [] }])

@@ -183,6 +183,12 @@ const TOKEN = 'Digest of a token: token, nonce, timestamp, version.'
 
 const SECURITY_SCHEMES: Readonly<Record<SecurityScheme, Json>> = {
   basic: { type: 'http', scheme: 'basic', description: 'User name and password of a credential, in UTF-8.' },
+  accessToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: "An access token of the bank's authorization server, where `PAWL_JWT_JWKS_URL` names its keys.",
+  },
   powerAuthAuthorization: protocolHeader('X-PowerAuth-Authorization', AUTHORIZATION),
   powerAuthEncryption: protocolHeader('X-PowerAuth-Encryption', ENCRYPTION),
   powerAuthToken: protocolHeader('X-PowerAuth-Token', TOKEN),

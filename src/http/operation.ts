@@ -44,12 +44,19 @@ export interface Answer {
 /** Credentials by their names in the document. */
 export type SecurityScheme =
   | 'basic'
+  | 'accessToken'
   | 'powerAuthAuthorization'
   | 'powerAuthEncryption'
   | 'powerAuthToken'
   | 'svcAuthorization'
   | 'svcEncryption'
   | 'svcToken'
+
+/**
+ * How the bank's callers prove who they are: one of these. A client certificate is of the connection, and the text of the document names it: the
+ * generator for Java does not know `mutualTLS`, and says so as an error for every operation.
+ */
+export const OF_BANK: Operation['security'] = [['basic'], ['accessToken']]
 
 /** The errors of one API: its table, and the body for a row. */
 export interface ErrorDescription {

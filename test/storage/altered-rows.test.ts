@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type HttpReply, member } from '../../phone/http.ts'
 import { createTokenReads } from '../../src/storage/token/reads.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
+import { sealAll } from '../helpers/audit.ts'
 import { createBank } from '../helpers/bank.ts'
 import { startSession } from '../helpers/console-session.ts'
 import { expectError, HOUR } from '../helpers/expectations.ts'
@@ -104,6 +105,17 @@ test('the end of a pin that was set to infinity is a figure as the others are', 
     values (${world.applicationId}, 'bank.example', '\\x00', 'infinity', 'fingerprint', now())`.execute(world.db)
   const ends = expectOk(await world.bank.call('GET', '/metrics')).text.match(/(?<=^pawl_certificate_expiry.*\} )\S+$/gm)
   expect(ends).toEqual(['+Inf', '-Inf'])
+})
+
+test('rows are sealed where the last sealing was set to infinity', async () => {
+  await sql`update audit_sealer set sealed_at = 'infinity'`.execute(world.db)
+  const { phone } = await world.holder()
+  expectOk(await phone.send(phone.prepareValidation()))
+  for (const context of world.contexts) await sealAll(context)
+  const { rows } = await sql<{ waiting: number; last: Date }>`
+    select (select count(*)::int from audit_pending) as waiting, max(sealed_at) as last from audit_sealer`.execute(world.db)
+  expect(rows[0]?.waiting).toBe(0)
+  expect(Math.abs(Number(rows[0]?.last) - Number(world.contexts[0]?.platform.now()))).toBeLessThan(HOUR)
 })
 
 test('a code whose end was set to infinity binds a phone', async () => {

@@ -4,7 +4,7 @@ import type { Caller } from '../../domain/credential/credential.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import type { CloudParts } from './parts.ts'
-import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
+import { describeErrors, type ErrorDescription, OF_BANK, type Operation } from '../../http/operation.ts'
 import { rendering } from './error-renderer.ts'
 
 /** A call whose structure was checked. The types are those of body, query, path parameters and headers. */
@@ -90,7 +90,7 @@ function describeEndpoint(endpoint: AnyCloudDeclaration, errors: ErrorDescriptio
     tag,
     summary,
     description: [description, `Roles: ${roles.join(', ')}.`].filter((text) => text !== undefined).join('\n\n'),
-    security: [['basic']],
+    security: OF_BANK,
     params,
     query,
     headers,

@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { VerifyAccessToken } from '../../domain/credential/access-token.ts'
 import type { Caller, Credentials } from '../../domain/credential/credential.ts'
 import { requireCredentials } from '../../http/basic-credentials.ts'
-import { type Answer, ErrorResponse, type Operation } from '../../http/operation.ts'
+import { type Answer, ErrorResponse, OF_BANK, type Operation } from '../../http/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
 
 /**
@@ -73,7 +73,7 @@ export function describeMetrics(settings: MetricsSettings): readonly Operation[]
       description:
         '`PAWL_METRICS` says who may read them: by default everybody who reaches the internal listener; without one, the roles admin and ' +
         'read-only (without application). docs/METRICS.md lists them.',
-      security: access === 'basic' ? [['basic']] : [],
+      security: access === 'basic' ? OF_BANK : [],
       answers: [
         { status: 200, description: 'the metrics', mediaType: 'text/plain' },
         ...(access === 'basic' ? refusals : []),

@@ -16,11 +16,14 @@ export const ADMINISTRATION = 'administration'
 /** The log whose rows a chain seals. */
 export const logOfChain = (name: string): AuditLogName => (name === ADMINISTRATION ? 'administrators' : 'devices')
 
-/** Locks a log for sealing until the end of the transaction; undefined when another process holds the lock. */
+/**
+ * Locks a log for sealing until the end of the transaction; undefined when another process holds the lock. A last sealing that was set to `infinity`
+ * counts as none, because no partition would take the rows that are sealed after it.
+ */
 export async function lockLog(tx: Tx, log: AuditLogName): Promise<{ readonly sealedAt: Date | null } | undefined> {
   return tx
     .selectFrom('audit_sealer')
-    .select('sealed_at as sealedAt')
+    .select(sql<Date | null>`case when isfinite(sealed_at) then sealed_at end`.as('sealedAt'))
     .where('log', '=', log)
     .forUpdate()
     .skipLocked()
