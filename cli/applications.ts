@@ -19,10 +19,10 @@ export async function chooseApplication(bank: Bank, named: string | undefined): 
   return found
 }
 
-/** The answer to an administrator about a version of an application. */
+/** The server's answer to an administrator who reads a version of an application. */
 export interface ApplicationDetail {
   readonly appKey: string
-  /** Base64 of a point, of P-384 where no phone of protocol 3 is admitted. */
+  /** Base64 of a point: of P-384 when the application admits no phone of protocol 3, else of P-256. */
   readonly masterServerPublicKey: string
   readonly serviceBaseUrl: string
   readonly appSecret?: string
@@ -35,7 +35,7 @@ export async function readApplication(bank: Bank, id: string, version?: string):
   return (answer as { responseObject: ApplicationDetail }).responseObject
 }
 
-/** The text that an SDK of 4.0 is given. Throws a Fault when the credential may not see it. */
+/** The configuration text for an SDK of 4.0. Throws a Fault when the credential may not see it. */
 export function sdkConfigOf({ mobileSdkConfig }: ApplicationDetail): string {
   if (mobileSdkConfig !== undefined) return mobileSdkConfig
   throw new Fault('credential', 'this credential may not see the application secret')

@@ -17,12 +17,12 @@ export interface Reply {
   readonly text: string
 }
 
-/** Whether the environment names a certificate to show. */
+/** Whether the environment names a client certificate. */
 export const hasClientCertificate = (env: Environment): boolean => Boolean(env['PAWL_CLIENT_CERTIFICATE'])
 
 /**
- * Rejects when there is no answer in time, and with a Fault when the certificate cannot be shown. NODE_EXTRA_CA_CERTS names the authority of a
- * server that no public one knows.
+ * Sends a request and resolves with the answer. Rejects when no answer comes within `timeoutMs`, and with a Fault when the client certificate
+ * cannot be read. NODE_EXTRA_CA_CERTS names the authority of a server whose certificate no public authority signed.
  */
 export async function ask(env: Environment, url: string, { method, headers, body, timeoutMs }: Question): Promise<Reply> {
   const signal = AbortSignal.timeout(timeoutMs)
@@ -31,7 +31,7 @@ export async function ask(env: Environment, url: string, { method, headers, body
     const reply = await fetch(url, { method, signal, ...(headers && { headers }), ...(body !== undefined && { body }) })
     return { status: reply.status, text: await reply.text() }
   }
-  // fetch shows no certificate. One file may hold both.
+  // fetch cannot send a client certificate, so node:https does. One file may hold the certificate and its key.
   const shown = readCertificate(certificate, key || certificate)
   return new Promise((resolve, reject) => {
     const outgoing = send(url, { method, headers: { ...headers }, signal, ...shown }, (incoming) => {
@@ -47,7 +47,7 @@ export async function ask(env: Environment, url: string, { method, headers, body
   })
 }
 
-/** A certificate with its key, in PEM. Throws a Fault when a file cannot be read, or when they are none. */
+/** Reads a certificate and its key, in PEM. Throws a Fault when a file cannot be read, or when the two are no certificate with its key. */
 function readCertificate(certificate: string, key: string) {
   const pem = { cert: readFile('PAWL_CLIENT_CERTIFICATE', certificate), key: readFile('PAWL_CLIENT_KEY', key) }
   try {

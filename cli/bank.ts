@@ -26,18 +26,18 @@ export interface Bank {
   readonly url: string
   /** `user:password`. */
   readonly admin: string
-  /** The answer as JSON. Throws a Fault that says what a refusal says, or that there is no answer. */
+  /** Calls the API and returns the answer as JSON. Throws a Fault with the text of a refusal, or when no answer comes. */
   readonly call: (method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<unknown>
 }
 
-/** The server and the credential that a command line means. Throws a Fault when it means no credential. */
+/** Finds server and credential in the options, the environment, or the file of `pawl login`. Throws a Fault when none has a credential. */
 export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Bank {
   // An empty variable counts as not set, as in the settings.
   const given = readSecret('--admin-file', values.admin, values.adminFile) ?? (env['PAWL_ADMIN'] || undefined)
   const givenUrl = values.url || env['PAWL_URL'] || undefined
   const stored = given !== undefined && givenUrl !== undefined ? undefined : readCredential(env)
   const url = (givenUrl ?? stored?.url ?? bankUrl(env)).replace(/\/+$/, '')
-  // What was stored for one server is shown to no other.
+  // A stored credential is sent only to the server that it was stored for.
   const admin = given ?? (stored?.url === url ? stored.admin : undefined)
   if (!admin?.includes(':'))
     throw new Fault(
@@ -47,7 +47,7 @@ export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Ba
   return connectBank(url, admin, env)
 }
 
-/** A client at `url` that shows `admin`, and the client certificate that `env` names. Throws a Fault where that is no address of a server. */
+/** A client of the server at `url` that sends `admin`, and the client certificate that `env` names. Throws a Fault when `url` is no HTTP URL. */
 export function connectBank(url: string, admin: string, env: Terminal['env']): Bank {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw usageFault(`${url} is no address of a server: --url and PAWL_URL are like http://127.0.0.1:8081`)
@@ -65,7 +65,7 @@ async function callBank(
   more: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
   const headers = { Authorization: `Basic ${Buffer.from(admin).toString('base64')}`, ...more }
-  // Whatever writes says that it sends JSON, also where there is nothing to say.
+  // Every method but GET sends a JSON body: `{}` when the caller gives none.
   const json = { headers: { ...headers, 'Content-Type': 'application/json' }, body: JSON.stringify(body ?? {}) }
   const request = { method, timeoutMs: TIMEOUT_MS, ...(method === 'GET' ? { headers } : json) }
   try {

@@ -6,14 +6,14 @@ export interface Option {
   /** The placeholder for the value in the help; empty for a flag. */
   readonly value: string
   readonly text: string
-  /** A letter that stands for it behind one dash. */
+  /** The letter of the short form: `f` for `-f`. */
   readonly short?: string
 }
 
-/** An option with a value, and the letter that stands for it, if any. */
+/** An option with a value. `short`: the letter of its short form. */
 export const text = (value: string, description: string, short?: string) =>
   ({ kind: 'text', value, text: description, ...(short !== undefined && { short }) }) as const
-/** An option that is there or not. */
+/** An option without a value. */
 export const flag = (description: string) => ({ kind: 'flag', value: '', text: description }) as const
 /** An option with a value that may be given several times. */
 export const many = (value: string, description: string) => ({ kind: 'many', value, text: description }) as const
@@ -32,24 +32,24 @@ export type Values<O extends Options> = {
 /** The terminal of a command: its input, output and environment. */
 export interface Terminal {
   readonly env: Environment
-  /** Whether a person looks at stdout. */
+  /** Whether stdout is a terminal. */
   readonly isInteractive: boolean
-  /** To stdout, as it is. Whether that went well, the next `print` tells. */
+  /** Writes to stdout without waiting. The next `print` reports a failure. */
   readonly write: (text: string) => void
-  /** The same, waits until it was taken, and is false when the reader has gone. Throws a Fault when it cannot be written. */
+  /** Writes to stdout and waits for the write. False when the reader has closed the pipe. Throws a Fault on any other failure. */
   readonly print: (text: string) => Promise<boolean>
-  /** A line on stderr: progress, and what is no part of the answer. */
+  /** Prints a line to stderr: progress, or another text that is no part of the answer. */
   readonly note: (line: string) => void
-  /** Asks a person for a secret without showing it; undefined where no person is. */
+  /** Asks the user for a secret without showing it; undefined when stdin is no terminal. */
   readonly askSecret: (question: string) => Promise<string | undefined>
-  /** All of stdin. Throws a Fault when that is no UTF-8. */
+  /** Reads stdin to its end. Throws a Fault when it is not UTF-8. */
   readonly readInput: () => Promise<string>
-  /** From now on a signal to end aborts what is returned, with a Fault as the reason; one that comes a second later ends the process. */
+  /** From this call on, SIGINT and SIGTERM abort the returned signal, with a Fault as the reason; one second later they end the process. */
   readonly interruption: () => AbortSignal
 }
 
 export interface Given<O extends Options = Options> {
-  /** In the order in which the command names them; what may be missing is undefined. */
+  /** The arguments in the order of the declaration; an optional one that is missing is undefined. */
   readonly words: readonly (string | undefined)[]
   readonly values: Values<O>
   readonly terminal: Terminal
@@ -61,7 +61,7 @@ export interface Given<O extends Options = Options> {
 export interface Answer {
   readonly json: unknown
   readonly text?: string
-  /** When it is not 0. */
+  /** The exit code; undefined means 0. */
   readonly exitCode?: number
 }
 
@@ -70,7 +70,7 @@ export interface Command<O extends Options = Options> {
   readonly summary: string
   /** Further help, in whole sentences. */
   readonly more?: string
-  /** `<needed>` or `[may be missing]`, each with what it is. */
+  /** The arguments, `<required>` or `[optional]`, each with its description. */
   readonly words?: Readonly<Record<string, string>>
   readonly options?: O
   /** Whole command lines without `pawl`. */
@@ -80,7 +80,7 @@ export interface Command<O extends Options = Options> {
 
 type NoOptions = Readonly<Record<string, never>>
 
-/** A command whose options are known to its `run`; the list of all commands forgets them. */
+/** Checks the options of one command against its `run`, and returns the type without them, for the list of all commands. */
 export const command = <const O extends Options = NoOptions>(one: Command<O>): Command => one as unknown as Command
 
 /** Commands about one thing. */
@@ -90,7 +90,7 @@ export interface Noun {
   readonly commands: readonly Command[]
 }
 
-/** `keepPreviousSeconds` as people type it. */
+/** Converts the name of an option to its flag: `keepPreviousSeconds` to `--keep-previous-seconds`. */
 export const toFlag = (name: string): string => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 
 /** An option with its value as the help shows it: `-f, --file <FILE>`. */

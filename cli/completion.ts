@@ -2,7 +2,7 @@
 import { toFlag } from './command.ts'
 import { type Entry, isNoun } from './program.ts'
 
-/** Words that may come behind a line, by the line: `''`, `app`, `app list` … */
+/** Maps the beginning of a command line (`''`, `app`, `app list`) to the words that may follow it. */
 function listCompletions(entries: readonly Entry[]): ReadonlyMap<string, readonly string[]> {
   const optionsOf = (options: Readonly<Record<string, unknown>> = {}) => [...Object.keys(options).map(toFlag), '--json', '--help']
   return new Map([
@@ -18,7 +18,7 @@ function listCompletions(entries: readonly Entry[]): ReadonlyMap<string, readonl
   ])
 }
 
-/** A script for bash, to be sourced; files are completed where a word is none of pawl's. */
+/** A script for bash to source. Where no word of pawl fits, bash completes file names. */
 export const renderBash = (entries: readonly Entry[]): string => `# Completion of pawl for bash: eval "$(pawl completion bash)"
 _pawl() {
   local word=\${COMP_WORDS[COMP_CWORD]} words=
@@ -30,7 +30,7 @@ ${renderCases(entries, (words) => `words='${words.join(' ')}'`)}
 complete -o default -F _pawl pawl
 `
 
-/** The same for zsh: to be evaluated, or as a file `_pawl` of a folder in `fpath`, which zsh runs at the first completion. */
+/** A script for zsh to evaluate, or to run at the first completion as the file `_pawl` of a folder in `fpath`. */
 export const renderZsh = (entries: readonly Entry[]): string => `#compdef pawl
 # Completion of pawl for zsh: eval "$(pawl completion zsh)"
 _pawl() {
@@ -47,7 +47,7 @@ else
 fi
 `
 
-/** The same for fish, as the file `~/.config/fish/completions/pawl.fish`. */
+/** A script for fish, to be stored as `~/.config/fish/completions/pawl.fish`. */
 export function renderFish(entries: readonly Entry[]): string {
   const lines = [...listCompletions(entries)].map(([line, words]) => {
     const depth = line === '' ? 0 : line.split(' ').length
@@ -68,7 +68,7 @@ ${lines.join('\n')}
 `
 }
 
-/** Longer lines first: `app list` and what follows it, before `app` alone. */
+/** Renders the branches of a shell's `case`. Longer lines come first, because `app` alone would match `app list`, too. */
 function renderCases(entries: readonly Entry[], assign: (words: readonly string[]) => string): string {
   return [...listCompletions(entries)]
     .toSorted(([a], [b]) => b.split(' ').length - a.split(' ').length || b.length - a.length)

@@ -1,4 +1,4 @@
-// The credential that `pawl login` keeps: one file of this account, which no other may read.
+// Stores the credential of `pawl login` in a file that only this account may read.
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -6,18 +6,18 @@ import type { Environment } from './environment.ts'
 import { Fault } from './fault.ts'
 import { writeWhole } from './whole-file.ts'
 
-/** A server and what is shown to it. */
+/** A server and the credential for it. */
 export interface StoredCredential {
   readonly url: string
   /** `user:password`. */
   readonly admin: string
 }
 
-/** In the directory for settings of this account (XDG). */
+/** The path of the file, in the account's directory for settings (XDG). */
 const credentialPath = (env: Environment): string =>
   join(env['XDG_CONFIG_HOME'] || join(env['HOME'] || homedir(), '.config'), 'pawl', 'credential.json')
 
-/** The stored credential; undefined without one. Throws a Fault when others may read the file, or it has something else. */
+/** The stored credential; undefined without one. Throws a Fault when others may read the file, or when it holds no credential. */
 export function readCredential(env: Environment): StoredCredential | undefined {
   const path = credentialPath(env)
   const mode = statSync(path, { throwIfNoEntry: false })?.mode
@@ -27,12 +27,12 @@ export function readCredential(env: Environment): StoredCredential | undefined {
     const { url, admin } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>
     if (typeof url === 'string' && typeof admin === 'string') return { url, admin }
   } catch {
-    // Said below.
+    // The Fault below reports it.
   }
   throw new Fault('credential', `${path} holds no credential: pawl login writes it anew`)
 }
 
-/** Writes it for this account alone; returns where. */
+/** Writes the file so that only this account may read it; returns its path. */
 export function storeCredential(env: Environment, credential: StoredCredential): string {
   const path = credentialPath(env)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -40,7 +40,7 @@ export function storeCredential(env: Environment, credential: StoredCredential):
   return path
 }
 
-/** True when there was one. */
+/** Deletes the file; true when there was one. */
 export function forgetCredential(env: Environment): boolean {
   const path = credentialPath(env)
   const isThere = statSync(path, { throwIfNoEntry: false }) !== undefined

@@ -14,7 +14,7 @@ export function bankUrl(env: Environment): string {
     : localUrl(env['PAWL_INTERNAL_HOST'], port, env['PAWL_INTERNAL_TLS_CERTIFICATE'] ? 'https' : 'http')
 }
 
-/** Kubernetes may have put the address of a Service in the place of a port (docs/CONFIG.md). */
+/** A port in digits; undefined for other texts, as Kubernetes may put the address of a Service into such a variable (docs/CONFIG.md). */
 const portOf = (text: string | undefined): string | undefined => (/^\d+$/.test(text ?? '') ? text : undefined)
 
 /** An address that stands for every interface is reached by the loopback one. */

@@ -1,6 +1,6 @@
-// Faults of a command line: one line of text, and the exit status of its kind.
+// Defines the faults of a command line: their lines of text, and the exit code of each kind.
 
-/** Exit codes, with what they mean; docs/CLI.md lists them. */
+/** Exit codes and their meanings; docs/CLI.md lists them. */
 export const EXIT_CODES = {
   done: [0, 'done'],
   refused: [1, 'the server refused, or what was checked is not in order'],
@@ -12,7 +12,7 @@ export const EXIT_CODES = {
 } as const satisfies Readonly<Record<string, readonly [number, string]>>
 export type FaultKind = Exclude<keyof typeof EXIT_CODES, 'done'>
 
-/** A fault that is told in its message, one line a problem, without a stack. */
+/** A fault whose message is printed without a stack, one line a problem. */
 export class Fault extends Error {
   readonly kind: FaultKind
 
@@ -29,7 +29,7 @@ export const usageFault = (message: string): Fault => new Fault('usage', `${mess
 /** The exit code for a thrown value. */
 export const exitCodeOf = (error: unknown): number => EXIT_CODES[error instanceof Fault ? error.kind : 'refused'][0]
 
-/** Explains a thrown value in one line; for a request without an answer with the reason why there is none. */
+/** Explains a thrown value in one line, with its causes: for a request, why no answer came. */
 export function explainFault(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const causes = error instanceof AggregateError ? error.errors : error.cause instanceof Error ? [error.cause] : []

@@ -1,15 +1,15 @@
-// Arguments of the command line that are JSON, or `@FILE` with JSON in it.
+// Reads arguments of the command line that are JSON, name a file, or are NAME=VALUE pairs.
 import { readFileSync } from 'node:fs'
 import { explainFault, usageFault } from './fault.ts'
 
-/** An object: `{…}`, or `@FILE` that holds one. Throws a Fault that names the option. */
+/** Parses a JSON object: `{…}`, or `@FILE` that holds one. Throws a Fault that names the option. */
 export function readJsonArgument(option: string, given: string): JsonObject {
   const json = readJson(option, given)
   if (!isObject(json)) throw usageFault(`${option} is no JSON object`)
   return json
 }
 
-/** The same, or a list of objects. */
+/** Parses a JSON object or a list of objects, or `@FILE` that holds it. Throws a Fault that names the option. */
 export function readJsonList(option: string, given: string): JsonObject | readonly JsonObject[] {
   const json = readJson(option, given)
   if (isObject(json)) return json
@@ -24,7 +24,7 @@ const readJson = (option: string, given: string): unknown =>
 
 const isObject = (json: unknown): json is JsonObject => typeof json === 'object' && json !== null && !Array.isArray(json)
 
-/** The text of a JSON file. Letters in another encoding would be replaced, and phones would show what replaced them. */
+/** The text of a JSON file. Throws a Fault for another encoding than UTF-8, because phones would show replacement characters. */
 function readUtf8(option: string, path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
@@ -42,7 +42,7 @@ export function readFile(option: string, path: string): string {
   }
 }
 
-/** `name=value` pairs. Throws a Fault that names the option. */
+/** Parses `name=value` pairs. Throws a Fault that names the option. */
 export function readPairs(option: string, pairs: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     pairs.map((pair) => {

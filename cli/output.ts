@@ -3,7 +3,7 @@ import type { Answer } from './command.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
-/** The list that is the member `name` of an answer, as a table with these columns, or with all that some row fills. */
+/** Lays out the list in the member `name` of an answer as a table, with these columns, or with all columns that a row fills. */
 export function answerList(json: unknown, name: string, columns?: readonly string[]): Answer {
   const rows = (json as Record<string, readonly Row[] | undefined>)[name] ?? []
   return { json, text: rows.length === 0 ? 'none\n' : layOutTable(rows, columns) }
@@ -18,7 +18,7 @@ export function layOut(json: unknown): string {
   return isRow(json) ? layOutObject(json) : `${cell('', json)}\n`
 }
 
-/** Columns in the order in which they come up first; one that no row fills is left out. */
+/** Lays out a table. Its columns come in the order in which rows have them first; a column that no row fills is left out. */
 export function layOutTable(rows: readonly Row[], given: readonly string[] = columnsOf(rows)): string {
   const columns = given.filter((column) => rows.some((row) => cell(column, row[column]) !== ''))
   const lines = [
@@ -30,7 +30,7 @@ export function layOutTable(rows: readonly Row[], given: readonly string[] = col
   return lines.map((line) => `${pad(line).trimEnd()}\n`).join('')
 }
 
-/** Beside plain values an object has tables of its lists, and its objects in lines below. */
+/** Lays out an object: plain values as lines, lists of objects as tables, objects as indented lines. */
 function layOutObject(object: Row): string {
   const members = Object.entries(object)
     .filter(([, value]) => value !== undefined)
@@ -62,14 +62,14 @@ function cell(name: string, value: unknown): string {
 const shorten = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters, --json shows them)`
 
-/** The last millisecond that a date has. What somebody wrote into a claim or an item may be more. */
+/** The largest time of a JavaScript Date. A number that somebody wrote into a claim or an item may be larger. */
 const TIME_MAX = 8.64e15
-/** In characters: of a cell of a table, and of a value in a line of its own. */
+/** Limits in characters: of a cell of a table, and of a value in a line of its own. */
 const [CELL_MAX, VALUE_MAX] = [80, 300]
 /** The sign for a line break in a text. */
 const LINE_END = ' ⏎ '
 
-/** Text of others without the characters that would steer the terminal, or that nobody sees; the console marks the same ones (src/console/markup.ts). */
+/** Replaces characters that would steer the terminal, or that nobody sees, by `\u{…}`; the console marks the same (src/console/markup.ts). */
 export const printable = (value: string): string =>
   value.replaceAll(
     /(?!\uFE0E|\uFE0F)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,

@@ -22,19 +22,19 @@ interface PageValues {
 export interface Listing {
   readonly bank: Bank
   readonly path: string
-  /** Without limit and cursor. */
+  /** The parameters other than limit and cursor. */
   readonly query: Readonly<Record<string, string | number | undefined>>
   /** The member of an answer that has the rows. */
   readonly rows: string
-  /** The parameter that says where a page begins, and the member of an answer that says where the next one does. */
+  /** The parameter with the start of a page, and the member of an answer with the start of the next page. */
   readonly cursor: readonly ['cursor', 'nextCursor'] | readonly ['before', 'next']
   /** The number of rows that the server gives at once. */
   readonly pageMax: number
-  /** An answer is more than its rows, and a page is shown with all of it. */
+  /** True when an answer has more members than its rows, all of which are shown with a page. */
   readonly isPart?: boolean
 }
 
-/** One page of a list, or with `--all` all of it: printed as it comes, so that no more than a page is in memory. */
+/** Answers one page of a list. With `--all` it prints every page as it comes, so that only one page is in memory. */
 export async function answerPages(
   { bank, path, query, rows: member, cursor: [parameter, next], pageMax, isPart = false }: Listing,
   { limit, cursor, all }: PageValues,
@@ -57,7 +57,7 @@ export async function answerPages(
     const page = await read(at, pageMax).catch((error: unknown) => {
       throw error instanceof Fault && !isFirst ? new Fault(error.kind, `${error.message}; --cursor ${at} goes on here`) : error
     })
-    // Nobody reads the rest.
+    // The reader of the output has gone.
     if (!(await terminal.print(lines ? toLines(page.rows) : layOutTable(page.rows)))) return undefined
     if (page.next === undefined) return isFirst && !lines && page.rows.length === 0 ? answerList(page.json, member) : undefined
     at = page.next

@@ -1,4 +1,4 @@
-// The commands of pawl as a program of commander: parses a command line, runs the command, prints the result.
+// Runs a command line of pawl by commander: parses it, runs the command, prints the result.
 import { Command as Program, CommanderError, Option } from 'commander'
 import { type Answer, type Command, type Noun, renderFlag, type Terminal } from './command.ts'
 import { EXIT_CODES, exitCodeOf, explainFault, Fault } from './fault.ts'
@@ -14,7 +14,7 @@ export const isNoun = (entry: Entry): entry is Noun => 'commands' in entry
 export async function runProgram(entries: readonly Entry[], args: readonly string[], terminal: Terminal): Promise<number> {
   try {
     const answer = await carryOut(entries, args, terminal)
-    // Also when there is nothing to say any more: it tells what became of what was said.
+    // Called for an empty text, too, because it reports the failure of an earlier write.
     await terminal.print(answer === undefined ? '' : render(answer, args))
     return answer?.exitCode ?? EXIT_CODES.done[0]
   } catch (error) {
@@ -94,7 +94,7 @@ function buildCommand(one: Command, terminal: Terminal, outcome: Outcome): Progr
   })
 }
 
-/** Commander prints nothing on stderr by itself, never ends the process, and refuses words that nobody asked for. */
+/** Makes a program that prints nothing on stderr, never ends the process, and refuses surplus words. */
 const newProgram = (name: string, description: string, terminal: Terminal): Program =>
   new Program(name)
     .description(description)
@@ -103,7 +103,7 @@ const newProgram = (name: string, description: string, terminal: Terminal): Prog
     .allowExcessArguments(false)
     .configureOutput({ writeOut: terminal.write, writeErr: () => undefined, getOutHelpWidth: () => HELP_WIDTH })
 
-/** A program of commands. Asked for help with a word that is none of them, commander alone would print the help of the group. */
+/** Makes a program of commands. For an unknown word with `--help`, commander alone would print the help of the group. */
 function newGroup(name: string, description: string, terminal: Terminal): Program {
   const group = newProgram(name, description, terminal)
   return group.addHelpText('before', () => {

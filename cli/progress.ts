@@ -2,7 +2,7 @@
 
 const EVERY_MS = 5_000
 
-/** Tells a line that is made when it is time for one: five seconds after the start or the one before. */
+/** Returns a function that prints the line of `say`, but no sooner than five seconds after the start or the line before. */
 export function tellNowAndThen(note: (line: string) => void): (say: () => string) => void {
   let toldAt = performance.now()
   return (say) => {
@@ -12,7 +12,7 @@ export function tellNowAndThen(note: (line: string) => void): (say: () => string
   }
 }
 
-/** Does the work; as long as it lasts, a line on stderr every five seconds says that and for how long. */
+/** Runs `work`. While it lasts, prints a line to stderr every five seconds, with the time so far. */
 export async function withProgress<T>(note: (line: string) => void, doing: string, work: () => Promise<T>): Promise<T> {
   const start = performance.now()
   const timer = setInterval(() => note(`${doing}, ${Math.round((performance.now() - start) / 1000)} s so far`), EVERY_MS)

@@ -1,4 +1,4 @@
-// QR codes in the terminal, and as pictures.
+// Draws QR codes in the terminal, and as pictures.
 import { encodeQR } from 'qr'
 import { Fault, usageFault } from './fault.ts'
 

@@ -1,13 +1,13 @@
 // Composes paths and queries of the bank's API.
 import { usageFault } from './fault.ts'
 
-/** `?name=value&…` of the members that have one; empty when none has. */
+/** `?name=value&…` of the members that are defined; empty when none is. */
 export function toQuery(members: Readonly<Record<string, string | number | undefined>>): string {
   const given = Object.entries(members).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
   return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`
 }
 
-/** A template literal whose values are encoded as parts of a path. Throws a Fault for one that no URL can hold. */
+/** A template literal whose values are encoded as segments of a path. Throws a Fault for a value that no path can hold. */
 export const toPath = (parts: TemplateStringsArray, ...values: readonly (string | undefined)[]): string =>
   parts.map((part, index) => part + (index < values.length ? toSegment(values[index] ?? '') : '')).join('')
 

@@ -1,19 +1,19 @@
 // Shortens the configuration text of an SDK so that it fits into a QR code (v4 §3.3).
 
-/** Ids of the master keys that an algorithm needs, and that of P-256 for phones that are upgraded. */
+/** Ids of the master keys that an algorithm needs, with the id of P-256 for phones that are upgraded. */
 export const KEYS_OF_ALGORITHM: ReadonlyMap<string, readonly number[]> = new Map([
   ['EC_P384', [1, 2]],
   ['EC_P384_ML_L3', [1, 2, 3]],
   ['EC_P384_ML_L5', [1, 2, 4]],
 ])
 
-/** The same configuration without other keys. */
+/** The configuration text with only the master keys whose ids are in `kept`. */
 export function keepKeys(text: string, kept: readonly number[]): string {
   const bytes = Buffer.from(text, 'base64')
   let end = 1
   const takeData = (): void => {
     const first = bytes.readUInt8(end)
-    // One byte below 0x80, else two: no value here has 16 KiB.
+    // A length below 0x80 takes one byte, a longer one two: no value here has 16 KiB.
     end += first < 0x80 ? 1 + first : 2 + (bytes.readUInt16BE(end) & 0x3fff)
   }
   takeData()

@@ -1,9 +1,9 @@
-// Secrets on a command line. Every user of the machine can read them in the list of processes, so each may come from a file, too.
+// Reads secrets of a command line. Every user of the machine can see them in the list of processes, so each may come from a file, too.
 import { type Terminal, text } from './command.ts'
 import { usageFault } from './fault.ts'
 import { readFile } from './json-argument.ts'
 
-/** The secret as it is given, or the one in a file, without the white space around it. Throws a Fault that names the option of the file. */
+/** The given secret, or the contents of the file without white space around it. Throws a Fault that names the option of the file. */
 export function readSecret(option: string, given: string | undefined, file: string | undefined): string | undefined {
   if (file === undefined) return given
   const secret = readFile(option, file).trim()
@@ -16,7 +16,7 @@ export const OTP_FILE = {
   otpFile: text('FILE', 'a file that holds it: then it is in no list of processes; so it is in PAWL_OTP'),
 } as const
 
-/** The one-time password that a command line means, if any. */
+/** The one-time password of the option, of the file, or of PAWL_OTP, if any. */
 export const readOtp = (
   given: string | undefined,
   file: string | undefined,

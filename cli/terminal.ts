@@ -1,4 +1,4 @@
-// The terminal of this process: environment, output, and questions to the user.
+// Opens the terminal of this process: environment, output, and questions to the user.
 import { fstatSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { buffer } from 'node:stream/consumers'
@@ -8,7 +8,7 @@ import { explainFault, Fault, usageFault } from './fault.ts'
 
 /** The terminal of this process. */
 export function openTerminal(): Terminal {
-  // Who does not hear what goes wrong learns it from the exit code.
+  // A failed write to stderr must not end the process: the exit code still reports the fault.
   process.stderr.on('error', () => undefined)
   return {
     env: process.env,
@@ -26,7 +26,7 @@ async function readInput(): Promise<string> {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    // Read as UTF-8 all the same, a password would be another one, and nobody would know.
+    // A lenient decoder would replace bytes, and so change a password without notice.
     throw usageFault('stdin is no UTF-8 text')
   }
 }
@@ -36,7 +36,7 @@ function interruption(): AbortSignal {
   const names = ['SIGINT', 'SIGTERM'] as const
   const interrupt = (name: NodeJS.Signals): void => {
     controller.abort(new Fault('refused', `${name} came`))
-    // Where a wrapper hands on what a terminal has sent to both, it comes twice.
+    // A signal comes twice when a wrapper passes on one that the terminal has sent to both processes.
     setTimeout(() => {
       for (const one of names) process.off(one, interrupt)
     }, TWICE_MS).unref()
@@ -67,7 +67,7 @@ function openOutput(stream: NodeJS.WriteStream & { readonly fd: 1 }): Pick<Termi
       })
       return
     }
-    // A disk that gets full takes a part, and the stream would not look at how much.
+    // A disk that gets full takes only a part, and the stream would not check how much.
     try {
       writeFileSync(stream.fd, Buffer.from(output))
     } catch (error) {
@@ -80,7 +80,7 @@ function openOutput(stream: NodeJS.WriteStream & { readonly fd: 1 }): Pick<Termi
       write(output)
       await taken
       if (failure === undefined) return true
-      // `pawl … | head`: a reader that has seen enough is no fault.
+      // In `pawl … | head`, the end of the reader is no fault.
       if (failure.code === 'EPIPE') return false
       throw new Fault('output', `the output cannot be written: ${explainFault(failure)}`)
     },
@@ -90,15 +90,15 @@ function openOutput(stream: NodeJS.WriteStream & { readonly fd: 1 }): Pick<Termi
 async function askSecret(question: string): Promise<string | undefined> {
   if (!process.stdin.isTTY) return undefined
   process.stderr.write(question)
-  // What is typed goes nowhere.
+  // Typed characters are not shown.
   const output = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: process.stdin, output, terminal: true })
   try {
     return await new Promise<string>((resolve) => {
       lines.once('line', resolve)
-      // Ctrl-D: there is nobody else to ask.
+      // Ctrl-D counts as an empty answer.
       lines.once('close', () => resolve(''))
-      // Ctrl-C comes as a character here. It ends the process as it does elsewhere.
+      // Ctrl-C arrives as a character here, so this sends the signal that ends the process.
       lines.once('SIGINT', () => process.kill(process.pid, 'SIGINT'))
     })
   } finally {

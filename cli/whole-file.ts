@@ -1,23 +1,23 @@
-// Files that a command writes over: whole, or not at all.
+// Replaces a file as a whole, or not at all.
 import { closeSync, fchmodSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 
 /**
- * Writes a file of this text, and to the disk. It is written beside its place first, so that a full disk leaves the file of before. `mode`: of
- * the file; without it, that of the file of before. What is no regular file, as /dev/stdout, is written to as it is.
+ * Writes a file and flushes it to the disk. A new file beside it takes its place when it is complete, so that a full disk leaves the old file.
+ * `mode`: the permissions; by default those of the old file. A path that is no regular file, like /dev/stdout, is written to directly.
  */
 export function writeWhole(path: string, text: string, mode?: number): void {
   const before = statSync(path, { throwIfNoEntry: false })
   if (before !== undefined && !before.isFile()) return writeFileSync(path, text)
-  // A link stays, and what it leads to is replaced.
+  // A symbolic link stays, and the file that it leads to is replaced.
   const place = before === undefined ? path : realpathSync(path)
   const beside = `${place}.${process.pid}.new`
   const kept = mode ?? (before && before.mode & 0o777)
   rmSync(beside, { force: true })
   const file = openSync(beside, 'wx', kept)
   try {
-    // The mode above is less what the account keeps from others.
+    // The umask of the account has reduced the mode above.
     if (kept !== undefined) fchmodSync(file, kept)
-    // A disk that gets full takes a part in one call.
+    // A disk that gets full takes only a part in one call; writeFileSync goes on and then throws.
     writeFileSync(file, text)
     fsyncSync(file)
     renameSync(beside, place)

@@ -1,4 +1,4 @@
-// pawl admin: a new password of the administrator, and a dump of the database, for whoever has the database.
+// Declares pawl admin: works on the database itself, to give the administrator a new password and to print every row.
 import { command, type Noun, text } from '../command.ts'
 
 const reset = command({

@@ -1,4 +1,4 @@
-// pawl app: applications, their versions, the values that are compiled into the mobile app, and the version rules for users.
+// Declares pawl app: applications, their versions, the values that are compiled into the mobile app, and the version rules for users.
 import { APPLICATION_OPTION, chooseApplication, readApplication, sdkConfigOf } from '../applications.ts'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
@@ -95,7 +95,7 @@ function readYesNo(name: string, given: string | undefined): boolean | undefined
   return given === undefined ? undefined : given === 'yes'
 }
 
-/** The transfers of the options; undefined without any, which leaves the stored ones. */
+/** The transfers that the options name; undefined when they name none, so that the stored ones stay. */
 function toTransfers(moveTo: readonly string[], spawn: readonly string[]) {
   const transfers = [
     { targets: moveTo, type: 'MOVE' },

@@ -1,4 +1,4 @@
-// pawl audit: events of the phones of a user, changes by administrators, and the verification of both logs.
+// Declares pawl audit: lists the events of a user's phones and the changes by administrators, and verifies both logs.
 import { BANK_OPTIONS, type BankValues, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, type Terminal, text } from '../command.ts'
 import { layOut } from '../output.ts'
@@ -16,7 +16,7 @@ const timesOf = ({ from, to }: { from: string | undefined; to: string | undefine
   timestampTo: to === undefined ? undefined : parseMilliseconds(to),
 })
 
-/** The common part of both lists. */
+/** The members that both lists have in common. */
 const listOf = ({ values, terminal }: { values: BankValues; terminal: Terminal }) =>
   ({ bank: openBank(values, terminal), rows: 'items', cursor: ['before', 'next'], pageMax: 1_000 }) as const
 

@@ -1,4 +1,4 @@
-// pawl backup and pawl restore: the embedded database as one file.
+// Declares pawl backup and pawl restore: write the embedded database into one file, and make it from that file.
 import { command } from '../command.ts'
 
 export const backup = command({

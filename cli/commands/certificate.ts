@@ -1,4 +1,4 @@
-// pawl certificate: the certificates that mobile apps pin, and those that phones trust while an app is developed.
+// Declares pawl certificate: the certificates that mobile apps pin, and those that phones trust while an app is developed.
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'

@@ -1,10 +1,10 @@
-// pawl completion: the script that completes command lines of pawl in a shell.
+// Declares pawl completion: prints the script with which a shell completes command lines of pawl.
 import { command } from '../command.ts'
 import { renderBash, renderFish, renderZsh } from '../completion.ts'
 import { usageFault } from '../fault.ts'
 import type { Entry } from '../program.ts'
 
-/** The command for a list of all entries, which has itself in it. */
+/** Makes the command. `entries` is a function, because the list of all entries contains this command. */
 export const completion = (entries: () => readonly Entry[]) =>
   command({
     name: 'completion',

@@ -1,4 +1,4 @@
-// pawl doctor: what is wrong with an installation, and what to do about it.
+// Declares pawl doctor: finds faults of an installation, and says what to do about them.
 import { command } from '../command.ts'
 
 export const doctor = command({

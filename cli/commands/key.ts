@@ -1,4 +1,4 @@
-// pawl key: the master key, which encrypts the secrets in the database.
+// Declares pawl key: makes, checks and rotates the master key, which encrypts the secrets in the database.
 import { randomBytes } from 'node:crypto'
 import { command, flag, type Noun } from '../command.ts'
 

@@ -35,7 +35,7 @@ async function readPassword(terminal: Terminal, question: string): Promise<strin
   return password
 }
 
-/** A role that may not list applications has shown a password that is right. */
+/** Checks the credential. HTTP 403 means that the password is right, and that the role may not list applications. */
 async function check(bank: Bank): Promise<void> {
   try {
     await bank.call('GET', '/admin/applications')

@@ -1,4 +1,4 @@
-// pawl oidc: OpenID providers of the bank, whose logins bind phones.
+// Declares pawl oidc: OpenID providers of the bank, whose logins bind phones.
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { type Bank, BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
@@ -93,10 +93,10 @@ const set = command({
 
 const orUndefined = (list: readonly string[]): readonly string[] | undefined => (list.length === 0 ? undefined : list)
 
-/** The members of a shown provider that are sent back. */
+/** The members of the server's answer that a change sends back. */
 const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: Readonly<Record<string, unknown>>) => settings
 
-/** The provider as it is; nothing where there is none yet. */
+/** Reads the settings of the provider; an empty object when the server has no such provider. */
 async function readBefore(bank: Bank, path: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     return toSettings((await bank.call('GET', path)) as Readonly<Record<string, unknown>>)

@@ -1,4 +1,4 @@
-// pawl operation: what users are asked to approve.
+// Declares pawl operation: creates, reads, cancels and searches operations, which users approve or reject.
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { BANK_OPTIONS, type Bank, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
@@ -38,7 +38,7 @@ const create = command({
     const { parameter, language, externalId, idempotencyKey: key, wait, registration, flag: mark, expires } = values
     const parameters = parameter.length === 0 ? undefined : readPairs('--parameter', parameter)
     const seconds = wait === undefined ? undefined : parseCount('--wait', wait)
-    // As fetch takes them: its refusal would read as a server that does not answer.
+    // These are the characters that fetch accepts. Its own error would be reported as a server that does not answer.
     if (key !== undefined && !/^[\x20-\x7E\xA0-\xFF]*$/.test(key))
       throw usageFault('--idempotency-key has a character that no HTTP header takes')
     const bank = openBank(values, terminal)
@@ -74,7 +74,7 @@ const read = (bank: Bank, operationId: string): Promise<unknown> => bank.call('G
 
 const POLL_MS = 1_000
 
-/** Asks once a second until the operation has an end, or the time is over. */
+/** Reads the operation once a second until it has ended, or `seconds` have passed. */
 async function waitForEnd(bank: Bank, id: string, seconds: number) {
   const end = performance.now() + seconds * 1000
   for (;;) {

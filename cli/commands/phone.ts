@@ -1,4 +1,4 @@
-// pawl phone: phones in the terminal. They work with any server of the protocol.
+// Declares pawl phone: phones in the terminal. They work with any server of the protocol.
 import { BANK_OPTIONS } from '../bank.ts'
 import { command, flag, type Noun, text } from '../command.ts'
 
@@ -13,7 +13,7 @@ const OPTIONS = { ...STORE, phone: text('NAME', 'which phone, where the file has
 const BIOMETRY = { biometry: flag('by biometry instead of the password') } as const
 const PICTURE = { picture: text('FILE', 'a PNG picture of the QR code') } as const
 
-// The cryptography of phones is loaded by the commands that need it.
+// Only commands that need the cryptography of phones load it.
 const work = () => import('../phone/commands.ts')
 
 const bind = command({

@@ -1,4 +1,4 @@
-// pawl registration: which phone is bound to which user.
+// Declares pawl registration: binds users to phones, and blocks, removes and searches registrations.
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
@@ -13,11 +13,11 @@ import { parseMilliseconds } from '../time.ts'
 
 const QR = { withoutQr: flag('draws no QR code') } as const
 
-/** A user name says which registration is meant as long as the user has one. */
+/** The user's name alone identifies a registration only while the user has one registration. */
 const WHICH = { id: text('ID', 'the registration, where the user has several: the id that list shows') } as const
 const NAMED = { '[user]': 'the user; not with --id' } as const
 
-/** The path of a registration, by its id or by its user, with the members that then name the user. */
+/** The path of a registration. When the user names it, `owner` is the member that names the user in the call; else `owner` is empty. */
 function locate(userId: string | undefined, id: string | undefined) {
   if (id !== undefined && userId !== undefined)
     throw usageFault('a user and --id exclude each other: --id names the registration')
@@ -49,7 +49,7 @@ const create = command({
     const bank = openBank(values, terminal)
     const otp = readOtp(given, otpFile, terminal)
     const more = compact({ otp, otpPhase, commitPhase })
-    // What the shorter path has no word for needs an application, and an administrator.
+    // Members that the shorter paths do not take need the path of an application, which only an administrator may call.
     const isPlain = app === undefined && (further || Object.keys(more).length === 0)
     const plain = further ? '/v2/registrations' : '/registration'
     const path = isPlain ? plain : toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations`

@@ -1,4 +1,4 @@
-// pawl apply and pawl export: the set-up of a server as a file.
+// Declares pawl apply and pawl export: make a server equal to a set-up file, and write a server as such a file.
 import { readFileSync } from 'node:fs'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, type Terminal, text } from '../command.ts'
@@ -6,7 +6,7 @@ import { explainFault, Fault, usageFault } from '../fault.ts'
 import { printable } from '../output.ts'
 import { writeWhole } from '../whole-file.ts'
 
-/** In bytes. Far more than a bank has to say; what is larger is no set-up file. */
+/** In bytes. The set-up of a bank is far smaller, so a larger file is no set-up file. */
 const FILE_MAX = 8 * 1024 * 1024
 
 export const apply = command({

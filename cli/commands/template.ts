@@ -1,4 +1,4 @@
-// pawl template: the templates of operations.
+// Declares pawl template: lists, reads, writes and removes the templates of operations.
 import { BANK_OPTIONS, type BankValues, openBank } from '../bank.ts'
 import { type Answer, command, flag, type Noun, type Terminal } from '../command.ts'
 import { readJsonList } from '../json-argument.ts'

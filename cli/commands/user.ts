@@ -1,4 +1,4 @@
-// pawl user: credentials of back ends and of people who call the bank's API; and the export and erasure of a user of the bank.
+// Declares pawl user: credentials of back ends and of people who call the bank's API, and the export and erasure of a user of the bank.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { BANK_OPTIONS, openBank } from '../bank.ts'

@@ -1,4 +1,4 @@
-// pawl version: the versions of pawl and of Node.
+// Declares pawl version: prints the versions of pawl and of Node.
 import packageJson from '../../package.json' with { type: 'json' }
 import { command } from '../command.ts'
 

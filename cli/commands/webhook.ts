@@ -1,4 +1,4 @@
-// pawl webhook: webhooks of the bank, their deliveries, and those that were given up.
+// Declares pawl webhook: manages webhooks of the bank, lists their deliveries, and replays dead ones.
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'

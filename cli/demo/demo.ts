@@ -1,5 +1,5 @@
-// The first hour in one command: a phone is bound to a user, approves two payments, one without a connection, and rejects a third, and a
-// webhook tells the bank. Every step of the bank is printed as the curl command that does the same.
+// Runs the demo: binds a phone to a user, has it approve two payments, one of them without a connection, and reject a third, and shows the
+// messages of a webhook. Prints every step of the bank as the curl command that does the same.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newHandset, openHandset } from '../../phone/handset-open.ts'
 import type { Handset, HandsetIdentity, ListedOperation } from '../../phone/handset.ts'
@@ -36,7 +36,7 @@ interface Demo {
   readonly store: PhoneStore
 }
 
-/** The name of its phone in the file, and its password. */
+/** The name of the demo's phone in the file of phones, and the password of that phone. */
 const PHONE_NAME = 'demo'
 const PASSWORD = '1234'
 const UNLOCK = { password: PASSWORD }
@@ -47,7 +47,7 @@ const PAYMENTS = [
   { amount: '9999.00', currency: 'EUR', iban: 'GB29NWBK60161331926819' },
 ] as const
 
-/** Runs the demo against the server that is meant, or where none runs against one of its own. */
+/** Runs the demo against the server of the options and settings, or against a server of its own when none runs. */
 export async function runDemo(values: DemoValues, terminal: Terminal, isJson: boolean): Promise<Answer> {
   const algorithm = PHONE_ALGORITHMS.find((name) => name === values.algorithm)
   if (values.algorithm !== undefined && algorithm === undefined)
@@ -97,7 +97,7 @@ async function demonstrate(values: Meant, bank: Bank, terminal: Terminal, say: D
   }
 }
 
-/** The default application, on which an administrator acts; a first one when there is none. */
+/** Returns the id of the default application; creates a first application when there is none. */
 async function makeApplication(bank: Bank, say: Demo['say'], { env }: Terminal): Promise<string> {
   const { applications } = (await bank.call('GET', '/admin/applications')) as {
     applications: { id: string; isDefault: boolean }[]
@@ -128,7 +128,7 @@ async function readIdentity(values: Meant, bank: Bank, applicationId: string, { 
   }
 }
 
-/** A user has one registration: that of an earlier demo goes, any other stays. */
+/** Removes the registration of an earlier demo, because a user has only one. Throws a Fault for any other registration. */
 async function makeRoom(demo: Demo): Promise<void> {
   const { bank, userId, applicationId, store, identity } = demo
   const path = `/registration${toQuery({ userId })}`
@@ -144,7 +144,7 @@ async function makeRoom(demo: Demo): Promise<void> {
   await step(demo, `${userId} has the phone of an earlier demo. The bank removes it:`, 'DELETE', path)
 }
 
-/** Whether the user's activation is this one. */
+/** Whether the user has this activation. */
 async function isPhoneOf({ bank, userId, applicationId }: Demo, activationId: string): Promise<boolean> {
   const path = toPath`/admin/applications/${applicationId}/registrations` + toQuery({ userId })
   const { registrations } = (await bank.call('GET', path)) as { registrations: { activationId: string }[] }
@@ -185,7 +185,7 @@ async function signTwice({ say }: Demo, phone: Handset): Promise<void> {
   say(`The same request once more: ${answers[1]}`)
 }
 
-/** Has the bank told of what follows, `messages` in all, where the server sends to this machine. */
+/** Runs `work` with a webhook to this machine, and shows its `messages`. `isTold` is false when the server sends nothing to this machine. */
 async function withWebhook<T>(
   demo: Demo,
   messages: number,
@@ -202,7 +202,7 @@ async function withWebhook<T>(
   }
 }
 
-/** The same with one payment at a server that is thrown away, and alone may send to this machine: no setting of the other one changes. */
+/** Shows a webhook with one payment at a temporary server that may send to this machine, so that the bank's server keeps its settings. */
 async function showWebhookElsewhere({ say, userId }: Demo, values: Meant, terminal: Terminal): Promise<void> {
   say(
     '\nTo show one, the demo starts a server of its own with an empty database. It alone may send to this machine, and goes afterwards.',
@@ -305,7 +305,7 @@ async function listed(phone: Handset, operationId: string): Promise<ListedOperat
   return operation
 }
 
-/** Made last: the codes that the phone made before it are older, and the server takes none that is older than the last. */
+/** Prints a signed request. It is the phone's last code of the demo, because the server accepts no code that is older than the last one. */
 function offerRequest({ say, identity, store }: Demo, phone: Handset): void {
   const { method, path, headers, body } = prepareSigned(phone, '{"amount":"100","currency":"EUR"}')
   const given = Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`)
@@ -316,7 +316,7 @@ function offerRequest({ say, identity, store }: Demo, phone: Handset): void {
   say(`  PAWL_PHONE_PASSWORD=${PASSWORD} npx pawl phone approve --all --phone ${PHONE_NAME}`)
 }
 
-/** Prints what is done and how, does it, prints the answer and returns it. */
+/** Prints the text and the curl command of a call, makes the call, prints its answer and returns it. */
 async function step(
   { say, bank }: Pick<Demo, 'say' | 'bank'>,
   text: string | undefined,

@@ -1,4 +1,4 @@
-// Servers for the demo: one on the data directory of the settings where none runs yet, and one for the webhook that is thrown away.
+// Starts servers for the demo: one on the data directory of the settings when none runs yet, and a temporary one for the webhook.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -17,7 +17,7 @@ export interface OwnServer {
   readonly close: () => Promise<void>
 }
 
-/** Whether anything answers where a server of this environment would. */
+/** Whether something answers at the address that a server of this environment has. */
 export async function isServing(env: Environment): Promise<boolean> {
   try {
     await fetch(`${bankUrl(env)}/health/live`, { signal: AbortSignal.timeout(2_000) })
@@ -27,7 +27,7 @@ export async function isServing(env: Environment): Promise<boolean> {
   }
 }
 
-/** Starts it with a new administrator. Throws a Fault when there is data already, whose password only its owner knows. */
+/** Starts a server with a new administrator. Throws a Fault when there is a database already, because only its owner has a password. */
 export async function startOwnServer(env: Environment): Promise<OwnServer> {
   const dataDir = env['PAWL_DATA_DIR'] || 'data'
   if (env['DATABASE_URL'] || env['DATABASE_URL_FILE'] || existsSync(join(dataDir, 'database')))
@@ -39,8 +39,8 @@ export async function startOwnServer(env: Environment): Promise<OwnServer> {
 }
 
 /**
- * Starts one with an empty embedded database, on a free port; `close` removes all that it had. Nothing of the environment reaches it, so that it
- * shares nothing with the server that is meant.
+ * Starts a server with an empty embedded database on a free port; `close` deletes its files. It gets only PATH and HOME of the environment, so
+ * that it shares nothing with the server of the settings.
  */
 export async function startServerToThrowAway({ PATH, HOME }: Environment): Promise<OwnServer> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-demo-'))
@@ -54,7 +54,7 @@ export async function startServerToThrowAway({ PATH, HOME }: Environment): Promi
   }
 }
 
-/** A server that may send webhooks to this machine, with a new administrator. */
+/** Starts a server that may send webhooks to this machine, with a new administrator. */
 async function start(env: Environment): Promise<OwnServer> {
   const password = randomBytes(18).toString('base64url')
   const webhooks = { PAWL_WEBHOOK_ALLOW_HTTP: 'true', PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }

@@ -1,4 +1,4 @@
-// The bank's receiver of webhooks: takes messages on this machine and checks their signatures (cloud §9).
+// Receives webhook messages on this machine as a bank would, and checks their signatures (cloud §9).
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,15 +7,15 @@ export interface Message {
   readonly id: string
   readonly text: string
   readonly signature: string
-  /** Made with the secret of the webhook. */
+  /** Whether the signature was made with the secret of the webhook. */
   readonly isGenuine: boolean
 }
 
 export interface Receiver {
   readonly url: string
-  /** Messages so far, in their order. */
+  /** The messages so far, in the order of their arrival. */
   readonly messages: readonly Message[]
-  /** From now on signatures are checked with it. */
+  /** Sets the secret that checks the signatures of later messages. */
   readonly expectSecret: (secret: string) => void
   readonly close: () => void
 }

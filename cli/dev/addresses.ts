@@ -3,13 +3,13 @@ import { isIP } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { createRanges } from '../../src/lib/address.ts'
 
-/** This machine for itself; 10.0.2.2 is what an emulator of Android calls it. */
+/** Names and addresses of this machine on itself; 10.0.2.2 is its address in an Android emulator. */
 export const OWN_NAMES: readonly string[] = ['localhost', '127.0.0.1', '::1', '10.0.2.2']
 
 /** Interfaces of bridges, containers and tunnels, behind which a phone rarely is. */
 const VIRTUAL = /^(?:docker|br-|veth|virbr|vmnet|vboxnet|cni|flannel|lxc|podman|tun|tap|utun|wg|tailscale)/
 
-/** IPv4 addresses of this machine in its networks; those that a phone may be told come first. */
+/** IPv4 addresses of this machine in its networks; those of virtual interfaces come last. */
 export function listAddresses(
   interfaces: Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>> = networkInterfaces(),
 ): readonly string[] {
@@ -21,7 +21,7 @@ export function listAddresses(
   return found.toSorted((a, b) => Number(a.isVirtual) - Number(b.isVirtual)).map(({ address }) => address)
 }
 
-/** The ranges that networks have for themselves: private, link-local and loopback ones (RFC 1918, 3927, 4193, 4291). */
+/** Private, link-local and loopback ranges (RFC 1918, 3927, 4193, 4291). */
 export const PRIVATE_RANGES: readonly string[] = [
   '10.0.0.0/8',
   '172.16.0.0/12',
@@ -33,10 +33,10 @@ export const PRIVATE_RANGES: readonly string[] = [
   'fe80::/10',
 ]
 
-/** Whether it is an address of one of the private ranges. */
+/** Whether a text is an address of one of the private ranges. */
 export const isPrivateAddress = createRanges(PRIVATE_RANGES)
 
-/** An address without a zone, or a host name as certificates have it: letters, digits, `-` and `.`, at most 253 characters. */
+/** Whether a text is an address without a zone, or a host name for a certificate: letters, digits, `-` and `.`, at most 253 characters. */
 export const isName = (text: string): boolean =>
   (isIP(text) !== 0 && !text.includes('%')) ||
   (/^(?=.{1,253}$)(?:(?!-)[a-z\d-]{1,63}(?<!-)(?:\.|$))+$/i.test(text) && !text.endsWith('.') && !/^[\d.]+$/.test(text))

@@ -1,4 +1,4 @@
-// The folder of certificates for development: an authority that phones trust, and the certificate of the server.
+// Makes and reads the certificates for development: an authority that phones trust, and the certificate of the server.
 import { X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { isIP, isIPv6 } from 'node:net'
@@ -12,7 +12,7 @@ import { type CertificateAndKey, createAuthority, createServerCertificate } from
 
 /** Paths of PEM files. */
 export interface CertificateFiles {
-  /** For phones to trust. */
+  /** The certificate that phones have to trust. */
   readonly authority: string
   readonly authorityKey: string
   readonly server: string
@@ -30,17 +30,17 @@ export const filesOf = (folder: string): CertificateFiles => ({
 })
 
 const DAY_MS = 86_400_000
-/** A clock may be behind. */
+/** Certificates are valid from so long ago, because a phone's clock may be behind. */
 const EARLIER_MS = 60 * 60_000
 const AUTHORITY_DAYS = 1_095
-/** Phones of Apple take 825 for an authority of their user, and 398 for any other. */
+/** iPhones accept at most 825 days under an authority that their user installed, and 398 under any other. */
 const SERVER_DAYS = 397
 /** A certificate that ends within so long is replaced. */
 const REST_MS = 7 * DAY_MS
 
 /**
- * Makes an authority and a certificate for these host names and addresses. The authority says that it signs for them and for private
- * addresses alone. Keys are for this account alone. Without `force`, throws a Fault where there is one of the files.
+ * Makes an authority and a certificate for these host names and addresses. The authority is constrained to them and to private addresses.
+ * Only this account may read the keys. Without `force`, throws a Fault when one of the files exists.
  */
 export function createCertificates(
   folder: string,
@@ -64,8 +64,8 @@ export function createCertificates(
 }
 
 /**
- * The certificate for these names, and its key: as they are, from the same authority again where they end or a name is new, and with a new
- * authority where there is none. Throws a Fault where the authority ends, may not sign for a name, or a file is missing or damaged.
+ * Reads the certificate for these names, and its key. Has the authority sign a new one when the old one ends soon or lacks a name; makes a new
+ * authority when there is none. Throws a Fault when the authority ends or may not sign for a name, or when a file is missing or damaged.
  */
 export function readCertificates(
   folder: string,
@@ -95,7 +95,7 @@ function renew(files: CertificateFiles, names: readonly string[], platform: Plat
   writeServer(files, authority, [...new Set([...namesOf(server), ...names].map(canonical))], platform)
 }
 
-/** The one spelling of an address of IPv6. */
+/** The canonical spelling of an IPv6 address; any other name unchanged. */
 const canonical = (name: string): string => (isIPv6(name) ? new URL(`http://[${name}]`).hostname.slice(1, -1) : name)
 
 const ANEW = 'pawl certificate dev --force makes all anew, and phones have to trust the new authority'

@@ -13,7 +13,7 @@ interface Values {
   readonly force: boolean
 }
 
-/** Throws a Fault for what is no name, and where there are certificates already. */
+/** Throws a Fault for a wrong name, and without `force` when there are certificates already. */
 export async function makeCertificates({ name, folder, force }: Values, { env }: Pick<Terminal, 'env'>): Promise<Answer> {
   const wrong = name.find((one) => !isName(one))
   if (wrong !== undefined) throw usageFault(`--name ${wrong} is no host name and no address`)

@@ -20,12 +20,12 @@ interface Values {
   readonly phonePort: string | undefined
 }
 
-/** The one whose keys fit into a QR code that a terminal shows. */
+/** The algorithm whose keys fit into a QR code on a terminal. */
 const ALGORITHM = 'EC_P384'
 const EVERY_INTERFACE = '0.0.0.0'
 const PORT_MAX = 65_535
 
-/** Serves until the server ends. Throws a Fault where this is no development, or where it cannot listen. */
+/** Serves until the server ends. Throws a Fault when the settings are not those of development, or when it cannot listen. */
 export async function servePhones(values: Values, terminal: Terminal): Promise<Answer> {
   const { env, note } = terminal
   requireDevelopment(env)
@@ -50,7 +50,7 @@ export async function servePhones(values: Values, terminal: Terminal): Promise<A
   }
 }
 
-/** Throws a Fault where that is not possible. */
+/** Listens for phones. Throws a Fault when the address or the port cannot be used. */
 async function listen(
   { phoneHost = EVERY_INTERFACE, phonePort = '8443' }: Values,
   { authority, note, ...shown }: CertificateAndKey & { readonly authority: string } & Pick<Terminal, 'note'>,
@@ -83,7 +83,7 @@ function requireDevelopment(env: Terminal['env']): void {
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/
 
-/** The bank's API stays where commands look for it; phones come through TLS to a listener of their own. */
+/** Settings that leave the bank's API where commands look for it, and give phones, who come through TLS, a listener of their own. */
 const settingsOf = (env: Terminal['env'], url: string): Readonly<Record<string, string>> => ({
   PAWL_HOST: '127.0.0.1',
   PAWL_PORT: '0',
@@ -120,7 +120,7 @@ ${
 
 const PAWL = fileURLToPath(new URL('../../bin/pawl.mjs', import.meta.url))
 
-/** Runs the server, hands on what it prints, with the introduction before its start text. Resolves with its exit code. */
+/** Runs the server and prints its output, with the introduction before its start text. Resolves with its exit code. */
 async function run(env: Terminal['env'], front: TlsFront, introduction: string, { write }: Terminal): Promise<number> {
   const child = spawn(process.execPath, [...process.execArgv, PAWL, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<number>((resolve, reject) => {

@@ -5,23 +5,23 @@ import { createServer } from 'node:tls'
 
 export interface TlsFront {
   readonly port: number
-  /** Connections go on to this port of 127.0.0.1; before, they are ended. */
+  /** Passes connections on to this port of 127.0.0.1. Connections before this call are closed. */
   readonly serve: (port: number) => void
   readonly close: () => void
 }
 
 interface Options {
   readonly host: string
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   readonly port: number
   /** PEM. */
   readonly certificate: string
   readonly key: string
-  /** Called for a caller that went away before the handshake was over, with a code of OpenSSL or of the system. */
+  /** Called when a TLS handshake fails, with a code of OpenSSL or of the system. */
   readonly onRefused: (code: string) => void
 }
 
-/** Listens. Rejects when that is not possible. */
+/** Listens. Rejects when the address or the port cannot be used. */
 export async function openTlsFront({ host, port, certificate, key, onRefused }: Options): Promise<TlsFront> {
   let target: number | undefined
   const sockets = new Set<Socket>()
@@ -56,7 +56,7 @@ export async function openTlsFront({ host, port, certificate, key, onRefused }: 
 
 const HANDSHAKE_MS = 10_000
 
-/** Hands on what either side sends, and the end of either. */
+/** Passes the data and the end of either side on to the other. */
 function join(outer: Socket, inner: Socket): void {
   for (const [from, to] of [
     [outer, inner],

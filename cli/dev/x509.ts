@@ -27,9 +27,9 @@ interface Validity {
 }
 
 /**
- * An authority that says it signs for these names and no others (RFC 5280 §4.2.1.10): host names with those below them, single addresses, and
- * ranges like `10.0.0.0/8`. OpenSSL holds it to that; who follows RFC 5280 §6.1.1 to the letter asks nothing of what is trusted already. It may
- * sign no other authority.
+ * Makes an authority whose name constraints (RFC 5280 §4.2.1.10) permit only these names: host names with their subdomains, single addresses,
+ * and ranges like `10.0.0.0/8`. OpenSSL enforces them. A verifier that follows RFC 5280 §6.1.1 to the letter does not check a trust anchor.
+ * The authority may sign no other authority.
  */
 export function createAuthority(
   platform: Platform,
@@ -54,7 +54,7 @@ export function createAuthority(
   return { certificate, key: exportKey(privateKey) }
 }
 
-/** A certificate of a TLS server with a new key, for host names and IP addresses. */
+/** Makes a certificate of a TLS server with a new key, for host names and IP addresses. */
 export function createServerCertificate(
   platform: Platform,
   authority: CertificateAndKey,
@@ -64,7 +64,7 @@ export function createServerCertificate(
   const signer = createPrivateKey(authority.key)
   const certificate = seal(platform, {
     issuer: commonName(nameOf(authority.certificate)),
-    // With spaces, so that nobody takes it for a host name.
+    // The name has spaces, so that nobody takes it for a host name.
     subject: commonName('pawl for development'),
     publicKey,
     validity,
@@ -99,7 +99,7 @@ interface Contents {
 /** The signed certificate, in PEM. */
 function seal(platform: Platform, { issuer, subject, publicKey, validity, extensions, signer }: Contents): string {
   const serial = Buffer.from(platform.randomBytes(16))
-  // Positive, and in its shortest form.
+  // These bits make the number positive, and its DER encoding the shortest.
   serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40
   const covered = der(
     SEQUENCE,
@@ -134,7 +134,7 @@ function time(at: number): Uint8Array {
 const dnsName = (name: string): Uint8Array => der(0x82, Buffer.from(name, 'ascii'))
 const address = (text: string): Uint8Array => der(0x87, addressBytes(text))
 
-/** A range as its first address and its mask; an address without a mask is a range of its own. */
+/** Encodes a range as its first address and its mask; an address without a mask length is a range of one. */
 function addressRange(text: string): Uint8Array {
   const [first = '', length] = text.split('/')
   const bytes = addressBytes(first)
@@ -147,7 +147,7 @@ function addressRange(text: string): Uint8Array {
 /** 4 or 16 bytes of an address without a zone. */
 function addressBytes(text: string): Uint8Array {
   if (isIPv4(text)) return Uint8Array.from(text.split('.'), Number)
-  // As URLs write it: in hexadecimal alone.
+  // A URL writes an IPv6 address in hexadecimal groups only.
   const [head = '', tail] = new URL(`http://[${text}]`).hostname.slice(1, -1).split('::')
   const [before, after] = [head, tail ?? ''].map((part) => part.split(':').filter((group) => group !== ''))
   const zeros = Array.from({ length: 8 - (before?.length ?? 0) - (after?.length ?? 0) }, () => '0')
@@ -157,12 +157,12 @@ function addressBytes(text: string): Uint8Array {
 
 const exportPublicKey = (key: KeyObject): Uint8Array => key.export({ format: 'der', type: 'spki' })
 const exportKey = (key: KeyObject): string => key.export({ format: 'pem', type: 'pkcs8' }) as string
-/** 20 bytes by which chains are found; any that differ will do (RFC 5280 §4.2.1.2). */
+/** 20 bytes that identify a key when chains are built; any bytes that differ between keys will do (RFC 5280 §4.2.1.2). */
 const keyIdentifier = (key: KeyObject): Uint8Array => createHash('sha256').update(exportPublicKey(key)).digest().subarray(0, 20)
 
 const [INTEGER, BIT_STRING, OCTET_STRING, UTF8_STRING, UTC_TIME, GENERALIZED_TIME] = [0x02, 0x03, 0x04, 0x0c, 0x17, 0x18] as const
 const [SEQUENCE, SET] = [0x30, 0x31] as const
-/** BOOLEAN. */
+/** A BOOLEAN that is true, in DER. */
 const YES = Uint8Array.of(0x01, 0x01, 0xff)
 const IS_CRITICAL = YES
 

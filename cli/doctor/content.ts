@@ -1,13 +1,13 @@
-// Finds things in a database that will soon stop working. The input comes from the tables, or from the server that has them.
+// Finds things in a database that will soon stop working. The caller reads the input from the tables, or from the server that has them.
 import { explainFault } from '../fault.ts'
 import { type Finding, fault, type Instruments, ok, warning } from './finding.ts'
 
 export interface Pin {
-  /** Application. */
+  /** The id of the application. */
   readonly app: string
   readonly domain: string
   readonly expiresAt: Date
-  /** Why apps do not find it under its name. */
+  /** The reason why apps do not find the pin under its domain. */
   readonly warning?: string | undefined
 }
 
@@ -16,9 +16,9 @@ export interface Receiver {
   readonly name: string
   readonly url: string
   readonly isEnabled: boolean
-  /** Why pawl itself switched it off. */
+  /** The reason why pawl itself switched the webhook off. */
   readonly disabledReason?: string | undefined
-  /** Deliveries that were given up. */
+  /** The number of deliveries that pawl gave up. */
   readonly dead: number
 }
 
@@ -102,7 +102,7 @@ async function judgeWebhook(
     ]
   if (!isEnabled) return [ok('webhooks', `${which} is switched off`)]
   const lost = dead === 0 ? [] : [warning('webhooks', `${which}: ${dead} deliveries were given up`, `pawl webhook replay ${id}`)]
-  // The API shows the role read-only an empty text in its place.
+  // The API shows a credential that may only read an empty text in place of such an address.
   if (!URL.canParse(url))
     return [...lost, fault('webhooks', `${which} has no address: ${ALTERED}`, `pawl webhook change ${id} --to gives it one`)]
   const target = new URL(url)

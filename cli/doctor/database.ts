@@ -1,5 +1,5 @@
-// Examines the configured database: whether it is reachable, migrated, under the right key and at the right time, and what in it will soon stop
-// working.
+// Examines the configured database: whether it is reachable, migrated, under the right key and at the right time, and which of its contents
+// will soon stop working.
 import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
 import { listOidcProviders } from '../../src/storage/application/oidc-providers.ts'
@@ -22,7 +22,7 @@ import { examineThroughServer } from './server.ts'
 
 const WITHIN = ['clock', 'migrations', 'keys', 'records', 'rights', 'applications', 'certificates', 'webhooks']
 
-/** All checks that need the database; they are skipped where it cannot be opened. */
+/** Runs all checks that need the database; they are skipped when it cannot be opened. */
 export async function examineDatabase(settings: Settings, instruments: Instruments): Promise<readonly Finding[]> {
   let database: Database
   try {
@@ -53,7 +53,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
     if (said.includes('in use by another pawl')) return examineThroughServer(instruments)
     return [explainUnopened(said), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
   }
-  /** What one check finds; where it fails, as with rows that somebody altered, that is a finding, and the others go on. */
+  /** Runs one check. Its failure, as with rows that somebody altered, becomes a finding, so that the other checks go on. */
   const look = async (
     check: string,
     work: () => Finding | Promise<Finding | readonly Finding[]>,
@@ -145,7 +145,7 @@ async function examineKeys(database: Database, settings: Settings): Promise<Find
   }
 }
 
-/** Whether sealed records are bound to their users. */
+/** Examines whether sealed records are bound to their users. */
 async function examineRecords(database: Database): Promise<Finding> {
   const { stage, left } = await readBinding(database)
   if (stage === 'BOUND') return ok('records', 'all sealed records are bound to their users')
@@ -186,5 +186,5 @@ async function examineLogins({ db }: Database, instruments: Instruments): Promis
   return judgeLogins(logins, instruments)
 }
 
-/** The issuer of stored settings; empty where somebody made something else of them. */
+/** The issuer in stored settings; empty when somebody altered them into something else. */
 const readIssuer = (settings: string): string => (readJson(settings) as Partial<OidcSettings> | null | undefined)?.issuer ?? ''

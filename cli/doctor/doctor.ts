@@ -1,4 +1,4 @@
-// The doctor: looks at an installation from its settings to its receivers, and says what to do.
+// Runs the doctor: examines an installation from its settings to its receivers, and says what to do.
 import { X509Certificate } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
 import { connect as openSocket } from 'node:net'
@@ -15,7 +15,7 @@ import { examinePooler } from './pooler.ts'
 import { examinePush } from './push.ts'
 import { examineFiles, examineSettings } from './settings.ts'
 
-/** Every finding, in the order in which trouble is best looked for. */
+/** Returns every finding, those first whose fault may cause the others. */
 export async function examine(instruments: Instruments): Promise<readonly Finding[]> {
   const { settings, findings } = examineSettings(instruments)
   if (settings === undefined) return findings

@@ -1,4 +1,4 @@
-// The findings of the doctor, and the parts that its examinations use.
+// Defines the findings of the doctor, and the instruments of its examinations.
 import type { Environment } from '../environment.ts'
 import type { Settings } from '../local/database.ts'
 import type { Database } from '../../src/storage/database/database.ts'
@@ -6,7 +6,7 @@ import type { FoundPooler } from './pooler-probe.ts'
 
 export interface Finding {
   readonly check: string
-  /** `skipped`: could not be looked at, because of what was found before. */
+  /** `skipped`: an earlier finding made the check impossible. */
   readonly state: 'ok' | 'warning' | 'fault' | 'skipped'
   readonly says: string
   /** The advice. */
@@ -25,13 +25,13 @@ export interface Instruments {
   readonly now: () => number
   /** Opens the configured database. Throws as openDatabase does. */
   readonly open: (settings: Settings) => Promise<Database>
-  /** Looks at what DATABASE_URL leads to. Rejects when nothing answers. */
+  /** Finds out whether DATABASE_URL leads to a pooler. Rejects when nothing answers. */
   readonly findPooler: (databaseUrl: string) => Promise<FoundPooler>
-  /** Bytes that are left where the path lies. */
+  /** Free bytes of the file system of the path. */
   readonly freeBytes: (path: string) => number
-  /** Rejects when nothing takes a connection in time where the URL leads. */
+  /** Connects to the host and port of the URL. Rejects when nothing takes the connection in time. */
   readonly connect: (url: URL) => Promise<void>
-  /** The end of the certificate that a TLS server shows, and why its chain does not verify. */
+  /** Reads the end of a TLS server's certificate, and the reason why its chain does not verify, if so. */
   readonly readCertificate: (
     host: string,
     port: number,

@@ -9,7 +9,7 @@ import { type Finding, fault, type Instruments, ok, skipped, warning } from './f
 
 const TIMEOUT_MS = 5_000
 
-/** Every check that asks over HTTP. */
+/** Runs every check that sends HTTP requests. */
 export async function examineNetwork({ config }: Settings, instruments: Instruments): Promise<readonly Finding[]> {
   const { env } = instruments
   const listeners = await Promise.all([...new Set([phonesUrl(env), bankUrl(env)])].map((url) => examineInside(url, env)))
@@ -55,7 +55,7 @@ async function examineInside(url: string, env: Instruments['env']): Promise<Find
   }
 }
 
-/** The key set that access tokens are checked with. */
+/** Examines the key set that verifies access tokens. */
 async function examineTokenKeys(url: string): Promise<Finding> {
   const todo = 'check PAWL_JWT_JWKS_URL, and that this machine may reach it: until then access tokens are answered 503'
   try {
@@ -126,7 +126,7 @@ async function examineTls({ protocol, hostname, port }: URL, { readCertificate, 
   }
 }
 
-/** The reason in a server's answer, which any program may have written. */
+/** The reason in an answer. Any program may have written the answer, so only words of limited length are taken. */
 function reasonIn(text: string): string {
   const [, reason] = /"reason":"([\w ]{1,200})"/.exec(text) ?? []
   return reason === undefined ? '' : `: ${reason}`

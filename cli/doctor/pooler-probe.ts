@@ -1,5 +1,5 @@
-// Finds out by queries what is between pawl and PostgreSQL: a pooler names another server process than the one that answers, and one in
-// transaction mode gives one server process to two open sessions.
+// Finds a pooler between pawl and PostgreSQL by queries. A pooler names another server process than the one that answers; in transaction mode
+// it gives one server process to two open sessions.
 import pg from 'pg'
 import { parseDatabaseUrl } from '../../src/lib/database-url.ts'
 import type { Pooler } from '../../src/storage/database/postgres.ts'
@@ -10,7 +10,7 @@ export interface FoundPooler {
   readonly hasTimeLimit: boolean
 }
 
-/** Looks at the first host that answers. Rejects when none does. */
+/** Probes the first host of the URL that answers. Rejects when none does. */
 export async function findPooler(databaseUrl: string): Promise<FoundPooler> {
   const failures: unknown[] = []
   for (const connectionString of parseDatabaseUrl(databaseUrl)?.urls ?? []) {
@@ -36,11 +36,11 @@ export async function findPooler(databaseUrl: string): Promise<FoundPooler> {
 const openSession = (connectionString: string) => {
   const session = new pg.Client({ connectionString, connectionTimeoutMillis: ANSWER_MS, query_timeout: ANSWER_MS })
   session.on('error', () => undefined)
-  // node-postgres learns the number at the start of the session; its types do not tell.
+  // node-postgres learns the process id at the start of the session, but its types lack the member.
   return session as pg.Client & { readonly processID: number }
 }
 
-/** Two sessions that stay open never have the same server, unless it is given for a transaction. */
+/** Whether two open sessions get the same server process, which happens only in transaction mode. */
 async function areServersShared(one: pg.Client, other: pg.Client): Promise<boolean> {
   const servers = new Set<number | undefined>()
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -59,5 +59,5 @@ async function readServer(session: pg.Client): Promise<number | undefined> {
 }
 
 const ANSWER_MS = 2_000
-// The pooler may have many servers and give each session another one by chance, so the question is asked several times.
+// A pooler with many server processes may give each session another one by chance, so the probe repeats the question.
 const ROUNDS = 50

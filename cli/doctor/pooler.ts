@@ -3,7 +3,7 @@ import type { Settings } from '../local/database.ts'
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
 import { explainFault } from '../fault.ts'
 
-/** Compares both, for PostgreSQL only. */
+/** Compares the found pooler with the setting; without findings for an embedded database. */
 export async function examinePooler({ config, secrets }: Settings, { findPooler }: Instruments): Promise<readonly Finding[]> {
   if (secrets.databaseUrl === undefined) return []
   const { databasePooler: told } = config

@@ -5,7 +5,7 @@ import { explainFault } from '../fault.ts'
 import type { Settings } from '../local/database.ts'
 import { type Finding, fault, ok } from './finding.ts'
 
-/** Asks each of them; nothing where pawl sends no pushes. Apple is sent a push to a token that no phone has, Google is asked for an access token. */
+/** Examines each provider of the settings. Apple gets a push to a token that no phone has, Google a request for an access token. */
 export async function examinePush({ config, secrets }: Settings): Promise<readonly Finding[]> {
   let senders: PushSenders
   try {

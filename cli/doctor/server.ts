@@ -1,4 +1,4 @@
-// Examines an embedded database through the server that has it open: its start has proved some points, and a credential reads others.
+// Examines an embedded database through the server that has it open. Its start has proved some points; a credential reads the others.
 import { type Bank, openBank } from '../bank.ts'
 import { bankUrl } from '../environment.ts'
 import { explainFault } from '../fault.ts'

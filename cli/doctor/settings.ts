@@ -1,4 +1,4 @@
-// Examines settings, files and free space, before anything is opened.
+// Examines settings, files and free space, before the doctor opens the database.
 import { existsSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { readTemplateFile } from '../../src/domain/template/installation.ts'
@@ -6,7 +6,7 @@ import { explainFault, Fault } from '../fault.ts'
 import { readSettings, type Settings } from '../local/database.ts'
 import { type Finding, fault, type Instruments, ok, warning } from './finding.ts'
 
-/** The settings, or a finding for each that is wrong. */
+/** Returns the settings, or a finding for each wrong setting. */
 export function examineSettings({ env }: Instruments): { readonly settings?: Settings; readonly findings: readonly Finding[] } {
   try {
     const settings = readSettings({ env })
@@ -17,7 +17,7 @@ export function examineSettings({ env }: Instruments): { readonly settings?: Set
   }
 }
 
-/** The file of templates, the key file, and the room on the disk of the embedded database. */
+/** Examines the file of templates, the key file, and the free space for the embedded database. */
 export function examineFiles({ config, secrets }: Settings, { freeBytes }: Instruments): readonly Finding[] {
   const isEmbedded = secrets.databaseUrl === undefined
   return [

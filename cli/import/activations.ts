@@ -26,7 +26,7 @@ import type { Kind } from './report.ts'
 import type { SourceActivation, SourceHistory, SourceToken } from './source.ts'
 import { convertToken, countTokens } from './tokens.ts'
 
-/** Takes all activations of the applications that were taken, some hundred at a time. */
+/** Imports all activations of the imported applications, in batches. */
 export async function importActivations(parts: ImportParts, applications: TakenApplications): Promise<void> {
   const { source, record } = parts
   const total = await source.countActivations()
@@ -49,7 +49,7 @@ export async function importActivations(parts: ImportParts, applications: TakenA
     const last = batch.at(-1)
     const owner = last === undefined ? '' : ownerOf(last)
     const id = chosen.get(owner)
-    // Only of the last user may there be more.
+    // The next batch may go on with the last user of this one, and with no other.
     chosen = new Map(id === undefined ? [] : [[owner, id]])
     done += batch.length
     if (performance.now() - saidAt < PROGRESS_MS) continue
@@ -58,7 +58,7 @@ export async function importActivations(parts: ImportParts, applications: TakenA
   }
 }
 
-/** Leaves out rows whose id an earlier one has. `repeated`: the ids that several rows have. */
+/** Makes a filter that leaves out a row whose id an earlier row has. `repeated`: the ids that several rows have. */
 function createFilter({ record }: Pick<ImportParts, 'record'>, kind: Kind, repeated: readonly string[]) {
   const candidates = new Set(repeated)
   const seen = new Set<string>()
@@ -84,7 +84,7 @@ export function openServerKeyPair(
   return number && openKeyPair(number, row.serverPublicKey)
 }
 
-/** A phone with all that belongs to it. */
+/** An activation with its history and its tokens. */
 interface Phone {
   readonly activation: ImportedActivation
   readonly history: readonly ImportedHistory[]
@@ -92,8 +92,8 @@ interface Phone {
 }
 
 /**
- * Takes a batch. The live phones of a user come with the preferred one first: the next one has its turn when that one cannot be taken.
- * `chosen`: the phone of each user and application, as far as it is known; `several`: the applications where a user may have more.
+ * Imports a batch. Of a user's live activations the preferred one comes first; the next one is tried when that one cannot be imported.
+ * `chosen`: the live activation of each user and application, as far as one is stored; `several`: applications whose users may have several.
  */
 async function importBatch(
   parts: ImportParts,
@@ -151,7 +151,7 @@ async function importBatch(
   await countTokens(parts, tokens, { existing, taken, storedTokens })
 }
 
-/** Stores what belongs to the activations. */
+/** Reads and converts the history and the tokens of the activations. */
 async function completePhones(
   parts: ImportParts,
   activations: readonly ImportedActivation[],
@@ -175,7 +175,7 @@ interface Stored {
   readonly tokenIds: readonly string[]
 }
 
-/** Stores phones, all of them at once. Where the database does not take that, in halves, down to the row that it is about. */
+/** Stores phones in one transaction. When the database refuses it, stores them in halves, down to the phone that it refuses. */
 async function store(parts: ImportParts, phones: readonly Phone[]): Promise<readonly Stored[]> {
   const { record, isDryRun } = parts
   const [first] = phones
@@ -203,7 +203,7 @@ const storeAtOnce = ({ db, platform }: ImportParts, phones: readonly Phone[]): P
   inTransaction(db, async (tx) => {
     const rows = phones.map(({ activation }) => activation)
     const inserted = new Set(await insertImportedActivations(tx, rows))
-    // The reference has codes twice. They were used long ago: nobody asks for them again.
+    // The reference may have a code twice. Nobody uses it again, so the second activation gets a random hash.
     const rest = rows.filter(({ activationId }) => !inserted.has(activationId))
     const again = rest.map((row) => ({ ...row, activationCodeHash: platform.randomBytes(CODE_HASH_BYTES) }))
     if (again.length > 0) for (const id of await insertImportedActivations(tx, again)) inserted.add(id)
@@ -222,7 +222,7 @@ const storeAtOnce = ({ db, platform }: ImportParts, phones: readonly Phone[]): P
     }))
   })
 
-/** Finds what a dry run would store. */
+/** The activations and tokens that an import would store, for a dry run. */
 async function foresee({ db }: ImportParts, phones: readonly Phone[]): Promise<readonly Stored[]> {
   const tokenIds = phones.flatMap(({ tokens }) => tokens.map(({ tokenId }) => tokenId))
   const there = await findExistingTokens(db, tokenIds)
@@ -232,13 +232,13 @@ async function foresee({ db }: ImportParts, phones: readonly Phone[]): Promise<r
   }))
 }
 
-/** The key of one user in one application. */
+/** The map key of one user in one application. */
 const ownerOf = ({ applicationId, userId }: { readonly applicationId: string | null; readonly userId: string }): string =>
   JSON.stringify([applicationId, userId])
 
 const isLive = ({ status }: SourceActivation): boolean => ['PENDING_COMMIT', 'ACTIVE', 'BLOCKED'].includes(STATES[status] ?? '')
 
-/** Why an activation is left out, as far as its plain columns tell. */
+/** The reason to leave an activation out, as far as its unencrypted columns show one. */
 function findRefusal(
   { isLiveOnly, platform }: ImportParts,
   applications: TakenApplications,
@@ -261,7 +261,7 @@ function findRefusal(
   return undefined
 }
 
-/** The row, or why it is left out. */
+/** Converts a row; returns a text with the reason when it is left out. */
 function convert(parts: ImportParts, row: SourceActivation): ImportedActivation | string {
   const { recordKeys, installationKeys, platform } = parts
   const { activationId, applicationId, userId, createdAt, expiresAt, lastUsedAt } = row
@@ -279,7 +279,7 @@ function convert(parts: ImportParts, row: SourceActivation): ImportedActivation 
   if (flags === undefined || flags.some((flag) => !isIdentifier(flag) || /[\s,]/.test(flag)))
     return 'its flags are not a list of names'
   if (row.maxFailedAttempts < 1 || row.counter < 0 || row.failedAttempts < 0) return 'one of its counts is out of range'
-  // There must be room to go on counting.
+  // The counts must have room to grow.
   if (Math.max(row.maxFailedAttempts, row.counter, row.failedAttempts) > COUNT_MAX) return 'one of its counts is out of range'
   return {
     activationId,
@@ -287,7 +287,7 @@ function convert(parts: ImportParts, row: SourceActivation): ImportedActivation 
     userId,
     state,
     protocolVersion: ACTIVATION_VERSION,
-    // The code was used long ago; where it is gone, nobody can know one with this hash.
+    // Nobody uses the code again. A random hash replaces one that the reference has deleted: nobody can know a code for it.
     activationCodeHash:
       row.activationCode === null
         ? platform.randomBytes(CODE_HASH_BYTES)

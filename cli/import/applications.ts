@@ -21,10 +21,10 @@ import { explainRefusal, type ImportParts, isSourceId, NOT_FOR_PATHS, parseTexts
 import { type OpenedKeyPair, openKeyPair } from './records.ts'
 import type { SourceApplication, SourceVersion } from './source.ts'
 
-/** The applications that are there afterwards: of each id the number of its row. What belongs to another row of that id is left out. */
+/** The imported applications: each id with the number of its row. Rows that belong to another row of the same id are left out. */
 export type TakenApplications = ReadonlyMap<string, number>
 
-/** Takes those that pawl has not, and those that it has with the key pair of the reference. */
+/** Imports applications that pawl does not have, or has with the key pair of the reference. */
 export async function importApplications(parts: ImportParts): Promise<TakenApplications> {
   const { source, record } = parts
   const applications = await source.applications()
@@ -35,7 +35,7 @@ export async function importApplications(parts: ImportParts): Promise<TakenAppli
   const taken = new Map<string, number>()
   const seenKeys = new Set<string>()
   for (const application of applications) {
-    // The apps were built with the newest pair; older ones have been replaced.
+    // The apps were built with the newest key pair, which has replaced older ones.
     const stored = pairs.find(({ applicationNumber }) => applicationNumber === application.number)
     const number = stored && parseBase64(stored.privateKey)
     const pair = number && stored && openKeyPair(number, stored.publicKey)
@@ -51,7 +51,7 @@ export async function importApplications(parts: ImportParts): Promise<TakenAppli
   return taken
 }
 
-/** Takes an application. Returns undefined, or the reason why it is left out. */
+/** Imports an application. Returns undefined, or the reason why it is left out. */
 async function takeApplication(
   parts: ImportParts,
   { applicationId, roles: storedRoles }: SourceApplication,
@@ -82,7 +82,7 @@ async function takeApplication(
   return undefined
 }
 
-/** False when a server has just made one of this id, with a key pair of its own. */
+/** Stores an application. False when a server has just made one of this id, with another key pair. */
 async function storeApplication(
   parts: ImportParts,
   applicationId: string,
@@ -100,7 +100,7 @@ async function storeApplication(
   })
 }
 
-/** Takes what can be taken; an application that has no version to show, or none that is on, gets one of its own. */
+/** Imports the versions. An application of which no version is switched on gets a new one. */
 async function takeVersions(
   parts: ImportParts,
   { applicationId }: SourceApplication,
@@ -125,7 +125,7 @@ async function takeVersions(
 }
 
 /**
- * Takes a version. Returns undefined, or the reason why it is left out. `names` are those of the application, `seenKeys` those of all earlier
+ * Imports a version. Returns undefined, or the reason why it is left out. `names`: of the application's versions; `seenKeys`: of all earlier
  * versions.
  */
 async function takeVersion(
@@ -139,7 +139,7 @@ async function takeVersion(
   const secret = parseBase64(applicationSecret ?? '', KEY_BYTES)
   if (key === undefined || secret === undefined) return 'its key or secret is not Base64 of 16 bytes'
   const application_key = toBase64(key)
-  // Base64 has several forms of the same bytes.
+  // Two Base64 texts may encode the same bytes.
   if (seenKeys.has(application_key)) return 'another version has its key'
   seenKeys.add(application_key)
   const owner = (await findVersionOwners(db, [application_key])).get(application_key)
@@ -148,7 +148,7 @@ async function takeVersion(
     record.alreadyThere('version', 1)
     return undefined
   }
-  // Names have to differ here; the number of the row makes them so.
+  // Version names of an application are unique in pawl; the number of the row makes them so.
   const wanted = name !== null && isSourceId(name) && isForPaths(name) ? name : 'unnamed'
   const free = [wanted, `${wanted.slice(0, 240)} (${number})`, application_key].find((one) => !names.has(one)) ?? application_key
   try {

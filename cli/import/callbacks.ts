@@ -10,7 +10,7 @@ import type { TakenApplications } from './applications.ts'
 import { explainRefusal, type ImportParts, isSourceId, NOT_FOR_PATHS, parseJson, parseTexts, SECOND_ROW } from './parts.ts'
 import type { SourceCallback } from './source.ts'
 
-/** Takes the callbacks of the applications that were taken. */
+/** Imports the callbacks of the imported applications. */
 export async function importCallbacks(parts: ImportParts, applications: TakenApplications): Promise<void> {
   const { source, record } = parts
   const callbacks = await source.callbacks()
@@ -30,7 +30,7 @@ export async function importCallbacks(parts: ImportParts, applications: TakenApp
   }
 }
 
-/** Takes it; undefined, or why it is left out. */
+/** Imports a callback. Returns undefined, or the reason why it is left out. */
 async function judge(parts: ImportParts, applications: TakenApplications, callback: SourceCallback): Promise<string | undefined> {
   const { callbackId, applicationId, applicationNumber } = callback
   if (!isSourceId(callbackId)) return 'its id is blank, or has control characters'
@@ -67,7 +67,7 @@ async function take(parts: ImportParts, applicationId: string, callback: SourceC
   }
 }
 
-/** The credentials it sends, null for none, or why it cannot be taken. */
+/** The credentials that a callback sends; null for none; a text with the reason when it cannot be imported. */
 function readBasic(
   { openRecord }: ImportParts,
   applicationId: string,

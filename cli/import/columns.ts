@@ -1,4 +1,4 @@
-// The columns of the reference's tables that an import reads (docs/IMPORT.md has all of them).
+// Checks that the reference's tables have the columns that an import reads (docs/IMPORT.md lists all of them).
 import { sql } from 'kysely'
 import type { Db } from '../../src/storage/database/database.ts'
 import { Fault } from '../fault.ts'
@@ -23,7 +23,7 @@ export async function checkTables(tx: Db): Promise<void> {
     )
 }
 
-/** The columns that an import reads. If one is missing, the schema is an older one, or that of another program. */
+/** The columns that an import reads, by table. If one is missing, the schema is an older one, or that of another program. */
 export const READ_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   pa_application: ['roles', 'id', 'name'],
   pa_application_version: ['id', 'application_id', 'application_key', 'application_secret', 'name', 'supported'],

@@ -8,16 +8,16 @@ import type { Report } from './report.ts'
 import { importTemplates } from './templates.ts'
 
 export interface ImportReport extends Report {
-  /** The numbers of rows that have no place in pawl. */
+  /** Counts of rows for which pawl has no table. */
   readonly notTaken: { readonly pendingOperations: number; readonly recoveryCodes: number }
 }
 
-/** Runs work on what is written to. */
+/** Opens the target and runs `work` on it. */
 export type WithTarget = (work: (target: TargetParts) => Promise<ImportReport>) => Promise<ImportReport>
 
 /**
- * Takes over everything that is not there yet. The target is opened when the master DB encryption key has opened a record; otherwise a Fault is
- * thrown. Webhooks come last, so that they are not told of activations that are old.
+ * Imports every row that pawl does not have yet. Opens the target only after the master DB encryption key has opened a record; otherwise throws
+ * a Fault. Webhooks come last, so that they get no messages about imported activations.
  */
 export async function importAll(from: SourceParts, withTarget: WithTarget): Promise<ImportReport> {
   await checkMasterDbKey(from)

@@ -1,4 +1,4 @@
-// The parts that every step of an import uses.
+// Defines the parts that every step of an import uses.
 import type { InstallationKeys } from '../../src/domain/installation-keys.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { isIdentifier } from '../../src/lib/identifier.ts'
@@ -17,11 +17,11 @@ export interface SourceParts {
   readonly openRecord: OpenRecord
   readonly hasMasterDbKey: boolean
   readonly record: Recorder
-  /** Nothing is written. */
+  /** Whether nothing is written. */
   readonly isDryRun: boolean
-  /** Removed activations are left out. */
+  /** Whether removed activations are left out. */
   readonly isLiveOnly: boolean
-  /** A line for who waits. */
+  /** Prints a line of progress. */
   readonly note: (line: string) => void
 }
 
@@ -36,7 +36,7 @@ export interface TargetParts {
 
 export type ImportParts = SourceParts & TargetParts
 
-/** Whether an id of the reference is one here: U+FFFD stands for bytes that had no meaning. */
+/** Whether pawl accepts an id of the reference. It refuses U+FFFD, which stands for bytes that are no text. */
 export const isSourceId = (id: string): boolean => isIdentifier(id) && !id.includes('\uFFFD')
 
 /**
@@ -47,7 +47,7 @@ export function explainRefusal(error: unknown): string | undefined {
   return /^(22|23|40|54)...$/.test(String(codeOf(error))) ? explainFault(error) : undefined
 }
 
-/** A JSON list of texts, as the reference keeps flags, roles and attributes; none of null. Undefined for anything else. */
+/** Parses a JSON list of texts: flags, roles and attributes of the reference. Null is an empty list; any other value is undefined. */
 export function parseTexts(json: string | null): readonly string[] | undefined {
   if (json === null || json.trim() === '') return []
   const value = parseJson(json)
@@ -63,9 +63,9 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Why a row is left out that calls would have to name in their path. */
+/** The reason to leave out a row whose id cannot be a segment of a URL's path. */
 export const NOT_FOR_PATHS = 'no path can have its id'
-/** Why a row is left out whose id another one has. */
+/** The reason to leave out a row whose id another row has. */
 export const SECOND_ROW = 'another row has its id'
-/** Why a row is left out that has a time of which `source.ts` gives none. */
+/** The reason to leave out a row with a time that `source.ts` returns as null. */
 export const BAD_TIME = 'one of its times is none of the years 1971 to 4999'

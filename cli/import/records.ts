@@ -13,8 +13,8 @@ import { kdfInternal } from '../../src/protocol/v3/key-schedule.ts'
 export type EncryptionMode = 'NO_ENCRYPTION' | 'AES_HMAC'
 
 /**
- * Opens what the reference stored for these ids; undefined for what cannot be opened. A record has no MAC: of 256 wrong keys one yields
- * some bytes, so the caller checks what they are.
+ * Opens a record that the reference stored under these ids; undefined when that fails. A record has no MAC: about one wrong key in 256 yields
+ * some bytes, so the caller checks them.
  */
 export type OpenRecord = (
   mode: EncryptionMode | null | undefined,
@@ -41,8 +41,8 @@ export interface OpenedKeyPair {
 }
 
 /**
- * The pair of a private key that is stored as a signed big-endian number, so in 33 bytes or in fewer than 32 as well. Undefined when the
- * number is not the private key of `publicKey` (Base64 of a point): that is what tells a wrong master DB encryption key for sure.
+ * Makes the key pair of a private key that is stored as a signed big-endian number, of 33 bytes or fewer. Undefined when the number is not the
+ * private key of `publicKey` (Base64 of a point), as after decryption with a wrong master DB encryption key.
  */
 export function openKeyPair(number: Uint8Array, publicKey: string): OpenedKeyPair | undefined {
   const digits = number.subarray(number.findIndex((byte) => byte !== 0))

@@ -5,18 +5,18 @@ export type Kind = (typeof KINDS)[number]
 
 export interface Tally {
   readonly found: number
-  /** In a dry run: would be. */
+  /** In a dry run: rows that would be imported. */
   readonly imported: number
   readonly alreadyThere: number
   readonly leftOut: number
 }
 
-/** Rows with the same fate. */
+/** Rows that were left out or changed for the same reason. */
 export interface Reasoned {
   readonly kind: Kind
   readonly reason: string
   readonly count: number
-  /** The first ones. */
+  /** The ids of the first rows. */
   readonly ids: readonly string[]
 }
 
@@ -35,14 +35,14 @@ export interface Recorder {
   readonly found: (kind: Kind, count: number) => void
   readonly imported: (kind: Kind, count: number) => void
   readonly alreadyThere: (kind: Kind, count: number) => void
-  /** `reason` is the same text for rows of the same kind of trouble; what is of one row alone goes into `detail`. */
+  /** Reports a row that is left out. Rows with the same fault have the same `reason`; values of the row go into `detail`. */
   readonly leaveOut: (kind: Kind, id: string, reason: string, detail?: string) => void
-  /** The same for a row that is taken. */
+  /** Reports a row that is taken with a part dropped or changed. */
   readonly mend: (kind: Kind, id: string, reason: string, detail?: string) => void
   readonly report: () => Report
 }
 
-/** `tell` is told of every row, of which the report keeps counts and the first ids. */
+/** `tell` gets every reported row; the report itself keeps only counts and the first ids. */
 export function createRecorder(tell: (row: Told) => void): Recorder {
   const tallies = Object.fromEntries(
     KINDS.map((kind) => [kind, { found: 0, imported: 0, alreadyThere: 0, leftOut: 0 }]),

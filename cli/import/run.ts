@@ -44,7 +44,7 @@ export async function importPowerauth(terminal: Terminal, options: ImportOptions
     )
   const masterDbKey = readMasterDbKey(terminal.env, options.masterDbKeyFile)
   const list = openList(options.leftOutFile)
-  // A scan of a large table lasts longer than a request may. What else the session needs, its transaction sets: so poolers take it, too.
+  // A scan of a large table lasts longer than a request may. The transaction makes the other settings, so that it works through a pooler.
   const origin = await openDatabase({ databaseUrl: url, dataDir: '', poolSize: 1, pooler: 'transaction' })
   const { db, close } = origin.openPatient?.() ?? origin
   const record = createRecorder(list.write)
@@ -65,11 +65,11 @@ export async function importPowerauth(terminal: Terminal, options: ImportOptions
       return withDatabase(terminal, { mustExist: false }, (database, settings, platform) => {
         into = database.location
         return alone(database, async () => {
-          // Not before: the list may be that of the import that is under way.
+          // Not earlier: an import that is still running may write to the same file.
           list.begin()
           return work(await openTarget(database, settings, platform))
         }).catch((error: unknown) => {
-          // Here, since it may be a failure of the other database.
+          // Explained here, because readSource would take every error for one of the reference's database.
           throw explain(error)
         })
       })
@@ -97,7 +97,7 @@ async function alone<T>(database: Database, work: () => Promise<T>): Promise<T> 
   )
 }
 
-/** A dry run needs the tables as well. */
+/** Opens the target. It is migrated for a dry run, too, which reads its tables. */
 async function openTarget(database: Database, settings: Settings, platform: Platform): Promise<TargetParts> {
   await migrateDatabase(database)
   const recordKeys = await openOwnedRecordKeys(database, settings, platform)
@@ -112,7 +112,7 @@ interface Sides {
   readonly isDryRun: boolean
 }
 
-/** Says all that `explainFailure` has to say. */
+/** A failure that `explainFailure` has explained already. */
 class ImportFailure extends Fault {}
 
 /** Explains a failure: which database failed, how far the import came, and what to do next. A bug of pawl, and every Fault, stays as it is. */
@@ -152,13 +152,13 @@ function readText(file: string): string {
 }
 
 interface List {
-  /** Takes away what an earlier run wrote. */
+  /** Empties the file of an earlier run. */
   readonly begin: () => void
   readonly write: (row: object) => void
   readonly close: () => void
 }
 
-/** A JSON object a line. Opened at once, so that a wrong name is told before anything is done. */
+/** Opens a file of one JSON object a line. It is opened first of all, so that a wrong name is reported before the import begins. */
 function openList(file: string | undefined): List {
   if (file === undefined) return { begin: () => undefined, write: () => undefined, close: () => undefined }
   const attempt = <T>(step: () => T, kind: FaultKind = 'usage'): T => {
@@ -171,7 +171,7 @@ function openList(file: string | undefined): List {
   const handle = attempt(() => openSync(file, 'a', 0o600))
   return {
     begin: () => attempt(() => fstatSync(handle).isFile() && ftruncateSync(handle)),
-    // Not writeSync: it may write a part of it, and says so only by a number.
+    // writeSync may write only a part, and reports that only by its return value.
     write: (row) => attempt(() => writeFileSync(handle, `${JSON.stringify(row)}\n`), 'output'),
     close: () => closeSync(handle),
   }

@@ -1,7 +1,7 @@
 // Reads the database of PowerAuth server 1.9, in one transaction that sees one moment and writes nothing.
 //
-// Its times have no time zone: they are what the clock of its process showed. Nothing is taken for granted of a row, as the type of its column
-// does: what is missing is an empty text or a number out of range, and a time that no calendar of pawl has is null.
+// Its times have no time zone: they are local times of the reference's process. Any column of a row may be null: a missing text is read as an
+// empty one, a missing number as one out of range. A time outside of the years 1971 to 4999 is read as null.
 import { type RawBuilder, sql } from 'kysely'
 import { reasonOf } from '../../src/storage/database/failure.ts'
 import { codeOf } from '../../src/storage/database/postgres-connection.ts'
@@ -12,7 +12,7 @@ import { checkTables } from './columns.ts'
 import type { EncryptionMode } from './records.ts'
 
 export interface SourceApplication {
-  /** Its own number, which the other tables name. */
+  /** The primary key, to which other tables refer. */
   readonly number: number
   /** The id of the application in the API of the reference. */
   readonly applicationId: string
@@ -38,9 +38,9 @@ export interface SourceMasterKeyPair {
 
 export interface SourceActivation {
   readonly activationId: string
-  /** Null where its row is missing. */
+  /** Null when the application's row is missing. */
   readonly applicationId: string | null
-  /** Of the same row. */
+  /** The primary key of the same row. */
   readonly applicationNumber: number | null
   readonly userId: string
   /** 1 CREATED to 5 REMOVED. */
@@ -53,7 +53,7 @@ export interface SourceActivation {
   readonly devicePublicKey: string | null
   readonly serverPublicKey: string
   readonly serverPrivateKey: string
-  /** Null for one that is not known. */
+  /** Null for an unknown mode. */
   readonly encryption: EncryptionMode | null
   readonly name: string | null
   readonly extras: string | null
@@ -71,7 +71,7 @@ export interface SourceActivation {
   readonly createdAt: Date | null
   readonly expiresAt: Date | null
   readonly lastUsedAt: Date | null
-  /** Names and values of the columns of those times that are null; null when none is. */
+  /** Names and values of the columns whose times are read as null; null when there are none. */
   readonly badTimes: string | null
 }
 
@@ -93,9 +93,9 @@ export interface SourceToken {
 
 export interface SourceCallback {
   readonly callbackId: string
-  /** Null where its row is missing. */
+  /** Null when the application's row is missing. */
   readonly applicationId: string | null
-  /** Of the same row. */
+  /** The primary key of the same row. */
   readonly applicationNumber: number | null
   readonly name: string | null
   readonly url: string | null
@@ -104,7 +104,7 @@ export interface SourceCallback {
   readonly attributes: string | null
   /** JSON, encrypted or not. */
   readonly authentication: string | null
-  /** Null for one that is not known. */
+  /** Null for an unknown mode. */
   readonly encryption: EncryptionMode | null
 }
 
@@ -144,7 +144,7 @@ export interface Source {
    * others, and of two alike the one that was used last.
    */
   readonly activations: (batchRows: number) => AsyncIterable<readonly SourceActivation[]>
-  /** Some that are encrypted. */
+  /** Some activations whose private key is encrypted. */
   readonly encryptedActivations: (limit: number) => Promise<readonly SourceActivation[]>
   /** Oldest first. */
   readonly history: (activationIds: readonly string[]) => Promise<readonly SourceHistory[]>
@@ -157,13 +157,13 @@ export interface Source {
   readonly callbacks: () => Promise<readonly SourceCallback[]>
   readonly templates: () => Promise<readonly SourceTemplate[]>
   readonly texts: () => Promise<readonly SourceTexts[]>
-  /** Operations that wait, and recovery codes that are good. */
+  /** Counts pending operations and valid recovery codes. */
   readonly countOthers: () => Promise<{ readonly operations: number; readonly recoveryCodes: number }>
 }
 
-/** The reference's database does not answer, or not as it must. */
+/** A failure of the reference's database. */
 export class SourceFailure extends Error {
-  /** SQLSTATE, or what Node calls it. */
+  /** SQLSTATE, or Node's error code. */
   readonly code: string
 
   constructor(cause: unknown) {
@@ -191,14 +191,14 @@ export async function readSource<T>(db: Pool, timeZone: string, work: (source: S
         ;[outcome] = await Promise.allSettled([work(createSource(tx, timeZone))])
       })
   } catch (error) {
-    // How the transaction ends tells nothing of the work: it has written nothing here.
+    // A failure at the end of the transaction does not matter when `work` has ended: the transaction wrote nothing.
     if (outcome === undefined) throw error instanceof Fault ? error : new SourceFailure(error)
   }
   if (outcome?.status === 'fulfilled') return outcome.value
   throw outcome?.reason
 }
 
-/** Server, database, role and pooler may each have settings of their own; those of the transaction hold. */
+/** Sets the settings of the transaction, which override those of server, database, role and pooler. */
 async function prepare(tx: Db): Promise<void> {
   const settings = {
     ...SESSION_SETTINGS,
@@ -212,7 +212,7 @@ async function prepare(tx: Db): Promise<void> {
     select set_config(name, value, true)
     from unnest(${Object.keys(settings)}::text[], ${Object.values(settings)}::text[]) as given (name, value)
     where current_setting(name, true) is not null`.execute(tx)
-  // Such a database does not know what its bytes mean, and would refuse those that are no UTF-8: a row of them would end everything.
+  // A SQL_ASCII database does not know the encoding of its texts. For a UTF-8 client, one row that is no UTF-8 would end the import.
   await sql`
     select set_config('client_encoding', 'SQL_ASCII', true) where current_setting('server_encoding') = 'SQL_ASCII'`.execute(tx)
 }
@@ -227,8 +227,8 @@ function createSource(tx: Db, timeZone: string): Source {
   }
   const count = async (query: RawBuilder<{ count: number }>): Promise<number> => (await read(query))[0]?.count ?? 0
   const text = (column: string) => sql`coalesce(${sql.ref(column)}, '')`
-  // Of infinity and of times BC no reader knows a form, lists of pawl are searched from 1970 on, and near the ends of what the database can hold
-  // another time zone fails.
+  // No reader has a form for infinity or for times BC, pawl's lists are searched from 1970 on, and near the limits of the column type the
+  // conversion of the time zone fails.
   const hasTime = (column: string) =>
     sql`coalesce(${sql.ref(column)} >= timestamp '1971-01-01' and ${sql.ref(column)} < timestamp '5000-01-01', false)`
   const time = (column: string) => sql`case when ${hasTime(column)} then ${sql.ref(column)} at time zone ${timeZone}::text end`
@@ -331,11 +331,11 @@ function createSource(tx: Db, timeZone: string): Source {
   }
 }
 
-/** Its name and its number; null where it is missing. A join would give rows twice where it is there twice. */
+/** Id and primary key of the application; null when it is missing. A join would return an activation twice when the id is there twice. */
 const APPLICATION = sql`(select p.name from pa_application p where p.id = a.application_id limit 1) as "applicationId",
   (select p.id from pa_application p where p.id = a.application_id limit 1) as "applicationNumber"`
 
-/** A user has one live phone here: an active one goes before a blocked one, and that before one that waits for its commit. */
+/** Ranks a user's live activations, of which pawl takes one: ACTIVE before BLOCKED, and BLOCKED before PENDING_COMMIT. */
 const RANK = sql`case a.activation_status when 3 then 3 when 4 then 2 when 2 then 1 else 0 end`
 
 async function isThere(

@@ -11,7 +11,7 @@ import { findTemplate, lockTemplates } from '../../src/storage/template/template
 import { explainRefusal, type ImportParts, isSourceId, parseJson, SECOND_ROW } from './parts.ts'
 import type { SourceTemplate, SourceTexts } from './source.ts'
 
-/** Takes all templates. One of the same name stays as it is here, unless pawl shipped it. */
+/** Imports all templates. A template of pawl with the same name stays, unless pawl shipped it. */
 export async function importTemplates(parts: ImportParts): Promise<void> {
   const { source, record } = parts
   const templates = await source.templates()
@@ -28,7 +28,7 @@ export async function importTemplates(parts: ImportParts): Promise<void> {
     if (!types.has(operationType)) record.mend('template', operationType, 'texts that belong to no template are left out')
 }
 
-/** Takes a template. Returns undefined, or the reason why it is left out. */
+/** Imports a template. Returns undefined, or the reason why it is left out. */
 async function take(parts: ImportParts, row: SourceTemplate, texts: readonly SourceTexts[]): Promise<string | undefined> {
   const { db, record } = parts
   if (!isSourceId(row.templateName)) return 'its name is blank, or has control characters'
@@ -63,7 +63,7 @@ async function isKept(db: Db, templateName: string): Promise<boolean> {
   return existing !== undefined && existing.source !== 'shipped'
 }
 
-/** False when somebody has just written one of its name in pawl, which stays. */
+/** Stores a template. False when somebody has just written one of the same name in pawl, which stays. */
 const store = ({ db, platform }: ImportParts, template: Template): Promise<boolean> =>
   inTransaction(db, async (tx) => {
     await lockTemplates(tx)
@@ -75,7 +75,7 @@ const store = ({ db, platform }: ImportParts, template: Template): Promise<boole
 type Mend = (reason: string, detail?: string) => void
 type Json = Record<string, unknown>
 
-/** The form of docs/TEMPLATES.md, as far as it is changed here. */
+/** The members of the form in docs/TEMPLATES.md that this file reads or changes. */
 interface TemplateJson {
   readonly templateName: string
   readonly operationType: string
@@ -96,7 +96,7 @@ interface TextsJson {
   resultTexts?: unknown
 }
 
-/** Parses what it is made to, part after part; violations are left where nothing can be mended. */
+/** Parses a template, and mends one wrong part after the other. The result has violations when a part cannot be mended. */
 function parseMended(row: SourceTemplate, texts: readonly SourceTexts[], mend: Mend): ParsedTemplate {
   const json = toJson(row, texts, mend)
   for (;;) {
@@ -107,7 +107,7 @@ function parseMended(row: SourceTemplate, texts: readonly SourceTexts[], mend: M
       if (reason !== undefined) mend(reason, `${violation.fieldName} ${violation.hint}`)
       return reason !== undefined
     })
-    // A part that is gone moves the others: they are looked at anew.
+    // The removal of a row moves the rows behind it, so the template is parsed anew.
     if (!isMended) return parsed
   }
 }
@@ -124,7 +124,7 @@ const toJson = (row: SourceTemplate, texts: readonly SourceTexts[], mend: Mend):
   texts: readTexts(row, texts, mend),
 })
 
-/** Without the three factors at once, which no app asks its user for, as long as another combination is left. */
+/** Drops the combination of all three factors, which no app asks its user for, when another combination is left. */
 function readSignatureTypes(stored: string, mend: Mend): readonly string[] {
   const types = [...new Set(stored.split(',').map((type) => type.trim().toLowerCase()))].filter((type) => type !== '')
   const usual = types.filter((type) => type !== 'possession_knowledge_biometry')
@@ -136,7 +136,7 @@ function readSignatureTypes(stored: string, mend: Mend): readonly string[] {
 
 function readTexts(row: SourceTemplate, texts: readonly SourceTexts[], mend: Mend): Record<string, TextsJson> {
   const read: Record<string, TextsJson> = {}
-  // The plain name of a language goes before that of a region.
+  // A language without a region (`en`) has precedence over one with a region (`en-US`).
   for (const one of texts.toSorted((a, b) => a.language.length - b.language.length)) {
     const [, language] = /^([a-z]{2})(?:[-_].*)?$/.exec(one.language.trim().toLowerCase()) ?? []
     if (language === undefined || Object.hasOwn(read, language)) {
@@ -158,7 +158,7 @@ function readTexts(row: SourceTemplate, texts: readonly SourceTexts[], mend: Men
   return read
 }
 
-/** Null for what says nothing, and for what is no JSON. */
+/** Parses a stored JSON text; null for a missing or blank one, and for one that is no JSON. */
 function readJson(stored: string | null, path: string, mend: Mend): unknown {
   if (stored === null || stored.trim() === '') return null
   const value = parseJson(stored)
@@ -166,7 +166,7 @@ function readJson(stored: string | null, path: string, mend: Mend): unknown {
   return value ?? null
 }
 
-/** Rows as the reference reads them: a type that it does not know is KEY_VALUE, parameters that a type does not have are nothing. */
+/** Reads rows as the reference does: an unknown type is KEY_VALUE, and parameters that the type does not have are ignored. */
 function readRows(rows: readonly unknown[], path: string, mend: Mend): readonly unknown[] {
   if (rows.length > ROWS_MAX) mend(`taken without rows of its form beyond the first ${ROWS_MAX}`, path)
   return rows.slice(0, ROWS_MAX).map((row, index) => {
@@ -194,7 +194,7 @@ function readRows(rows: readonly unknown[], path: string, mend: Mend): readonly 
   })
 }
 
-/** Changes or takes away the part in which a template is wrong, and says what was done; undefined where that cannot be. */
+/** Changes or removes the part with the violation, and returns what was done; undefined when the part cannot be mended. */
 function mendPart(json: TemplateJson, { fieldName }: Violation): string | undefined {
   const [first = '', language = '', part = '', name = ''] = fieldName.split('.')
   if (first !== 'texts') return mendMember(json, first)
@@ -202,7 +202,7 @@ function mendPart(json: TemplateJson, { fieldName }: Violation): string | undefi
   if (texts === undefined) return undefined
   if (part === 'title' || part === 'message') return mendText(texts, part, json)
   if (part === 'attributes') {
-    // A list is one of this run.
+    // Without the position of a row, the whole list is wrong.
     if (Array.isArray(texts.attributes) && name !== '') texts.attributes = texts.attributes.toSpliced(Number(name), 1)
     else texts.attributes = null
     return 'taken without a row of its form'
@@ -227,7 +227,7 @@ function mendMember(json: TemplateJson, name: string): string | undefined {
   return `taken with another ${name}`
 }
 
-/** Removes the faults of a text. If nothing is left, a given name takes its place. */
+/** Removes the faults of a text. If nothing is left, the template's name (title) or operation type (message) takes its place. */
 function mendText(
   texts: TextsJson,
   part: 'title' | 'message',
@@ -241,13 +241,13 @@ function mendText(
   return `taken with another ${part}`
 }
 
-/** The text without characters that are refused, with plain placeholders, and cut; undefined where nothing is left. */
+/** Removes refused characters, makes placeholders plain, and cuts the text to `max` characters; undefined when nothing is left. */
 function sanitize(text: unknown, max: number): string | undefined {
   if (typeof text !== 'string') return undefined
   const plain = text
     .toWellFormed()
     .replaceAll(/[^\P{Cc}\n\r\t]|[\u202A-\u202E\u2066-\u2069]/gu, '')
-    // The reference knows what to write where a parameter is missing.
+    // A placeholder of the reference may have a default (`${name:-default}`), a placeholder of pawl has none.
     .replaceAll(/\$\{([^${}:]+):-[^{}]*\}/g, '${$1}')
   const cut = plain.length > max ? `${plain.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '')}…` : plain
   return cut.trim() === '' ? undefined : cut

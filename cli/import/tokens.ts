@@ -5,7 +5,7 @@ import { findExistingTokens, type ImportedActivation, type ImportedToken } from 
 import { BAD_TIME, type ImportParts, isSourceId } from './parts.ts'
 import type { SourceToken } from './source.ts'
 
-/** The token, or why it is left out. */
+/** Converts a token; returns a text with the reason when it is left out. */
 export function convertToken(
   { recordKeys }: Pick<ImportParts, 'recordKeys'>,
   owner: ImportedActivation,
@@ -27,7 +27,7 @@ export function convertToken(
   }
 }
 
-/** Counts each token of a batch, and says why it is left out. */
+/** Counts the tokens of a batch, and reports why tokens are left out. */
 export async function countTokens(
   parts: ImportParts,
   tokens: readonly SourceToken[],

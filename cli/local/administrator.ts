@@ -12,7 +12,7 @@ import { openInstallationKeys, type Settings } from './database.ts'
 
 const NAME = forPaths(USERNAME)
 
-/** Makes whoever has that name an administrator with a new password, which is returned. Throws a Fault for a name that nobody can log in by. */
+/** Makes the user of this name an administrator, and returns the new password. Throws a Fault for a name that cannot be a user name. */
 export async function resetAdministrator(
   database: Database,
   settings: Settings,

@@ -13,8 +13,8 @@ export interface LocalApplication {
 }
 
 /**
- * Prepares the database as a start does, PAWL_FIRST_APPLICATION included, and reads it. Undefined where no application is the default one, and
- * where its secret was altered in the database.
+ * Prepares the database as a start does, PAWL_FIRST_APPLICATION included, and reads the default application. Undefined without one, and when its
+ * secret was altered in the database.
  */
 export async function readLocalApplication(terminal: Pick<Terminal, 'env'>): Promise<LocalApplication | undefined> {
   const { config, secrets } = readSettings(terminal)

@@ -1,18 +1,18 @@
-// pawl audit verify and export, on the database itself: verifies against noted heads, and prints the rows.
+// Runs pawl audit verify and export on the database itself: verifies the logs against noted heads, and prints their rows.
 import { exportAudit } from '../../src/domain/audit/lines.ts'
 import { type AuditReport, type ChainReport, type NotedHead, verifyAudit } from '../../src/domain/audit/verification.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { usageFault } from '../fault.ts'
 import { openInstallationKeys, patiently, withDatabase } from './database.ts'
 
-/** Throws a Fault when the text is no head. */
+/** Parses `CHAIN=POSITION:SEAL`. Throws a Fault for another text. */
 export function parseHead(text: string, option: string): NotedHead {
   const [, chain = '', position, seal = ''] = /^(.+)=(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? []
   if (position === undefined) throw usageFault(`${option} ${text}: not of the form CHAIN=POSITION:SEAL`)
   return { chain, position: Number(position), seal }
 }
 
-/** Verifies the log of the configured database; the exit code is 1 when it is not as it was written. */
+/** Verifies the log of the configured database; the exit code is 1 when a row was altered or is missing. */
 export const verifyLocal = (terminal: Terminal, heads: readonly NotedHead[]): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
     const installationKeys = await openInstallationKeys(database, settings, platform)
@@ -20,7 +20,7 @@ export const verifyLocal = (terminal: Terminal, heads: readonly NotedHead[]): Pr
     return { json: report, text: renderReport(report), exitCode: report.isIntact ? 0 : 1 }
   })
 
-/** Prints the log as lines, and last of all where each chain ended. */
+/** Prints the log as lines, and at the end the head of each chain. */
 export const exportLocal = (terminal: Terminal, after: readonly NotedHead[]): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, (database, settings, platform) =>
     patiently(database, async (db) => {

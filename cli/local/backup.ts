@@ -1,4 +1,4 @@
-// The embedded database as a file, out of the server that has it or out of its directory, and back.
+// Writes the embedded database into a file, out of the server that has it or out of its directory, and makes it from such a file.
 import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { StartError } from '../../src/lib/errors.ts'
@@ -8,7 +8,7 @@ import { explainFault, Fault, type FaultKind, usageFault } from '../fault.ts'
 import { withProgress } from '../progress.ts'
 import { readSettings } from './database.ts'
 
-/** Writes `file`, for this user only, and returns when it is durable. */
+/** Writes the backup to `file`, which only this account may read, and returns when it is durable. */
 export async function backUpLocal(terminal: Terminal, file = ''): Promise<Answer> {
   const dataDir = readDataDir(terminal)
   if (!existsSync(join(dataDir, 'database'))) throw new Fault('unreachable', `there is no database in ${dataDir}`)
@@ -24,11 +24,11 @@ export async function backUpLocal(terminal: Terminal, file = ''): Promise<Answer
   return { json: { file, bytes: bytes.length }, text }
 }
 
-/** Makes the database of `file`. */
+/** Makes the embedded database from `file`. */
 export async function restoreLocal(terminal: Terminal, file = ''): Promise<Answer> {
   const dataDir = readDataDir(terminal)
   const bytes = readBackup(file)
-  // No database is to be reached: whatever is wrong with the directory is wrong with the setting.
+  // A fault of the data directory is a fault of the setting that names it, because no database has to answer here.
   await explained('usage', () => withProgress(terminal.note, `at work on ${dataDir}`, () => restoreEmbedded(dataDir, bytes)))
   const hasKey = existsSync(join(dataDir, 'master.key'))
   const advice = hasKey ? '' : `put its master key into ${join(dataDir, 'master.key')} before a server starts\n`
@@ -51,7 +51,7 @@ async function copyStopped(dataDir: string): Promise<Uint8Array> {
   }
 }
 
-/** `kind`: of what is said of the data directory. */
+/** Turns an error of `work` into a Fault. `kind`: the kind of a fault of the data directory. */
 async function explained<T>(kind: FaultKind, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -60,7 +60,7 @@ async function explained<T>(kind: FaultKind, work: () => Promise<T>): Promise<T>
   }
 }
 
-/** Looks before the copy is made, which may take long. */
+/** Throws a Fault when the file exists or cannot be written. It comes before the copy, which may take long. */
 function requireNewFile(path: string): void {
   if (existsSync(path)) throw new Fault('usage', `there is ${path} already, and nothing is written over: give another name`)
   try {
@@ -78,11 +78,11 @@ function readBackup(path: string): Uint8Array {
   }
 }
 
-/** Throws, and leaves no file, when not all of it can be written. */
+/** Writes a new file. Throws and leaves no file when a part of it cannot be written. */
 function writeNew(path: string, bytes: Uint8Array): void {
   const file = openSync(path, 'wx', 0o600)
   try {
-    // The disk takes less than all of it in one call when it gets full.
+    // A disk that gets full takes only a part in one call; writeFileSync goes on and then throws.
     writeFileSync(file, bytes)
     fsyncSync(file)
   } catch (error) {

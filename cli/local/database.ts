@@ -1,4 +1,4 @@
-// Opens the database of the settings for a command, and says in one line why that fails.
+// Opens the database of the settings for a command, and explains in one line why that fails.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError, parseConfig } from '../../src/config/parser.ts'
@@ -37,7 +37,7 @@ export function readSettings({ env }: Pick<Terminal, 'env'>): Settings {
 
 /**
  * Runs `work` on the database that the server would open with the same environment. With `mustExist` a missing embedded database is a
- * fault; without, it is created. Work that takes long says so. `platform` has the time of the database.
+ * fault; without, it is created. Long work prints a line every five seconds. The clock of `platform` is that of the database.
  */
 export async function withDatabase<T>(
   terminal: Pick<Terminal, 'env' | 'note'>,
@@ -57,7 +57,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** The platform of a command, with the time of the database, as in servers. */
+/** The platform of a command. Its clock follows the database's, as in servers. */
 async function openPlatform({ note }: Pick<Terminal, 'note'>, { readTime }: Database): Promise<Platform> {
   const clock = createClock(systemPlatform, {
     clockDiffers: ({ seconds }) =>
@@ -77,8 +77,8 @@ export const openRecordKeys = async ({ kind, db }: Pick<Database, 'kind' | 'db'>
   })
 
 /**
- * The same for a command that works on the records of activations. Throws a Fault while processes may run that read none that is bound to its
- * owner.
+ * Record encryption for a command that reads or seals records of activations. Throws a Fault while servers of an earlier version may run, which
+ * cannot open a record that is bound to its owner.
  */
 export async function openOwnedRecordKeys(database: Database, settings: Settings, platform: Platform): Promise<RecordKeys> {
   const recordKeys = await openRecordKeys(database, settings)
@@ -103,7 +103,7 @@ export const openInstallationKeys = async (
   platform: Platform,
 ): Promise<InstallationKeys> => loadInstallationKeys(database.db, await openRecordKeys(database, settings), platform)
 
-/** Runs `work` where its statements take as long as they need. */
+/** Runs `work` on connections without a time limit for statements. */
 export async function patiently<T>({ db, openPatient }: Database, work: (db: Pool) => Promise<T>): Promise<T> {
   const patient = openPatient?.()
   if (patient === undefined) return work(db)
@@ -126,7 +126,7 @@ async function openConfigured({ config, secrets }: Settings, mustExist: boolean)
   }
 }
 
-/** A fault for a database that cannot be used; every other error as it is. */
+/** Turns the failure of a database into a Fault; returns every other error unchanged. */
 export function explainDatabase(error: unknown, database?: Pick<Database, 'kind' | 'location'>, setting?: string): unknown {
   if (error instanceof Fault) return error
   const explained = database === undefined ? error : explainDatabaseFailure(error, database, setting)

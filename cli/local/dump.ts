@@ -8,7 +8,7 @@ interface Table {
   readonly name: string
 }
 
-/** Bytes as hex, everything else as JSON; `text` is what `json` is, a line a row. */
+/** Reads every row of every table: bytes as hex, everything else as JSON. `text` has the contents of `json`, a line a row. */
 export async function dumpDatabase({ db, location }: Database): Promise<Answer> {
   const tables: (Table & { rows: readonly Readonly<Record<string, unknown>>[] })[] = []
   for (const table of await listTables(db)) tables.push({ ...table, rows: await readRows(db, table) })
@@ -30,7 +30,7 @@ async function readRows(db: Db, { schema, name }: Table): Promise<readonly Reado
   return rows.map((row) => Object.fromEntries(Object.entries(row).map(([column, value]) => [column, hexOf(value)])))
 }
 
-/** In text without quotes: a value of bytes is told from a string by them. */
+/** Marks bytes as `{ hex }`. The text shows them without quotes, and strings with quotes. */
 const hexOf = (value: unknown): unknown => (value instanceof Uint8Array ? { hex: Buffer.from(value).toString('hex') } : value)
 
 const renderValue = (value: unknown): string => {

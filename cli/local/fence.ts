@@ -1,4 +1,4 @@
-// pawl registration fence, on the database itself.
+// Runs pawl registration fence on the database itself.
 import { fenceActivations } from '../../src/domain/activation/fence.ts'
 import { systemPlatform } from '../../src/lib/platform.ts'
 import { v3 } from '../../src/protocol/v3/index.ts'
@@ -10,12 +10,12 @@ import { tellNowAndThen } from '../progress.ts'
 import { openRecordKeys, withDatabase } from './database.ts'
 import { requireFit } from './keys.ts'
 
-/** Milliseconds. No server has run before. */
+/** In milliseconds since 1970. No server of pawl ran before this time. */
 const EARLIEST = Date.UTC(2020, 0)
 
 /** Fences the configured database; `since` is in milliseconds since 1970. The exit code is 1 when a registration could not be fenced. */
 export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boolean): Promise<Answer> => {
-  // Seconds in place of milliseconds are a time before any registration, and would fence nothing.
+  // A number of seconds would be a time before any registration, so that nothing would be fenced.
   if (since < EARLIEST) throw usageFault(`--since is ${new Date(since).toISOString()}: give milliseconds since 1970, or a date`)
   if (since > systemPlatform.now()) throw usageFault('--since is in the future: it is the moment to which the database went back')
   return withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
@@ -23,7 +23,7 @@ export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boole
     await requireMigrated(db)
     const recordKeys = await openRecordKeys(database, settings)
     await requireFit(database, recordKeys)
-    // A phone finds the server by its status when it is one step less ahead than the look-ahead.
+    // By the status, a phone catches up with a counter that is ahead by fewer steps than the look-ahead.
     const steps = settings.config.counterLookAhead - 1
     const parts = { db, recordKeys, platform, advanceCounter }
     const fence = { since: new Date(since), steps, blocks: !keepsActive }
@@ -38,7 +38,7 @@ export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boole
   })
 }
 
-/** The version that an activation records says which generation moves its counter. */
+/** Moves a counter value on, by the rules of the generation whose version the activation records. */
 function advanceCounter(protocolVersion: number, ctrData: Uint8Array): Uint8Array {
   const protocol = [v3, v4].find(({ activationVersion }) => activationVersion === protocolVersion)
   if (protocol === undefined) throw new TypeError(`no protocol has version ${protocolVersion}`)

@@ -1,4 +1,4 @@
-// The master keys of the configured database: what is sealed under which, and all of it sealed anew under the first.
+// Lists how many values of the configured database are sealed under each master key, and seals all of them anew under the first key.
 import { rotateRecords } from '../../src/domain/secrets/rotation.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import type { Database } from '../../src/storage/database/database.ts'
@@ -12,14 +12,14 @@ import { openOwnedRecordKeys, openRecordKeys, patiently, withDatabase } from './
 
 interface KeyUse {
   readonly keyId: string
-  /** The use of the key by the settings. */
+  /** `seals`: the first key of the settings; `opens`: another key of the settings. */
   readonly use: 'seals' | 'opens' | 'not given'
   readonly values: number
-  /** `table.column` with numbers of values. */
+  /** The numbers of values by `table.column`. */
   readonly places: Readonly<Record<string, number>>
 }
 
-/** Every key of the settings, and every key that a value of the database is under. */
+/** Lists every key of the settings, and every key under which a value of the database is sealed. */
 export const listKeys = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, async (database, settings) => {
     await requireMigrated(database.db)
@@ -30,7 +30,7 @@ export const listKeys = (terminal: Terminal): Promise<Answer> =>
     return { json: { keys }, text: layOutTable(rows) + advice.join('') }
   })
 
-/** On a patient connection: each value is looked at. */
+/** Counts values by key, without a time limit, because it reads every value. */
 async function readKeyUse(database: Database, recordKeys: RecordKeys): Promise<readonly KeyUse[]> {
   const counts = await patiently(database, countByKey)
   const ids = new Set([...recordKeys.keyIds, ...counts.map(({ keyId }) => keyId)])
@@ -42,7 +42,7 @@ async function readKeyUse(database: Database, recordKeys: RecordKeys): Promise<r
   })
 }
 
-/** The exit code is 1 when something is not under the first key in the end. */
+/** Seals every value under the first key. The exit code is 1 when a value is still under another key at the end. */
 export const rotateKeys = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
     const { db } = database

@@ -8,7 +8,7 @@ import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
 import { openRecordKeys, type Settings, withDatabase } from './database.ts'
 
-/** Any of the keys that the first start makes. */
+/** The purpose of the key that is tried. Any key that the first start makes would do. */
 const PURPOSE = 'credential-hash'
 
 /** Whether the master keys of the settings fit the database. */
@@ -21,7 +21,7 @@ export interface KeyFit {
   readonly isRotated: boolean
 }
 
-/** Looks at one key of the installation alone. */
+/** Tries the master keys on one key of the installation. */
 export async function readKeyFit(database: Database, settings: Settings): Promise<KeyFit> {
   const wrapped = await findWrappedKey(database.db, PURPOSE)
   if (wrapped === undefined) return { doesFit: undefined, keyIds: [], isRotated: true }
@@ -30,20 +30,20 @@ export async function readKeyFit(database: Database, settings: Settings): Promis
   return { doesFit: await checkFit(database.db, recordKeys), keyIds, isRotated: keyIdOf(wrapped) === keyIds[0] }
 }
 
-/** Throws a Fault when none of the keys is one that the database was written with. `mustBeUsed`: also where no server has started on it. */
+/** Throws a Fault when the database was written with none of the keys, and with `mustBeUsed` also when no server has started on it. */
 export async function requireFit({ db, location }: Database, recordKeys: RecordKeys, { mustBeUsed = false } = {}): Promise<void> {
   if ((await checkFit(db, recordKeys)) ?? !mustBeUsed) return
   throw new Fault('refused', `none of the master keys is one that ${location} was written with`)
 }
 
-/** True or false; undefined where no server has started on the database, so that nothing is under any key. */
+/** Whether one of the keys opens the database; undefined when no server has started on it, so that nothing is sealed. */
 async function checkFit(db: Db, recordKeys: RecordKeys): Promise<boolean | undefined> {
   const wrapped = await findWrappedKey(db, PURPOSE)
   if (wrapped === undefined) return undefined
   return ifOpens(() => recordKeys.open({ table: 'wrapped_key', column: 'wrapped_key', row: PURPOSE }, wrapped)) !== undefined
 }
 
-/** Throws a Fault when it opens nothing there. */
+/** Throws a Fault when the master key does not open the database. */
 export const checkKey = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, async (database, settings) => {
     const { doesFit } = await readKeyFit(database, settings)

@@ -4,12 +4,12 @@ import type { Answer, Terminal } from '../command.ts'
 import { explainFault, Fault } from '../fault.ts'
 import { withDatabase } from './database.ts'
 
-/** A line for what a migration waits for. */
+/** Prints a line when a migration has to wait. */
 const tellDelays = ({ note }: Pick<Terminal, 'note'>): MigrateOptions => ({
   onDelay: ({ kind, ...of }) => note(`${DELAYS[kind]}: ${'holder' in of ? of.holder : of.migration}`),
 })
 
-/** An embedded database that is not there is created. What runs in PostgreSQL would go on without this process: a signal ends both. */
+/** Creates a missing embedded database. A signal also ends the statement in PostgreSQL, which would go on without this process. */
 export const migrateLocal = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: false }, async (database) => {
     const signal = terminal.interruption()

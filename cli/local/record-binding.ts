@@ -13,13 +13,13 @@ export interface BindingProgress {
   readonly left: number
 }
 
-/** Looks at every row of a database that has not come to the end. */
+/** Reads how far the binding has come. Before its end, it reads every row. */
 export async function readBinding(database: Database): Promise<BindingProgress> {
   const row = await findBinding(database.db, 0)
   return row === undefined ? { stage: 'BOUND', left: 0 } : { stage: row.stage, left: await patiently(database, countUnbound) }
 }
 
-/** Begins, where that has not been done. */
+/** Begins the binding, unless it has begun. */
 export const bindRecords = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
     await requireMigrated(database.db)

@@ -1,4 +1,4 @@
-// Templates of operations on the configured database.
+// Lists, exports and imports templates of operations in the configured database.
 import { readTemplateFile, writeTemplate } from '../../src/domain/template/installation.ts'
 import { renderTemplate } from '../../src/domain/template/parser.ts'
 import { toTemplate } from '../../src/domain/template/template.ts'
@@ -10,7 +10,7 @@ import { Fault } from '../fault.ts'
 import { printable } from '../output.ts'
 import { withDatabase } from './database.ts'
 
-/** Name, type, data and source, one template a line. */
+/** Prints name, type, data and source, one template a line. */
 export const listLocal = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, async ({ db }) => {
     const templates = (await listTemplates(db)).map(({ templateName, operationType, dataTemplate, source }) => ({
@@ -29,7 +29,7 @@ export const exportLocal = (terminal: Terminal): Promise<Answer> =>
     return { json: templates, text: `${JSON.stringify(templates, undefined, 2)}\n` }
   })
 
-/** All of the file or nothing. */
+/** Imports all templates of the file, or none. */
 export function importLocal(terminal: Terminal, file: string): Promise<Answer> {
   const templates = read(file)
   return withDatabase(terminal, { mustExist: true }, async ({ db }, _, platform) => {

@@ -1,4 +1,4 @@
-// pawl user export and pawl user erase, on the database itself.
+// Runs pawl user export and pawl user erase on the database itself.
 import { AlteredLogError, eraseUser, exportUser } from '../../src/domain/user-data/user-data.ts'
 import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
@@ -10,14 +10,14 @@ import { Fault } from '../fault.ts'
 import { openRecordKeys, patiently, withDatabase } from './database.ts'
 import { requireFit } from './keys.ts'
 
-/** Everything on the user as JSON. */
+/** Prints everything that is stored on the user as JSON. */
 export const exportLocal = (terminal: Terminal, userId: string): Promise<Answer> =>
   withKeys(terminal, async (db, recordKeys, platform) => {
     const json = await exportUser({ db, platform, recordKeys }, userId)
     return { json, text: `${JSON.stringify(json, null, 2)}\n` }
   })
 
-/** Erases the user and says what stands in the audit logs from now on. */
+/** Erases the user, and prints the pseudonym that the audit logs have from now on. */
 export const eraseLocal = (terminal: Terminal, userId: string): Promise<Answer> =>
   withKeys(terminal, async (db, recordKeys, platform) => {
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform)
@@ -27,7 +27,7 @@ export const eraseLocal = (terminal: Terminal, userId: string): Promise<Answer> 
     return { json }
   })
 
-/** On a patient connection: tables without an index by user are read as a whole. */
+/** Runs `work` without a time limit, because it reads tables without an index by user as a whole. */
 const withKeys = (
   terminal: Terminal,
   work: (db: Pool, recordKeys: RecordKeys, platform: Platform) => Promise<Answer>,
@@ -39,5 +39,5 @@ const withKeys = (
     return patiently(database, (db) => work(db, recordKeys, platform))
   })
 
-// Requests that were on their way when the command ended are refused, too.
+// The user's name stays closed for so long, so that requests that were under way at the end of the erasure are refused, too.
 const CLOSED_MS = 2_000

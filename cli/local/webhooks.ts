@@ -1,4 +1,4 @@
-// Webhooks and their dead letters on the configured database.
+// Lists webhooks of the configured database, and replays their dead deliveries.
 import { replayDeliveries } from '../../src/domain/webhook/webhook.ts'
 import { PawlError } from '../../src/lib/errors.ts'
 import { listWebhooks } from '../../src/storage/webhook/webhooks.ts'
@@ -7,7 +7,7 @@ import { Fault } from '../fault.ts'
 import { printable } from '../output.ts'
 import { withDatabase } from './database.ts'
 
-/** Two lines a webhook: what it is, and what became of its deliveries. */
+/** Prints two lines a webhook: one about the webhook, and one with the numbers of its deliveries. */
 export const listLocal = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, async ({ db }) => {
     const webhooks = await listWebhooks(db, null)
@@ -16,7 +16,7 @@ export const listLocal = (terminal: Terminal): Promise<Answer> =>
 
 type Row = Awaited<ReturnType<typeof listWebhooks>>[number]
 
-/** Without what is secret. */
+/** A webhook without its secrets. */
 const shown = ({ webhookId, kind, applicationId, name, url, isEnabled, disabledReason, ...counts }: Row) => {
   const { waiting, waitingSince, delivered, dead, failuresInRow } = counts
   const state = { isEnabled, ...(disabledReason !== null && { disabledReason }) }
@@ -45,7 +45,7 @@ function render(webhook: ReturnType<typeof shown>): string {
   ${waiting} waiting${since}, ${delivered} delivered, ${dead} dead, ${failuresInRow} failures in a row\n`
 }
 
-/** Lets one delivery, or all dead ones, wait again. */
+/** Queues one delivery, or all dead ones, again. */
 export const replayLocal = (terminal: Terminal, id: string, deliveryId: string | undefined): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, async ({ db }) => {
     try {

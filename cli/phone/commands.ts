@@ -61,7 +61,7 @@ export async function bind(given: string | undefined, values: BindValues, termin
     const code = text === undefined ? '' : readActivationCode(text, identity.app)
     const password = await readPassword(terminal, 'Password for the new phone: ')
     const phone = newHandset(identity, (record) => {
-      // What was not bound is nothing to keep.
+      // A phone that is not bound is not kept.
       if (record.state.activationId !== '') store.phones.set(name, record)
       store.save()
     })
@@ -104,7 +104,7 @@ async function readIdentity(values: BindValues, terminal: Terminal): Promise<Han
 
 const trim = (url: string): string => url.replace(/\/+$/, '')
 
-/** From the command line, or from a server of pawl with a credential, which says as well where it serves phones. */
+/** Reads the values of the app from the command line, or from a server of pawl, which also says at which URL it serves phones. */
 async function readApp(
   values: BindValues,
   terminal: Terminal,
@@ -121,7 +121,7 @@ async function readApp(
   return { app: await readSdk(sdkConfigOf(detail)), serviceBaseUrl: detail.serviceBaseUrl }
 }
 
-/** All phones of the file. */
+/** Lists the phones of the file. */
 export async function listPhones(values: PhoneValues, terminal: Terminal): Promise<Answer> {
   const store = await openPhones(values, terminal)
   store.close()
@@ -138,7 +138,7 @@ const describe = (phone: string, { identity, state, isBiometryOn }: HandsetRecor
   biometry: isBiometryOn ? 'on' : 'off',
 })
 
-/** Confirms where 4.0 wants it, and makes the token that lists operations. */
+/** Confirms an activation of 4.0 that is not confirmed yet, and makes a missing token, which lists operations. */
 async function prepareTo(session: Session, terminal: Terminal): Promise<void> {
   const { phone } = session
   if (phone.record.isConfirmed && phone.hasToken()) return
@@ -147,7 +147,7 @@ async function prepareTo(session: Session, terminal: Terminal): Promise<void> {
   if (!phone.hasToken()) await phone.createToken({ password })
 }
 
-/** Operations that wait, as the phone shows them. */
+/** Lists the operations that wait, as the phone shows them. */
 export const list = (values: PhoneValues & { language: string | undefined }, terminal: Terminal): Promise<Answer> =>
   withPhone(values, terminal, async (session) => {
     await prepareTo(session, terminal)
@@ -211,7 +211,7 @@ export interface SignValues extends PhoneValues {
   readonly send: boolean
 }
 
-/** A request with a code: as a curl command, or sent. */
+/** Makes a request with an authentication code, and prints it as a curl command or sends it. */
 export const sign = (values: SignValues, terminal: Terminal): Promise<Answer> =>
   withPhone(values, terminal, async ({ phone }) => {
     const { method = 'POST', body, query, path = phone.generation.validation.path } = values
@@ -283,14 +283,14 @@ export const call = (target: string, values: CallValues, terminal: Terminal): Pr
 const JSON_TYPE = { 'Content-Type': 'application/json' } as const
 const NOT_OPENED = { open: (reply: HttpReply): unknown => reply.json }
 
-/** The address of an endpoint. Throws when it is none. */
+/** Parses the address of an endpoint. Throws a Fault when it is no HTTP URL. */
 function readTarget(target: string): URL {
   const url = URL.canParse(target) ? new URL(target) : undefined
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') throw usageFault(`${target} is no address of an endpoint`)
   return url
 }
 
-/** Describes an answer. An encrypted one is opened; errors are never encrypted. */
+/** Describes an answer. It opens an encrypted answer; errors are never encrypted. */
 function describeReply(reply: HttpReply, sealed?: Prepared<unknown>): Answer {
   const isGood = reply.status >= 200 && reply.status < 300
   const body = sealed && reply.status === 200 ? sealed.open(reply) : (reply.json ?? reply.text)

@@ -1,4 +1,4 @@
-// pawl phone hand-over: the phone asks for a code that binds another application of the bank (mobile-token §9).
+// Runs pawl phone hand-over: the phone asks for a code that binds another application of the bank (mobile-token §9).
 import { randomBytes } from 'node:crypto'
 import type { Answer, Terminal } from '../command.ts'
 import { type PhoneValues, readUnlock, withPhone } from './session.ts'

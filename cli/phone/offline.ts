@@ -13,7 +13,7 @@ export interface OfflineValues extends PhoneValues {
   readonly proximity: boolean
 }
 
-/** The one-time password for the QR code of an operation, or of free data. */
+/** Makes the one-time password for the QR code of an operation, or of free data. */
 export async function offline(given: string | undefined, values: OfflineValues, terminal: Terminal): Promise<Answer> {
   const { picture, biometry, resourceId, body, proximity } = values
   if ((resourceId === undefined) !== (body === undefined)) throw usageFault('--resource-id and --body go together')

@@ -8,7 +8,7 @@ import { explainFault, Fault } from '../fault.ts'
 export function readPicture(path: string): string {
   const { width, height, data } = readPng(path)
   try {
-    // A file is looked at for as long as it takes.
+    // The search in a file has no limit.
     return decodeQR({ width, height, data }, { effort: Number.POSITIVE_INFINITY, timeLimit: Number.POSITIVE_INFINITY })
   } catch (error) {
     throw new Fault('refused', `${path} shows no QR code: ${explainFault(error)}`)

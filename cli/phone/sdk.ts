@@ -2,7 +2,7 @@
 import type { HandsetApp } from '../../phone/handset.ts'
 import { usageFault } from '../fault.ts'
 
-/** Throws a Fault for a text that is none. */
+/** Parses `mobileSdkConfig`. Throws a Fault for any other text. */
 export async function readSdk(mobileSdkConfig: string): Promise<HandsetApp> {
   const { readSdkConfiguration } = await import('../../phone/v4/state.ts')
   try {

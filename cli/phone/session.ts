@@ -1,4 +1,4 @@
-// The beginning of every command about a phone: it opens the file of phones, finds the phone, asks for the password of its user.
+// Begins every command about a phone: opens the file of phones, finds the phone, asks for the password of its user.
 import type { Handset, HandsetRecord, Unlock } from '../../phone/handset.ts'
 import { openHandset } from '../../phone/handset-open.ts'
 import type { Terminal } from '../command.ts'
@@ -11,7 +11,7 @@ export interface PhoneValues {
   readonly phone?: string | undefined
 }
 
-/** Opens the file; `mustExist` false begins one. */
+/** Opens the file of phones. With `mustExist` false it begins a missing file. */
 export const openPhones = ({ store, insecureStore }: PhoneValues, terminal: Terminal, mustExist = true): Promise<PhoneStore> =>
   openStore({
     path: store ?? phonesPath(terminal.env),
@@ -24,7 +24,7 @@ export const openPhones = ({ store, insecureStore }: PhoneValues, terminal: Term
     },
   })
 
-/** The phone that was named, or the only one. Throws a Fault. */
+/** The phone that was named, or the only one of the file. Throws a Fault when there is none. */
 function choosePhone({ path, phones }: PhoneStore, named: string | undefined): readonly [string, HandsetRecord] {
   const names = [...phones.keys()]
   const name = named ?? (names.length === 1 ? names[0] : undefined)
@@ -47,7 +47,7 @@ export interface Session {
   readonly store: PhoneStore
 }
 
-/** Runs `work` with the phone that is meant. A refusal of the server, or none, is a Fault. */
+/** Runs `work` with the phone that the options name, or the only one. Throws a Fault when the server refuses or does not answer. */
 export async function withPhone<T>(values: PhoneValues, terminal: Terminal, work: (session: Session) => Promise<T>): Promise<T> {
   const store = await openPhones(values, terminal)
   try {

@@ -15,17 +15,17 @@ export interface PhoneStore {
   /** The phones, by name. */
   readonly phones: Map<string, HandsetRecord>
   readonly isSealed: boolean
-  /** Durable when it returns. */
+  /** Writes the file, which is durable on return. */
   readonly save: () => void
-  /** Gives the file back to other processes. */
+  /** Unlocks the file for other processes. */
   readonly close: () => void
 }
 
 export interface StoreOptions {
   readonly path: string
-  /** Asked for when the file is sealed, or is to be made. */
+  /** Called to open a sealed file, and to make a new one that is sealed. */
   readonly passphrase: () => Promise<string>
-  /** A file that is made has no passphrase. */
+  /** Whether a new file gets no passphrase. */
   readonly isInsecure: boolean
   readonly mustExist: boolean
 }
@@ -34,7 +34,7 @@ export interface StoreOptions {
 export const phonesPath = (env: Environment): string =>
   env['PAWL_PHONES'] || join(env['XDG_DATA_HOME'] || join(env['HOME'] || homedir(), '.local', 'share'), 'pawl', 'phones.json')
 
-/** Opens the file, or begins one. Throws a Fault for a wrong passphrase, a file that is none, or one that another process has. */
+/** Opens the file, or begins one. Throws a Fault for a wrong passphrase, a file of another kind, or a file that another process has open. */
 export async function openStore({ path, passphrase, isInsecure, mustExist }: StoreOptions): Promise<PhoneStore> {
   const isThere = statSync(path, { throwIfNoEntry: false }) !== undefined
   if (!isThere && mustExist) throw new Fault('missing', `there is no phone in ${path}: pawl phone bind makes one`)
@@ -115,7 +115,7 @@ function render(phones: unknown, sealing: Sealing | undefined): string {
 
 const TAG_BYTES = 16
 
-/** Decrypts the file; undefined when the key is another one, or the file was changed. */
+/** Decrypts the file; undefined when the key is wrong, or the file was altered. */
 function open(key: Uint8Array, nonce: Uint8Array, sealed: Uint8Array, scrypt: ScryptOptions): string | undefined {
   try {
     const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(headerOf(scrypt))
@@ -150,8 +150,8 @@ function write(path: string, text: string): void {
 }
 
 /**
- * A file beside it with the id of this process; one whose process has ended holds nobody up. One without an id is of a process that has just made
- * it, and has not written its id yet.
+ * Makes a lock file beside the file, with the id of this process, and returns its removal. A lock file whose process has ended is replaced. An
+ * empty one belongs to a process that has just made it, and has not written its id yet.
  */
 function lock(path: string): () => void {
   const own = `${path}.lock`
@@ -179,7 +179,7 @@ function lock(path: string): () => void {
   throw new Fault('refused', `${path} is in use`)
 }
 
-/** What stands in the lock; undefined when it was taken away meanwhile. */
+/** The text of the lock file; undefined when it was removed meanwhile. */
 function readOwner(own: string): string | undefined {
   try {
     return readFileSync(own, 'utf8')

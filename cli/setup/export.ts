@@ -8,11 +8,11 @@ import { formatYaml } from './yaml.ts'
 
 export interface ExportedSetup {
   readonly setup: Setup
-  /** Notes about what cannot be in the file, and how it gets to another server. */
+  /** Notes about things that the file cannot hold, and how to bring them to another server. */
   readonly notes: readonly string[]
 }
 
-/** The set-up of a server. Throws a Fault where two things have one name. */
+/** Makes the set-up of a server. Throws a Fault when two things have the same name. */
 export function exportSetup(state: ServerState): ExportedSetup {
   const notes: string[] = []
   const setup: Setup = {
@@ -126,7 +126,7 @@ function toOidcProviders(
   )
 }
 
-/** Without the empty ones. */
+/** The members whose list is not empty. */
 const lists = <T extends Readonly<Record<string, readonly unknown[] | undefined>>>(all: T): Partial<T> =>
   Object.fromEntries(Object.entries(all).filter(([, list]) => list !== undefined && list.length > 0)) as Partial<T>
 

@@ -1,4 +1,4 @@
-// The steps that make an application of a server equal to that of a set-up file: settings, versions, items, rules and pins.
+// Plans the steps that make an application of a server equal to that of a set-up file: settings, versions, items, rules and pins.
 import { Fault } from '../fault.ts'
 import { toPath, toQuery } from '../query.ts'
 import type { SetupApplication, SetupRule } from './schema.ts'
@@ -20,14 +20,14 @@ const SETTINGS = [
 /** The versions of a new application. */
 const NEW_VERSIONS: ServerApplication['versions'] = [{ name: 'default', isSupported: true }]
 
-/** An application of the file, and the server's of that id, if any. */
+/** An application of the file, and the server's application with the same id, if any. */
 export interface Pair {
   readonly file: SetupApplication
   readonly path: Path
   readonly server: ServerApplication | undefined
 }
 
-/** Adds what is to be done for it, but for its webhooks. `now` in milliseconds. */
+/** Adds the steps for an application, other than those for transfers, webhooks and providers. `now`: milliseconds since 1970. */
 export function planApplication(draft: Draft, pair: Pair, now: number): void {
   planSettings(draft, pair)
   planVersions(draft, pair)
@@ -38,7 +38,7 @@ export function planApplication(draft: Draft, pair: Pair, now: number): void {
 
 function planSettings(draft: Draft, { file, path, server }: Pair): void {
   const { id, name } = file
-  // The server adds what always opens the vault.
+  // The server always adds these factors to those that open the vault.
   const given = {
     ...file,
     ...(file.vaultFactors && { vaultFactors: [...new Set([...file.vaultFactors, 'POSSESSION_KNOWLEDGE'])] }),
@@ -72,7 +72,7 @@ function planSettings(draft: Draft, { file, path, server }: Pair): void {
   draft.steps.push({ sign: '~', what, path, differences, run })
 }
 
-/** Adds to which applications it hands over: once all of them are there. `known`: those of the file and of the server. */
+/** Adds the step for transfers, which comes after all applications exist. `known`: ids of the applications of file and server. */
 export function planTransfers(draft: Draft, { file, path, server }: Pair, known: ReadonlySet<string>): void {
   const differences = findDifferences(['transfers'], file, { transfers: server?.transfers ?? [] })
   if (differences.length === 0) return
@@ -111,7 +111,7 @@ function planVersions(draft: Draft, { file: { id, versions = [] }, path, server 
     })
   }
   const nameOf = ({ name }: { readonly name: string }): string => `version ${name} of ${id}`
-  // Apps that people have installed hold its keys: no call removes one.
+  // No call removes a version, because installed apps hold its keys.
   draft.notInFile.push(...findRest(server?.versions ?? [], new Set(versions.map(nameOf)), nameOf))
 }
 
@@ -148,7 +148,7 @@ function planRules(draft: Draft, { file: { id, rules: given }, path, server }: P
     `rule for ${platform}${majorOsVersion === undefined ? '' : ` ${majorOsVersion}`} of ${id}`
   for (const [index, rule] of rules.entries()) {
     const found = (server?.rules ?? []).find((one) => nameOf(one) === nameOf(rule))
-    // A rule is one thing: what the file leaves out, it does not have.
+    // A rule is compared as a whole: a member that the file leaves out is null.
     const whole = (one: SetupRule) => Object.fromEntries(RULE.map((name) => [name, one[name as keyof SetupRule] ?? null]))
     const differences = found === undefined ? newMembers(RULE, rule) : findDifferences(RULE, whole(rule), whole(found))
     if (found !== undefined && differences.length === 0) continue
@@ -158,7 +158,7 @@ function planRules(draft: Draft, { file: { id, rules: given }, path, server }: P
       path: [...path, 'rules', index],
       differences,
       run: async (bank) => {
-        // No call changes one. What the new one may hold was checked when the file was read.
+        // No call changes a rule, so it is replaced. The new one was checked when the file was read.
         if (found !== undefined) await bank.call('DELETE', `${rulesPath}/${found.id}`).catch(ifGone)
         await bank.call('POST', rulesPath, rule)
       },
@@ -169,7 +169,7 @@ function planRules(draft: Draft, { file: { id, rules: given }, path, server }: P
   )
 }
 
-/** Somebody else has removed it at the same time. */
+/** Ignores the fault of a rule that somebody else has removed at the same time. */
 function ifGone(error: unknown): void {
   if (!(error instanceof Fault) || error.kind !== 'missing') throw error
 }
@@ -210,7 +210,7 @@ function planPins(draft: Draft, { file: { id, domains: given }, path, server }: 
   const all = (server?.domains ?? []).flatMap(({ name: domain, certificates }) =>
     certificates.map(({ fingerprint }) => ({ domain, fingerprint })),
   )
-  // Apps refuse a domain that has no pin left: where those of the file have all ended, what the server has stays.
+  // Apps refuse a domain without a pin. When all pins of a domain in the file have ended, the server's pins stay.
   const ended = new Set(
     domains.filter(({ certificates }) => certificates.every(({ expires }) => Date.parse(expires) < now)).map(({ name }) => name),
   )

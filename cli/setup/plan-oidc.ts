@@ -1,4 +1,4 @@
-// The steps that make the OpenID providers of an application equal to those of a set-up file, without their secrets, which are in no file.
+// Plans the steps that make an application's OpenID providers equal to those of a set-up file, without their secrets, which are in no file.
 import { toPath } from '../query.ts'
 import type { SetupOidcProvider } from './schema.ts'
 import type { Pair } from './plan-application.ts'
@@ -20,12 +20,12 @@ const MEMBERS = [
   'isCommitted',
   'flags',
 ] as const
-/** A change of these needs the secret again. */
+/** Members whose change needs the client's secret again. */
 const OF_SECRET: readonly string[] = ['issuer', 'clientId', 'clientAuthentication', 'tokenEndpoint']
 
 const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: ServerOidcProvider) => settings
 
-/** Adds what is to be done. A provider whose client shows a secret is made by a command, which is given it. */
+/** Adds the steps for the providers. A command has to make a provider whose client has a secret, because the command takes the secret. */
 export function planOidcProviders(draft: Draft, { file: { id, oidcProviders: given }, path, server }: Pair): void {
   const oidcProviders = given ?? []
   const owner = given && [...path, 'oidcProviders']

@@ -17,7 +17,7 @@ import {
   type Step,
 } from './step.ts'
 
-/** `now` in milliseconds. `isPruned`: what the file does not name is removed, as far as the file has a list of its kind. */
+/** `now`: milliseconds since 1970. `isPruned`: things that the file does not name are removed, if the file has a list of their kind. */
 export function planSetup(setup: Setup, state: ServerState, now: number, isPruned: boolean): Plan {
   const draft: Draft = { steps: [], conflicts: [], notInFile: [], notes: [] }
   const pairs = (setup.applications ?? []).map((file, index) => ({
@@ -29,7 +29,7 @@ export function planSetup(setup: Setup, state: ServerState, now: number, isPrune
   const known = new Set([...pairs.map(({ file }) => file), ...state.applications].map(({ id }) => id))
   for (const pair of pairs) planTransfers(draft, pair, known)
   const nameOf = ({ id }: { readonly id: string }): string => `application ${id}`
-  // Phones are bound to it: no call removes one.
+  // No call removes an application, because phones are bound to it.
   draft.notInFile.push(...findRest(state.applications, new Set(pairs.map(({ file }) => nameOf(file))), nameOf))
   planTexts(draft, setup, state)
   planTemplates(draft, setup, state)
@@ -39,7 +39,7 @@ export function planSetup(setup: Setup, state: ServerState, now: number, isPrune
   return isPruned ? prune(draft) : draft
 }
 
-/** Removes last, when what used it is as the file says. */
+/** Adds the removals at the end, because earlier steps may end the use of a removed thing. */
 function prune(draft: Draft): Plan {
   const removals = draft.notInFile.flatMap(({ what, removal }): Step[] =>
     removal === undefined ? [] : [{ sign: '-', what, differences: [], ...removal }],
@@ -77,7 +77,7 @@ function planTemplates(draft: Draft, { templates: given }: Setup, state: ServerS
   for (const [index, template] of templates.entries()) {
     const { templateName, ...members } = template
     const found = state.templates.find((one) => one.templateName === templateName)
-    // A template is one thing: what the file leaves out, it does not have.
+    // A template is compared as a whole: it does not have a member that the file leaves out.
     const names = [...new Set([...Object.keys(members), ...Object.keys(found ?? {})])].filter((name) => name !== 'templateName')
     const whole = (one: object) => ({ activationFlag: null, ...one })
     const differences = found === undefined ? newMembers(names, members) : findDifferences(names, whole(members), whole(found))
@@ -120,7 +120,8 @@ function planWebhooks(draft: Draft, { file: { id: application, webhooks: given }
       draft.steps.push({ sign: '+', what, path: at, differences: newMembers(WEBHOOK, shown(webhook)), lost, run })
       continue
     }
-    // A query that the file does not have may be a secret of the receiver, and stays. Who may only read is shown another spelling of the rest.
+    // A query that only the server has may be a secret of the receiver, so it stays. A credential that may only read sees the rest in another
+    // spelling.
     const url = hrefOf(splitUrl(found.url).shown) === hrefOf(webhook.url) ? found.url : webhook.url
     const differences = findDifferences(WEBHOOK, { ...webhook, url }, { ...found })
     if (differences.length === 0) continue
@@ -150,7 +151,7 @@ const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).orig
 
 type NewWebhook = SetupWebhook & { readonly application: string }
 
-/** Of two that are made at the same time the first one stays: nothing but their names makes them the same. */
+/** Makes a webhook. The server accepts two of one name; of two that are made at the same time, the first one stays. */
 function makeWebhook(what: string, webhook: NewWebhook): Step['run'] {
   return async (bank, tell) => {
     const { id, secret } = (await bank.call('POST', '/admin/webhooks', webhook)) as { id: string; secret: string }
@@ -175,14 +176,14 @@ async function findFirst(bank: Bank, { application, kind, name }: NewWebhook): P
 }
 
 const USER = ['rights', 'allowedAddresses', 'certificates']
-/** The call that sets each member. */
+/** The call that changes each member. */
 const USER_CALLS: Readonly<Record<string, readonly [method: string, path: string]>> = {
   rights: ['PATCH', ''],
   allowedAddresses: ['PUT', '/allowed-addresses'],
   certificates: ['PUT', '/certificates'],
 }
 
-/** `known`: the applications of the file and of the server. */
+/** `known`: ids of the applications of file and server. */
 function planUsers(
   draft: Draft,
   { users: given }: Setup,
@@ -199,7 +200,7 @@ function planUsers(
       draft.conflicts.push({ path: [...path, 'application'], kind: 'missing', problem: noApplication(application) })
     const found = state.users.find((one) => one.username === username)
     const differences = found === undefined ? newMembers(USER, user) : findDifferences(USER, user, { ...found })
-    // The addresses come with the credential itself, which is never good from elsewhere.
+    // The call that makes the credential sets its addresses, so that it never works from elsewhere.
     const addresses = found === undefined ? bodyOf(differences.filter(({ name }) => name === 'allowedAddresses')) : {}
     const calls: Step['run'] = async (bank) => {
       for (const { name, after } of differences) {
@@ -231,7 +232,7 @@ function planUsers(
       },
     })
   }
-  // An administrator stays, or a file that names none would lock everybody out.
+  // Administrators stay, because a file that names none would lock everybody out.
   const removalOf = ({ username, role }: ServerUser): string | undefined =>
     role === 'admin' ? undefined : toPath`/admin/users/${username}`
   draft.notInFile.push(...findRest(state.users, new Set(users.map(nameOf)), nameOf, given && ['users'], removalOf))

@@ -14,18 +14,18 @@ import { parseYaml, type Path, type YamlText } from './yaml.ts'
 
 export interface ReadSetup {
   readonly setup: Setup
-  /** `applications[1].versions[0].name, line 12`. */
+  /** The place of a value, like `applications[1].versions[0].name, line 12`. */
   readonly placeOf: (path: Path) => string
 }
 
-/** The set-up of a text. `file` is what faults call it. Throws a Fault with a line for each thing that is wrong. */
+/** Reads a set-up file. `file`: its name in faults. Throws a Fault with a line for each problem. */
 export function readSetup(file: string, text: string): ReadSetup {
   const read = parseYaml(text)
   if ('problem' in read) throw new Fault('usage', `${file}, line ${read.line}, column ${read.column}: ${read.problem}`)
   const placeOf = (path: Path): string => `${formatPath(path)}line ${read.lineOf(path)}`
   const faults = [...Value.Errors(SetupSchema, read.value)].map((error) => explain(error, read))
   const inTemplates: Found[] = []
-  // What has a fault already needs no second word about it.
+  // A file with faults of its form is not checked further.
   const setup = faults.length > 0 ? undefined : settle(read.value as Setup, inTemplates)
   const all = [...faults, ...inTemplates, ...(setup === undefined ? [] : [...findRepeated(setup), ...findRefused(setup)])]
   if (setup !== undefined && all.length === 0) return { setup, placeOf }
@@ -42,7 +42,7 @@ interface Found {
 
 const FAULTS_MAX = 20
 
-/** What has the form of the schema, and no server takes. */
+/** Finds values that have the form of the schema, and that every server refuses. */
 function findRefused(setup: Setup): Found[] {
   const { applications = [], users = [] } = setup
   const uncarried = findUncarried(setup)
@@ -90,7 +90,7 @@ const isOnCalendar = (time: string): boolean => new Date(time).toISOString().sli
 const NO_DAY = 'there is no such day'
 const NO_OPENID = 'must have openid: without it no ID token comes'
 
-/** Templates as the server keeps them, and the scope of items, so that what is there already is found to be equal. */
+/** Brings templates, the scope of items and fingerprints into the server's form, so that equal things are found to be equal. */
 function settle(setup: Setup, faults: Found[]): Setup {
   const templates = setup.templates?.map((template, index) => {
     const read = readTemplate(template)
@@ -111,7 +111,7 @@ function settle(setup: Setup, faults: Found[]): Setup {
   return { ...setup, ...(applications && { applications }), ...(templates && { templates }) }
 }
 
-/** Hex, with or without colons, as Base64. */
+/** Converts hex, with or without colons, to Base64. */
 function toBase64(fingerprint: string): string {
   const hex = fingerprint.replaceAll(':', '')
   return /^[0-9a-f]{64}$/i.test(hex) ? Buffer.from(hex, 'hex').toString('base64') : fingerprint
@@ -124,10 +124,10 @@ function explain({ type, path: pointer, value, schema }: ValueError, read: YamlT
   if (type === ValueErrorType.ObjectRequiredProperty) return { path, problem: `is missing: ${rule}` }
   if (value === null) return { path, problem: `has no value: ${rule}` }
   const source = read.sourceOf(path)
-  // A text without quotes that YAML takes for a number, true or false.
+  // YAML reads a text without quotes as a number, true or false.
   if (source !== undefined && typeof value !== 'string' && Value.Check(schema, source))
     return { path, problem: `${rule}, and ${source} is a ${typeof value}: write '${source}'` }
-  // YAML 1.1 takes `no` and `on` for a boolean.
+  // People may mean a boolean by `no` and `on`, as YAML 1.1 does.
   const isWord = typeof value === 'string' && schema['type'] === 'boolean'
   return { path, problem: isWord ? `${rule}, and ${JSON.stringify(value)} is a text` : rule }
 }
@@ -141,7 +141,7 @@ function explainUnknown(name: string, schema: TSchema): string {
     : `there is no such member: ${byLower.get(nearest)} is meant?`
 }
 
-/** `/applications/0/id` of TypeBox. */
+/** Parses a pointer of TypeBox, like `/applications/0/id`. */
 const toPath = (pointer: string): Path =>
   pointer
     .split('/')
@@ -151,7 +151,7 @@ const toPath = (pointer: string): Path =>
 
 const toPart = (name: string): string | number => (/^\d+$/.test(name) ? Number(name) : name)
 
-/** `applications[0].id, `; nothing for the whole file. */
+/** A path like `applications[0].id, `; empty for the whole file. */
 function formatPath(path: Path): string {
   if (path.length === 0) return ''
   const text = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('')

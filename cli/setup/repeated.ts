@@ -7,7 +7,7 @@ interface Repeated {
   readonly problem: string
 }
 
-/** Every second one, with where the first one is. */
+/** Returns each repeated thing, with the place of the first one. */
 export function findRepeated({ applications = [], texts = [], templates = [], users = [] }: Setup): readonly Repeated[] {
   const found: Repeated[] = []
   const once = <T>(items: readonly T[], at: Path, nameOf: (item: T, index: number) => string, member: string): void => {

@@ -15,17 +15,17 @@ interface Options {
   /** The name of the file in faults. */
   readonly file: string
   readonly isDryRun: boolean
-  /** Removes what the file does not name, of the kinds that it has a list of. */
+  /** Whether things that the file does not name are removed, if the file has a list of their kind. */
   readonly isPruned: boolean
-  /** The removal was agreed to. */
+  /** Whether the user agreed to removals. */
   readonly isConfirmed: boolean
   readonly isJson: boolean
   readonly terminal: Pick<Terminal, 'print' | 'note' | 'interruption'>
 }
 
 /**
- * Makes the server as the file says, or says what would be done. Secrets are printed as soon as they are known. Throws a Fault that says what
- * was done and what not; before anything is changed when something of it cannot be done.
+ * Makes the server equal to the file, or with `isDryRun` prints the steps. Secrets are printed as soon as they are known. Throws a Fault that
+ * says which steps were done and which not. A conflict between file and server is a Fault before any change.
  */
 export async function applySetup(bank: Bank, read: ReadSetup, options: Options): Promise<void> {
   const draw = async (): Promise<Plan> => planSetup(read.setup, await readState(bank), systemPlatform.now(), options.isPruned)
@@ -36,7 +36,7 @@ export async function applySetup(bank: Bank, read: ReadSetup, options: Options):
   const say = (text: string): Promise<boolean> => (options.isJson ? Promise.resolve(true) : options.terminal.print(text))
   const toJson = (): object => describe(plan, options.isDryRun, progress, secrets)
   for (const note of plan.notes) options.terminal.note(printable(note))
-  // A step that has begun is ended: the secret that it makes is shown this once.
+  // A signal does not stop a step that has begun, because the secret that the step makes is shown only once.
   const interruption = options.terminal.interruption()
   for (const step of plan.steps) {
     await say(renderStep(step))
@@ -72,7 +72,7 @@ const toText = (json: object): string => `${JSON.stringify(json, null, 2)}\n`
 
 type State = 'done' | 'made by another'
 
-/** Throws unless it removes nothing. */
+/** Throws a Fault when the plan removes something. */
 function refuseRemoval({ steps }: Plan): void {
   const names = steps.filter(({ sign }) => sign === '-').map(({ what }) => what)
   if (names.length > 0)
@@ -89,10 +89,10 @@ async function makePlan(draw: () => Promise<Plan>, { placeOf }: ReadSetup, file:
   throw new Fault(first.kind, lines.join('\n'))
 }
 
-/** The time in which somebody else may remove what was made twice. */
+/** The wait for somebody else, who may be about to remove a thing that was made twice. */
 const PASSING_MS = 1_000
 
-/** Does a step. Where it is refused because somebody else was faster, what is left of it is done. */
+/** Carries out a step. When the server refuses it because somebody else was faster, carries out the rest of it. */
 async function carryOut(
   bank: Bank,
   draw: () => Promise<Plan>,
@@ -109,7 +109,7 @@ async function carryOut(
     if (own !== undefined) throw new Fault(own.kind, `${read.placeOf(own.path)}: ${own.problem}`)
     const left = steps.find(({ what }) => what === step.what)
     if (left === undefined) return 'made by another'
-    // Nothing has changed since: it is refused for what it is.
+    // The step is still the same, so the server refuses the step itself.
     if (left.sign === step.sign && isDeepStrictEqual(left.differences, step.differences)) throw error
     await left.run(bank, tell)
     return 'done'
@@ -121,7 +121,7 @@ interface Ended {
   readonly plan: Plan
   readonly step: Step
   readonly progress: ReadonlyMap<Step, State>
-  /** The secret of the step was shown. */
+  /** Whether the secret of the step was printed. */
   readonly isHeard: boolean
 }
 
@@ -133,7 +133,7 @@ function explain(error: unknown, { placeOf }: ReadSetup, { file, plan: { steps }
   return new Fault(error.kind, `${file}: ${placeOf(step.path)}: ${step.what}: ${explainFault(error)}${lost}; ${printable(done)}`)
 }
 
-/** The first ten. */
+/** The first ten names, and the number of the others. */
 const list = (names: readonly string[]): string =>
   names.length <= 10 ? names.join(', ') : `${names.slice(0, 10).join(', ')} and ${names.length - 10} more`
 
@@ -147,7 +147,7 @@ function renderDifference({ name, before, after }: Difference, sign: Step['sign'
   return [...(before === undefined || sign === '+' ? [] : [side('-', before)]), side('+', after)]
 }
 
-/** A template would hide all else; `--json` shows it whole. */
+/** Shortens a long value, like a template, which would hide the other lines; `--json` shows it whole. */
 const shorten = (text: string): string => (text.length <= 200 ? text : `${text.slice(0, 200)}… (--json shows it whole)`)
 
 function renderEnd({ steps, notInFile }: Plan, isDryRun: boolean): string {

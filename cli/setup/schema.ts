@@ -1,6 +1,6 @@
-// The set-up file: what may stand in it. Its members come in this order in what export writes; docs/SETUP-FILE.md describes them.
+// Defines the schema of the set-up file. Export writes members in this order; docs/SETUP-FILE.md describes them.
 //
-// A description is what is said of a value that leaves its schema. A member that is left out stays on the server as it is.
+// A `description` is the text of the fault for a value that does not fit. A member that the file leaves out stays as it is on the server.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { forPaths } from '../../src/lib/identifier.ts'
 
@@ -15,15 +15,15 @@ const NAME = {
 }
 const Name = Type.String(NAME)
 
-/** Of what calls name in their path. */
+/** The name of a thing that calls name in their path. */
 const NameInPath = Type.String(forPaths(NAME))
 
-/** The same of few characters. */
+/** A name for paths of letters, digits, `_`, `.` and `-` only. */
 const WordInPath = Type.String(
   forPaths({ pattern: '^[A-Za-z0-9_.-]{1,64}$', description: 'must be a text of 1 to 64 letters, digits, `_`, `.` or `-`' }),
 )
 
-/** Text whose rules `domain/template` knows. */
+/** A text that `domain/template` checks. */
 const Text = Type.String({ description: 'must be a text' })
 
 const Count = Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: 'must be a whole number of at least 1' })
@@ -307,7 +307,7 @@ export type SetupTemplate = Static<typeof Template>
 export type SetupText = Static<typeof Message>
 export type SetupUser = Static<typeof User>
 
-/** Members whose order has no meaning. */
+/** Names of the list members whose order has no meaning. */
 export const SETS: ReadonlySet<string> = new Set([
   'algorithms',
   'scopes',

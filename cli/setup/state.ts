@@ -42,7 +42,7 @@ export interface ServerWebhook extends Required<SetupWebhook> {
 
 export interface ServerApplication extends Required<Settings> {
   readonly id: string
-  /** The id where none was given. */
+  /** The id when no name was given. */
   readonly name: string
   readonly isDefault: boolean
   readonly versions: readonly { readonly name: string; readonly isSupported: boolean }[]
@@ -53,7 +53,7 @@ export interface ServerApplication extends Required<Settings> {
   readonly oidcProviders: readonly ServerOidcProvider[]
 }
 
-/** Its secret is never told. */
+/** A provider of the server, which never returns its secret. */
 export interface ServerOidcProvider extends SetupOidcProvider {
   readonly clientAuthentication: NonNullable<SetupOidcProvider['clientAuthentication']>
   readonly hasCredentials: boolean
@@ -75,7 +75,7 @@ export interface ServerState {
   readonly users: readonly ServerUser[]
 }
 
-/** Everything, one list after the other. Throws the Fault of a refusal. */
+/** Reads the whole state, one list after the other. Throws a Fault when the server refuses a call. */
 export async function readState(bank: Bank): Promise<ServerState> {
   const read = async <T>(path: string): Promise<T> => (await bank.call('GET', path)) as T
   const { applications } = await read<{ applications: readonly { id: string }[] }>('/admin/applications')
@@ -104,7 +104,7 @@ export async function readState(bank: Bank): Promise<ServerState> {
 
 type TemplateAnswer = SetupTemplate & { readonly source: string; readonly warning?: string }
 
-/** All webhooks. */
+/** Reads all webhooks of the server. */
 export const listWebhooks = async (bank: Bank): Promise<readonly ServerWebhook[]> =>
   ((await bank.call('GET', '/admin/webhooks')) as { webhooks: readonly ServerWebhook[] }).webhooks
 
@@ -118,7 +118,7 @@ async function readApplication(read: Read, id: string, webhooks: readonly Server
   const oidc = await read<{ providers: readonly (ServerOidcProvider & { pkceEnabled: true })[] }>(
     toPath`/admin/applications/${id}/oidc-providers`,
   )
-  // Member by member: the answer has the application secret, too.
+  // Members are copied one by one, because the answer has the application secret, too.
   return {
     id,
     name: app.displayName,
@@ -130,7 +130,7 @@ async function readApplication(read: Read, id: string, webhooks: readonly Server
     vaultFactors: settings.vaultFactors,
     roles: settings.roles,
     customObject: settings.customObject ?? null,
-    // A server of the version before has none.
+    // A server of an earlier version has no transfers.
     transfers: settings.transfers ?? [],
     versions: settings.versions,
     config,
@@ -145,7 +145,7 @@ type ApplicationAnswer = Pick<ServerApplication, 'isDefault' | 'versions'> &
   Omit<Required<Settings>, 'minimumProtocolVersion' | 'customObject' | 'transfers'> &
   Pick<Settings, 'minimumProtocolVersion' | 'customObject' | 'transfers'>
 
-/** A URL without its query, which may hold a secret of the receiver; and what that is, if any. */
+/** Splits a URL into the part to show and its query, which may hold a secret of the receiver. The query is empty or begins with `?`. */
 export function splitUrl(url: string): { readonly shown: string; readonly query: string } {
   const at = url.indexOf('?')
   return at === -1 ? { shown: url, query: '' } : { shown: url.slice(0, at), query: url.slice(at) }

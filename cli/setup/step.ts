@@ -1,13 +1,13 @@
-// One difference between a set-up file and a server, and the change that removes it.
+// Defines the steps of a plan: each is a difference between a set-up file and a server, with the call that removes it.
 import { isDeepStrictEqual } from 'node:util'
 import type { Bank } from '../bank.ts'
 import type { FaultKind } from '../fault.ts'
 import { SETS } from './schema.ts'
 import type { Path } from './yaml.ts'
 
-/** Shown this once. */
+/** A secret that is shown only once. */
 export interface Secret {
-  /** `user bank`. */
+  /** The owner of the secret, like `user bank`. */
   readonly what: string
   readonly name: 'password' | 'secret'
   readonly value: string
@@ -23,12 +23,12 @@ export interface Difference {
 export interface Step {
   /** `+` makes it, `~` changes it, `-` removes it. */
   readonly sign: '+' | '~' | '-'
-  /** `version 2.0 of my-app`. */
+  /** The thing that the step is about, like `version 2.0 of my-app`. */
   readonly what: string
   /** The place in the file. */
   readonly path: Path
   readonly differences: readonly Difference[]
-  /** The advice when it may have been made, but the answer with its secret was lost. */
+  /** Advice for the case that the thing was made, but the answer with its secret was lost. */
   readonly lost?: string
   readonly run: (bank: Bank, tell: (secret: Secret) => Promise<void>) => Promise<unknown>
 }
@@ -41,7 +41,7 @@ export interface Conflict {
   readonly path: Path
   readonly kind: FaultKind
   readonly problem: string
-  /** Somebody who applies a file at the same time may be about to remove it. */
+  /** True when somebody who applies a file at the same time may be about to remove the difference. */
   readonly mayPass?: boolean
 }
 
@@ -56,7 +56,7 @@ export interface Plan {
 
 /** Something of the server's that the file does not name. */
 export interface Rest {
-  /** `template login`. */
+  /** The thing, like `template login`. */
   readonly what: string
   /** The call that removes it; undefined if there is no such call, or if the file has no list of its kind. */
   readonly removal?: Pick<Step, 'path' | 'run'>
@@ -76,14 +76,14 @@ type Members = Readonly<Record<string, unknown>>
 export const noApplication = (id: string): string =>
   `there is no application ${id}, neither in the file nor on the server: add it to applications`
 
-/** Members that the file has and that are another on the server. */
+/** Finds the members of the file whose values on the server are different. */
 export function findDifferences(names: readonly string[], file: Members, server: Members): Difference[] {
   return names
     .filter((name) => file[name] !== undefined && !isSame(name, file[name], server[name]))
     .map((name) => ({ name, before: server[name], after: file[name] }))
 }
 
-/** All that the file has, for what is not there yet. */
+/** All members of the file, as the differences of a thing that the server does not have yet. */
 export const newMembers = (names: readonly string[], file: Members): Difference[] =>
   names.filter((name) => file[name] !== undefined).map((name) => ({ name, before: undefined, after: file[name] }))
 
@@ -94,13 +94,13 @@ export const bodyOf = (differences: readonly Difference[]): Record<string, unkno
 const isSame = (name: string, one: unknown, other: unknown): boolean =>
   isDeepStrictEqual(inOrder(name, one), inOrder(name, other))
 
-/** A list whose order has no meaning, in one order. */
+/** Sorts a list whose order has no meaning; returns any other value unchanged. */
 const inOrder = (name: string, value: unknown): unknown =>
   SETS.has(name) && Array.isArray(value) ? value.map(String).toSorted() : value
 
 /**
- * What of the server's is not among the names in the file. `owner`: the list of the file that owns what is of its kind, undefined where the
- * file has none. `removalOf`: the path of the DELETE that removes one, undefined for what stays in any case.
+ * Finds things of the server that the file does not name. `owner`: the place of the file's list of such things, undefined without a list.
+ * `removalOf`: the path of the DELETE call that removes a thing, undefined for a thing that always stays.
  */
 export function findRest<T>(
   items: readonly T[],

@@ -1,4 +1,4 @@
-// Templates of a set-up file: judged by the rules of the server, and in the form that the server stores.
+// Checks a template of a set-up file by the rules of the server, and brings it into the form that the server stores.
 import { parseTemplate, renderTemplate } from '../../src/domain/template/parser.ts'
 import type { SetupTemplate } from './schema.ts'
 import type { Path } from './yaml.ts'
@@ -7,7 +7,7 @@ export type ReadTemplate =
   | { readonly template: SetupTemplate }
   | { readonly faults: readonly { readonly path: Path; readonly problem: string }[] }
 
-/** The template with what stands for members that are left out, in the spelling of the server; or what is wrong with it. */
+/** The template in the server's spelling, with defaults for left out members; or its faults. */
 export function readTemplate(given: unknown): ReadTemplate {
   const parsed = parseTemplate(given)
   if ('template' in parsed) return { template: renderTemplate(parsed.template) as SetupTemplate }

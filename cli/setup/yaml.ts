@@ -1,7 +1,7 @@
-// YAML as a set-up file has it: 1.2, plain data, and the place of every value. A JSON file is YAML as well.
+// Reads and writes the YAML of a set-up file: version 1.2, plain data, with the place of every value. A JSON file is YAML, too.
 //
-// What surprises people is refused instead of read: names that stand twice, anchors and aliases, tags, other versions of YAML, several
-// documents, tabs that indent, and numbers that are not exact.
+// Parts of YAML that surprise people are refused: repeated names, anchors and aliases, tags, other versions of YAML, several documents, tabs
+// that indent, and numbers that are not exact.
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, stringify, visit, type YAMLError } from 'yaml'
 import { explainFault } from '../fault.ts'
 
@@ -41,7 +41,7 @@ export function parseYaml(text: string): YamlText | YamlFault {
     if (surprise !== undefined) return fault(surprise.at, surprise.problem)
     const content: unknown = document.contents
     return {
-      // Through JSON, which has no -0.
+      // JSON turns -0 into 0.
       value: JSON.parse(JSON.stringify(document.toJS() ?? null)) as unknown,
       lineOf: (path) => lines.linePos(walk(content, path).offset).line,
       sourceOf: (path) => {
@@ -50,13 +50,13 @@ export function parseYaml(text: string): YamlText | YamlFault {
       },
     }
   } catch (error) {
-    // The parser calls itself for what is within.
+    // The parser is recursive, so that deep nesting exhausts the stack.
     const isDeep = error instanceof RangeError
     return { line: 1, column: 1, problem: isDeep ? DEEP : `is not read: ${explainFault(error)}` }
   }
 }
 
-/** The YAML of a value, always the same for the same value. Texts that YAML 1.1 takes for something else stand in quotes. */
+/** The YAML of a value; equal values have equal texts. A text that YAML 1.1 would read as another type is in quotes. */
 export const formatYaml = (value: unknown): string =>
   stringify(value, { aliasDuplicateObjects: false, version: '1.2', compat: 'yaml-1.1', lineWidth: 0 })
 
@@ -67,7 +67,7 @@ const OPTIONS = {
   stringKeys: true,
   prettyErrors: false,
   resolveKnownTags: false,
-  // Silent, a second document would be left out without a word.
+  // With `silent`, the parser would ignore a second document.
   logLevel: 'error',
 } as const
 
