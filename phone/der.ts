@@ -1,7 +1,7 @@
 // Writes DER (ITU-T X.690), for the certificate requests of the phone, and for tests and the command line.
 import { join } from './v3/crypto.ts'
 
-/** One value of DER, of at most 65,535 bytes. */
+/** Encodes one value in DER. `contents` together have at most 65,535 bytes. */
 export function der(tag: number, ...contents: readonly Uint8Array[]): Uint8Array {
   const content = join(...contents)
   const length = content.length

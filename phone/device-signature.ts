@@ -1,5 +1,5 @@
-// Signs with the device keys of a phone, as the SDKs do: data, JWS, and certificate requests (cloud §14). In an app the keys lie in the vault
-// of the phone, so each signature comes after a vault/unlock with two factors. That call proves nothing to the reader of the signature.
+// Signs data, JWS and certificate requests with the device keys of a phone, as the SDKs do (cloud §14). An app keeps the keys in the phone's
+// vault, so a vault/unlock with two factors comes before each signature. That call proves nothing to a verifier of the signature.
 import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
 import { der } from './der.ts'
 import type { PhoneKeyPair } from './v3/crypto.ts'
@@ -13,7 +13,7 @@ export interface DeviceSigner {
   readonly spki: Uint8Array
   /** r ‖ s of ECDSA; ML-DSA pure, with an empty context. */
   readonly sign: (message: Uint8Array) => Uint8Array
-  /** The same, ECDSA in DER. */
+  /** Signs like `sign`, with the ECDSA signature in DER. */
   readonly signDer: (message: Uint8Array) => Uint8Array
 }
 
@@ -53,39 +53,39 @@ export function v4DeviceSigners(
 
 const withHeader = (header: string, raw: Uint8Array): Uint8Array => join(Buffer.from(header, 'hex'), raw)
 
-/** The header of a JWS; `typ` is that of the SDK for 3.x. */
+/** Makes the header of a JWS. By default `typ` is the one of the SDK for 3.x. */
 export type JwsHeader = (signer: DeviceSigner) => unknown
 const usualHeader: JwsHeader = ({ alg }) => ({ alg, typ: 'JWT' })
 
 const base64Url = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url')
 
-/** Protected header and signature as a JWS has them. */
+/** The protected header and the signature of a JWS, both in Base64url. */
 export function signJwsPart(signer: DeviceSigner, payload: Uint8Array, header: JwsHeader = usualHeader) {
   const protectedHeader = base64Url(bytesOf(JSON.stringify(header(signer))))
   const signature = base64Url(signer.sign(bytesOf(`${protectedHeader}.${base64Url(payload)}`)))
   return { protected: protectedHeader, signature }
 }
 
-/** Compact serialisation, of one key. */
+/** A JWS in compact serialisation, signed with one key. */
 export function compactJws(signer: DeviceSigner, payload: Uint8Array, header?: JwsHeader): string {
   const part = signJwsPart(signer, payload, header)
   return `${part.protected}.${base64Url(payload)}.${part.signature}`
 }
 
-/** General JSON serialisation, with a signature of each key. */
+/** A JWS in general JSON serialisation, with a signature of each key. */
 export const generalJws = (signers: readonly DeviceSigner[], payload: Uint8Array, header?: JwsHeader): string =>
   JSON.stringify({ payload: base64Url(payload), signatures: signers.map((signer) => signJwsPart(signer, payload, header)) })
 
 export interface CertificateRequestOptions {
-  /** Names of the subject in their order. */
+  /** The names of the subject, in the order of the request. */
   readonly subject?: Readonly<Partial<Record<keyof typeof NAMES, string>>>
   /** Puts another key into the request. */
   readonly spki?: Uint8Array
-  /** Content of the attributes. */
+  /** The DER content of the attributes. */
   readonly attributes?: Uint8Array
 }
 
-/** PKCS#10 in PEM, ECDSA with the hash that goes with its curve. */
+/** A certificate request (PKCS#10) in PEM. ECDSA uses the hash that belongs to its curve. */
 export function certificateRequest(
   signer: DeviceSigner,
   { subject = { CN: 'alice', O: 'Bank' }, spki = signer.spki, attributes = new Uint8Array(0) }: CertificateRequestOptions = {},

@@ -8,7 +8,7 @@ import type { PhoneState } from './v3/state.ts'
 import type { PhoneAlgorithm } from './v4/crypto.ts'
 import { type V4PhoneState, v4KeysOf } from './v4/state.ts'
 
-/** A phone that was never bound. `persist` writes its record down. */
+/** Makes a phone that was never bound. `persist` stores its record. */
 export function newHandset(identity: HandsetIdentity, persist: (record: HandsetRecord) => void): Handset {
   const generation = createGeneration(identity, undefined)
   const isOf3 = identity.version !== '4.0'
@@ -22,7 +22,7 @@ export function newHandset(identity: HandsetIdentity, persist: (record: HandsetR
   return createHandset({ record, generation, persist: () => persist(record) })
 }
 
-/** The phone of a record. */
+/** Opens the phone of a stored record. */
 export function openHandset(record: HandsetRecord, persist: () => void): Handset {
   const generation = createGeneration(record.identity, record.state)
   record.state = generation.state
@@ -41,8 +41,8 @@ export interface Upgraded {
 }
 
 /**
- * Moves a phone of 3.3 to 4.0. `keep` is told the new record before the server is asked to switch, so that a lost answer loses no phone:
- * the next attempt, which is given it as `pending`, finds out which of the two the server knows.
+ * Moves a phone of 3.3 to 4.0. Calls `keep` with the new record before it asks the server to switch, so that a lost answer loses no phone:
+ * the next attempt gets that record as `pending`, and finds out which of the two records the server knows.
  */
 export async function upgradeHandset(
   old: Handset,
@@ -59,7 +59,7 @@ export async function upgradeHandset(
   const start = { path: '/pa/v4/upgrade/start', resourceId: '/pa/upgrade/start' }
   const authorize = (body: Uint8Array) => old.sign({ ...start, body: Buffer.from(body).toString('utf8') }, { password }).headers
   const { fingerprint } = await old.exchange(await phone.prepareUpgradeStart(authorize))
-  // The number goes on from that of 3.3 (v4 §10.4).
+  // The numeric counter goes on from its value in 3.3 (v4 §10.4).
   phone.state.counter = (old.record.state as PhoneState).counter
   const { knowledge } = v4KeysOf(phone.state)
   phone.state.keys = { ...v4KeysOf(phone.state), secret: NO_BODY, knowledge: NO_BODY, biometry: NO_BODY }

@@ -1,5 +1,5 @@
-// The phone of a user, of either generation: it is bound once, stored between two uses, and asks for a password. It stores each step of its
-// counter before a request leaves, as the SDKs do, so it never makes a code twice.
+// Implements the phone of a user, of either generation: it is bound once, stored between two uses, and needs a password. It stores each step
+// of its counter before a request leaves, as the SDKs do, so it never makes a code twice.
 import { isEcdsa, type PhoneVersion, unb64 } from './v3/crypto.ts'
 import type { Dialect } from './header.ts'
 import { type HttpReply, member, send } from './http.ts'
@@ -26,7 +26,7 @@ export interface HandsetApp {
 export interface HandsetIdentity {
   /** The server's address for phones, with the path before `/pa`. */
   readonly url: string
-  /** The same for `/api`, where that is another one. */
+  /** The server's address with the path before `/api`; by default `url`. */
   readonly operationsUrl?: string
   readonly dialect: Dialect
   readonly version: PhoneVersion | '4.0'
@@ -37,13 +37,13 @@ export interface HandsetIdentity {
 
 export type HandsetFactors = 'possession' | 'possession_knowledge' | 'possession_biometry'
 
-/** Keys beside the state, by which a request proves more than possession. */
+/** The factors of a code, and the keys that are not in the state, by which a request proves more than possession. */
 export interface Proof {
   readonly factors: HandsetFactors
   readonly wrongKeys: { readonly knowledge?: Uint8Array }
 }
 
-/** The user's proof: the password, or biometry, for which a terminal has no reader. */
+/** The user's proof: the password, or biometry. A terminal has no reader for biometry, so the phone simulates it. */
 export interface Unlock {
   readonly password?: string
   readonly isByBiometry?: boolean
@@ -69,7 +69,7 @@ export interface HandsetStatus {
   /** This and the next members come from the status blob, which 4.0 in the dialect Svc does not have. */
   readonly failedAttempts?: number
   readonly maxFailedAttempts?: number
-  /** The version that the server has it in, and the one that it may move to. */
+  /** The version of the activation on the server, and the version that it may move to. */
   readonly currentVersion?: number
   readonly upgradeVersion?: number
 }
@@ -77,9 +77,9 @@ export interface HandsetStatus {
 /** Members of a direct activation (v3 §8.6, §8.8). */
 export type Identity = Readonly<Record<string, string>>
 
-/** What one generation of the protocol has to say; the rest is the same for both. */
+/** The parts of a handset that differ between the generations of the protocol. */
 export interface Generation {
-  /** The state of the phone; undefined members are not there yet. */
+  /** The state of the phone. */
   readonly state: { activationId: string; readonly tokens: { readonly id: string; readonly factors: string }[] }
   /** Prepares an activation by a code, or by the values with which a provider of the bank recognises the user. */
   readonly prepareBind: (
@@ -96,17 +96,17 @@ export interface Generation {
   readonly isForThisPhone: (text: OfflineText) => boolean
   readonly answerOffline: (covered: OfflineCovered, proof: Proof) => string
   readonly prepareCode: (request: SignedRequest, proof: Proof) => Prepared<unknown>
-  /** An encrypted request, in activation scope with the generic label; with a proof it is signed as well, over its plaintext. */
+  /** Prepares an encrypted request, in activation scope with the generic label. With a proof it is also signed, over its plaintext. */
   readonly prepareEncrypted: (request: EncryptedRequest, proof: Proof | undefined) => Promise<Prepared<unknown>>
   readonly prepareToken: (proof: Proof) => Promise<Prepared<unknown>>
   readonly prepareRemove: (proof: Proof) => Prepared<unknown>
   readonly prepareRename: (name: string, proof: Proof) => Promise<Prepared<unknown>>
   readonly prepareTokenRemove: (id: string) => Prepared<unknown>
-  /** Headers of a token for one request. */
+  /** Makes the token header of one request. */
   readonly tokenHeader: () => Promise<Record<string, string>>
-  /** Agrees on a new key of knowledge where the server has one; the key of before where it has not. */
+  /** Agrees with the server on a new key of knowledge in 4.0; in 3.x the answer opens to the present key. */
   readonly prepareNewKnowledge: (proof: Proof) => Promise<Prepared<Uint8Array>>
-  /** Switches biometry on or off. Undefined when that is the phone's own affair. */
+  /** Switches biometry on or off; undefined when no request is needed for it. */
   readonly prepareBiometry: (isOn: boolean, proof: Proof) => Promise<Prepared<void>> | undefined
   readonly readStatus: () => Promise<HandsetStatus>
   /** The endpoint that checks a code over any body. */
@@ -115,7 +115,7 @@ export interface Generation {
   readonly prepareConfirm: ((proof: Proof) => Prepared<unknown>) | undefined
 }
 
-/** What both generations say alike. */
+/** The parts that are the same for both generations. */
 export const createShared = (phone: VirtualPhone | VirtualPhoneV4) =>
   ({
     prepareBind: async (by, name, activationOtp) =>
@@ -141,7 +141,7 @@ export const createShared = (phone: VirtualPhone | VirtualPhoneV4) =>
     },
   }) satisfies Partial<Generation>
 
-/** What the bank is told about this phone (v3 §8.2). */
+/** The phone's description of itself, which the bank can read (v3 §8.2). */
 const DEVICE = { platform: 'unknown', deviceInfo: 'pawl phone' }
 
 /** Numbers of the status blob, from 1 on (v3 §9.3). */
@@ -162,7 +162,7 @@ export interface EncryptedRequest {
   readonly plaintext: string
 }
 
-/** Everything that has to be kept; JSON but for its bytes. */
+/** The stored data of a phone: JSON, apart from members that are bytes. */
 export interface HandsetRecord {
   readonly identity: HandsetIdentity
   state: Generation['state']
@@ -176,13 +176,13 @@ export interface HandsetRecord {
 export interface HandsetParts {
   readonly record: HandsetRecord
   readonly generation: Generation
-  /** Writes the record down, before it returns. */
+  /** Stores the record durably before it returns. */
   readonly persist: () => void
 }
 
 export type Handset = ReturnType<typeof createHandset>
 
-/** Makes a phone out of what is kept of it. */
+/** Makes a phone from its record. */
 export function createHandset({ record, generation, persist }: HandsetParts) {
   const { identity } = record
   const transfer = async (request: Prepared<unknown>, url = identity.url): Promise<HttpReply> => {
@@ -194,7 +194,7 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
     persist()
     return opened
   }
-  /** Throws when the way is not open to this phone. */
+  /** Makes the proof. Throws when biometry is off, or when the password is missing. */
   const proofOf = ({ password, isByBiometry = false }: Unlock): Proof => {
     if (isByBiometry && !record.isBiometryOn) throw new Error('biometry is switched off on this phone')
     if (isByBiometry) return { factors: 'possession_biometry', wrongKeys: {} }
@@ -226,20 +226,20 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
       const request = await generation.prepareOidcConfig(providerId)
       return (await exchange(request, identity.operationsUrl))['responseObject'] as OidcConfig
     },
-    /** Exchanges keys for an activation code or a login, and sets the password; the fingerprint that user and bank compare. */
+    /** Exchanges keys by an activation code or a login, and sets the password. Returns the fingerprint, which user and bank compare. */
     bind: async (by: string | Identity, name: string, password: string, otp?: string): Promise<string> => {
       const request = await generation.prepareBind(by, name, otp)
       const { fingerprint } = request.open(await transfer(request))
-      // The keys are hidden before anything of them is written down.
+      // The password hides the key before the record is stored.
       record.knowledge = hideKey(generation.takeKnowledge(), password)
       persist()
       return fingerprint
     },
-    /** Confirms the activation after the bank's commit, in 4.0 and if it was not done before. */
+    /** Confirms the activation after the bank's commit; does nothing in 3.x, and when it is confirmed already. */
     confirm: async (unlock: Unlock): Promise<void> => {
       if (record.isConfirmed || generation.prepareConfirm === undefined) return
       const reply = await transfer(generation.prepareConfirm(proofOf(unlock)))
-      // A right code with this refusal: the activation is confirmed already, and that answer was lost (v4 §9.6).
+      // This refusal of a right code means that the activation is confirmed already, and that the answer was lost (v4 §9.6).
       if (member(reply.json, 'responseObject', 'code') !== 'ERR_ACTIVATION') accepted(reply)
       record.isConfirmed = true
       persist()
@@ -277,21 +277,21 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
       persist()
       return otp
     },
-    /** A request with a code, which counts as sent. */
+    /** Prepares a request with a code. The counter moves, whether the request is sent or not. */
     sign: (request: SignedRequest, unlock: Unlock | undefined): Prepared<unknown> => {
       const prepared = generation.prepareCode(request, unlock === undefined ? possession : proofOf(unlock))
       persist()
       return prepared
     },
-    /** An encrypted request; with an unlock it is signed as well, and counts as sent. `open` of it gives the plaintext of the answer. */
+    /** Prepares an encrypted request. With an unlock it is also signed, and the counter moves. Its `open` returns the plaintext of the answer. */
     encrypt: async (request: EncryptedRequest, unlock: Unlock | undefined): Promise<Prepared<unknown>> => {
       const prepared = await generation.prepareEncrypted(request, unlock && proofOf(unlock))
       persist()
       return prepared
     },
     /**
-     * Asks for a code by which another application of the bank is bound, with an OTP that both apps know (mobile-token §9). The text is that of a
-     * QR code: code and signature.
+     * Asks for a code that binds another application of the bank, with an OTP that both apps know (mobile-token §9). Returns the text of a QR code:
+     * code and signature.
      */
     askForCode: async (applicationId: string, otp: string, unlock: Unlock): Promise<string> => {
       const plaintext = JSON.stringify({ requestObject: { applicationId, otp } })
@@ -305,7 +305,7 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
     rename: async (name: string, unlock: Unlock): Promise<unknown> =>
       exchange(await generation.prepareRename(name, proofOf(unlock))),
     remove: async (unlock: Unlock): Promise<unknown> => exchange(generation.prepareRemove(proofOf(unlock))),
-    /** Throws when the server says that the old one is wrong, and changes nothing then. */
+    /** Changes the password. Throws and changes nothing when the server refuses the old one. */
     changePassword: async (password: string, next: string): Promise<void> => {
       const key = await exchange(await generation.prepareNewKnowledge(proofOf({ password })))
       record.knowledge = hideKey(key, next)
@@ -320,7 +320,7 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
   }
 }
 
-/** The activation code of a QR code or of what was typed. Throws when the text is signed, and by nobody whom the app knows (v3 §4.2). */
+/** Reads the activation code in the text of a QR code or in a typed text. Throws when a signature is not of a master key (v3 §4.2). */
 export function readActivationCode(text: string, app: HandsetApp): string {
   const [code = '', signature] = text.trim().split('#')
   if (signature === undefined) return code

@@ -1,7 +1,7 @@
-// Protocol header values as a phone writes them, and ways to spoil them (v3 §5.2).
+// Composes protocol headers as a phone does, and spoils requests for tests (v3 §5.2).
 import type { HttpRequest } from './http.ts'
 
-/** The contract for which a caller was built: header names and the scheme word. */
+/** The contract for which an app was built. It determines the header names and the scheme word. */
 export type Dialect = 'PowerAuth' | 'Svc'
 
 /** Name of a protocol header in a dialect. */

@@ -5,7 +5,7 @@ import { bytesOf, join, unb64 } from './v3/crypto.ts'
 /** The contents of a text, whose proof is not checked yet. */
 export interface OfflineText {
   readonly data: string
-  /** Eight digits, where the app expects them. */
+  /** The eight digits of a proximity check, if app and bank agreed on one. */
   readonly totp: string | undefined
   /** Base64 of 16 bytes. */
   readonly nonce: string
@@ -25,7 +25,7 @@ export interface OfflineCovered {
   readonly totp?: string | undefined
 }
 
-/** Takes a text apart. Throws for one that is none. `hasTotp`: app and bank agreed on a proximity check. */
+/** Splits the text of a QR code. Throws for a text of another form. `hasTotp`: whether app and bank agreed on a proximity check. */
 export function splitOfflineText(text: string, hasTotp: boolean): OfflineText {
   const lines = text.split('\n')
   const last = lines.pop() ?? ''

@@ -1,5 +1,5 @@
-// The app's side of a login at an OpenID provider of the bank: the address for the user's browser, and the code in the address at which the
-// browser ends (RFC 6749 §4.1, RFC 7636, RFC 9207).
+// Carries out the app's side of a login at an OpenID provider of the bank: makes the address for the user's browser, and reads the code in the
+// address at which the browser ends (RFC 6749 §4.1, RFC 7636, RFC 9207).
 import { createHash, randomBytes } from 'node:crypto'
 
 /** The path for the settings of a provider (v3 §8.8). */
@@ -14,10 +14,10 @@ export interface OidcConfig {
   readonly redirectUri: string
 }
 
-/** One login: what the app keeps while its user is in the browser. */
+/** The values of one login that the app keeps while its user is in the browser. */
 export interface OidcSession {
   readonly providerId: string
-  /** For the browser. */
+  /** The address that the browser opens. */
   readonly url: string
   readonly state: string
   readonly nonce: string
@@ -45,7 +45,7 @@ export function beginLogin({ providerId, clientId, scopes, authorizeUri, redirec
 /** The S256 challenge of a verifier. */
 export const challengeOf = (codeVerifier: string): string => createHash('sha256').update(codeVerifier).digest('base64url')
 
-/** The members of an activation for the address at which the browser ended. Throws when it is not of this login, or brings no code. */
+/** The members of an activation, made from the address at which the browser ended. Throws when it is of another login, or has no code. */
 export function identityOf(session: OidcSession, redirectedTo: string): Readonly<Record<string, string>> {
   const query = new URL(redirectedTo).searchParams
   if (query.get('state') !== session.state) throw new Error('the address is not of this login')

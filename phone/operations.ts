@@ -1,5 +1,5 @@
-// What a phone does with operations: it lists, approves and rejects them, online and by a QR code, registers for pushes and reads its inbox
-// (mobile-token §4, §7, §8; v3 §15). It was written from the specification, without code of the server.
+// Lists, approves and rejects operations as a phone does, online and by a QR code, registers for pushes and reads the inbox (mobile-token §4,
+// §7, §8; v3 §15). It was written from the specification, without code of the server.
 import { prepareSigned, serverTime, tokenHeader } from './v3/channel.ts'
 import type { PhoneKeys } from './v3/crypto.ts'
 import { bodyOfOffline, type OfflineCovered, type OfflineText } from './offline-text.ts'
@@ -7,7 +7,7 @@ import { bytesOf, computeSignature, isEcdsa, nextCtrData, signedData, unb64 } fr
 import type { PhoneContext, PhoneFactors, PhoneToken, Prepared, SignOptions } from './v3/state.ts'
 import { accepted, keysOf } from './v3/state.ts'
 
-/** Everything a token may be asked for, below the root. */
+/** Paths of the calls with a token. */
 export const TOKEN_PATHS = {
   list: '/api/auth/token/app/operation/list',
   detail: '/api/auth/token/app/operation/detail',
@@ -22,7 +22,7 @@ export const TOKEN_PATHS = {
 } as const
 export type TokenCall = keyof typeof TOKEN_PATHS
 
-/** Calls with a code: path and resource id. */
+/** Path and resource id of the calls with a code. */
 export const SIGNED_CALLS = {
   authorize: ['/api/auth/token/app/operation/authorize', '/operation/authorize'],
   cancel: ['/api/auth/token/app/operation/cancel', '/operation/cancel'],
@@ -31,7 +31,7 @@ export const SIGNED_CALLS = {
 export type SignedCall = keyof typeof SIGNED_CALLS
 
 export interface TokenOptions {
-  /** Sent as it is instead of the request object. */
+  /** The body to send unchanged, in place of the request object. */
   readonly body?: string | Uint8Array
   /** Milliseconds; the server's time when absent. */
   readonly timestamp?: number
@@ -40,9 +40,9 @@ export interface TokenOptions {
 }
 
 export interface OperationSignOptions extends SignOptions {
-  /** Signed and sent instead of the usual body. */
+  /** The body to sign and send, in place of the usual one. */
   readonly body?: string | Uint8Array
-  /** JSON when absent; undefined sends none. */
+  /** The content type: JSON when absent, none when undefined. */
   readonly contentType?: string | undefined
   readonly language?: string
 }
@@ -57,7 +57,7 @@ export interface RejectOptions extends OperationSignOptions {
   readonly mobileTokenData?: unknown
 }
 
-/** An operation as far as an approval needs it. */
+/** The members of an operation that an approval needs. */
 export interface ApprovableOperation {
   readonly id: unknown
   readonly data?: unknown
@@ -70,7 +70,7 @@ export interface OperationQr {
   readonly message: string
   readonly data: string
   readonly flags: string
-  /** Only with a proximity check. */
+  /** The digits of a proximity check; undefined without one. */
   readonly totp: string | undefined
   /** Base64 of 16 bytes. */
   readonly nonce: string
@@ -94,12 +94,12 @@ export const bindOperations = (phone: PhoneContext) => ({
   },
   /** Reads a QR code as the SDKs do; throws when they would refuse it. */
   scanOperation: (text: string) => scanOperation(text, phone.state.serverPublicKey),
-  /** The one-time password for a scanned operation, two groups of eight digits; the counter moves. */
+  /** Computes the one-time password for a scanned operation: two groups of eight digits. The counter moves. */
   computeOtp: (qr: OperationQr, options?: SignOptions) => answerOffline(phone, coveredOf(qr), options),
-  /** Whether the proof of a QR text is of the server key of this activation. */
+  /** Whether the server key of this activation made the proof of a QR text. */
   isForThisPhone: ({ kind, head, proof }: OfflineText) =>
     kind === '1' && isEcdsa(phone.state.serverPublicKey, bytesOf(head), proof),
-  /** The same password for free data of the bank. */
+  /** Computes the one-time password for free data of the bank. The counter moves. */
   answerOffline: (covered: OfflineCovered, options?: SignOptions) => answerOffline(phone, covered, options),
 })
 
@@ -164,7 +164,7 @@ function answerOffline({ state }: PhoneContext, covered: OfflineCovered, options
   const own: PhoneKeys = { ...keysOf(state), ...wrongKeys }
   const keys = factors.split('_').map((factor) => own[factor as Extract<PhoneFactors, 'possession' | 'knowledge' | 'biometry'>])
   const signed = signedData('POST', covered.resourceId, unb64(covered.nonce), bodyOfOffline(covered), 'offline')
-  // Whatever the version of the phone, one-time passwords are decimal, as all codes of 3.0 are.
+  // One-time passwords are decimal in every version, as all codes of 3.0 are.
   const otp = computeSignature('3.0', keys, state.ctrData, signed)
   state.ctrData = nextCtrData(state.ctrData)
   state.counter += 1

@@ -1,9 +1,9 @@
-// Stores the key of knowledge hidden by the user's password (v3 §3.2, v4 §3.1). A wrong password gives a wrong key. Only the server can tell it
-// from the right one, and it counts.
+// Hides the key of knowledge under the user's password (v3 §3.2, v4 §3.1). A wrong password gives a wrong key. Only the server can tell it from
+// the right key, and the server counts wrong codes.
 import { scryptSync } from 'node:crypto'
 import { random } from './v3/crypto.ts'
 
-/** A key that only its password gives back. */
+/** A key that only its password restores. */
 export interface HiddenKey {
   readonly salt: Uint8Array
   readonly hidden: Uint8Array
@@ -15,7 +15,7 @@ export function hideKey(key: Uint8Array, password: string): HiddenKey {
   return { salt, hidden: mask(key, password, salt) }
 }
 
-/** The key, or another one where the password is wrong. */
+/** The key; another key of the same length when the password is wrong. */
 export const revealKey = ({ salt, hidden }: HiddenKey, password: string): Uint8Array => mask(hidden, password, salt)
 
 function mask(bytes: Uint8Array, password: string, salt: Uint8Array): Uint8Array {

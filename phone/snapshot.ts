@@ -1,7 +1,7 @@
-// The memory of a phone as JSON: bytes are written as `{"base64":"..."}`.
+// Converts the memory of a phone to JSON and back. Bytes are written as `{"base64":"..."}`.
 import { b64, unb64 } from './v3/crypto.ts'
 
-/** A value of the same form whose bytes are text; members that are undefined are left out. */
+/** Converts a value to JSON, with its bytes as Base64. Undefined members are left out. */
 export function toJson(value: unknown): unknown {
   if (value instanceof Uint8Array) return { base64: b64(value) }
   if (Array.isArray(value)) return value.map(toJson)
@@ -9,7 +9,7 @@ export function toJson(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).flatMap(([name, part]) => (part === undefined ? [] : [[name, toJson(part)]])))
 }
 
-/** The value that was written. */
+/** Restores a value that toJson converted. */
 export function fromJson(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(fromJson)
   if (typeof value !== 'object' || value === null) return value

@@ -1,4 +1,4 @@
-// The mobile app as a caller of /app/init, which checks answers as the pinning SDKs do (utility §6).
+// Calls /app/init as a mobile app does, and checks answers as the pinning SDKs do (utility §6).
 import { request as openRequest } from 'node:http'
 import type { HttpReply } from './http.ts'
 import { isEcdsa, random, unb64 } from './v3/crypto.ts'

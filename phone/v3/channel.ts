@@ -32,17 +32,17 @@ export interface RequestToSign extends SignOptions {
   readonly body?: Uint8Array | string
   /** The bytes that the signature covers in place of the body. */
   readonly signedBody?: Uint8Array
-  /** JSON when absent; undefined sends none. */
+  /** The content type: JSON when absent, none when undefined. */
   readonly contentType?: string | undefined
 }
 
-/** The server's clock: phones synchronize with it before they stamp a request (v3 §13, §14). */
+/** Reads the server's clock, with which phones synchronize before they stamp a request (v3 §13, §14). Milliseconds since 1970. */
 export async function serverTime({ options }: PhoneContext): Promise<number> {
   const reply = await sendJson(options.url, 'POST', '/pa/v3/status')
   return Number(member(accepted(reply), 'responseObject', 'serverTime'))
 }
 
-/** Any signed request; preparing it moves the counter of the phone. */
+/** Prepares a signed request, and moves the counter of the phone. */
 export function prepareSigned(phone: PhoneContext, request: RequestToSign): Prepared<unknown> {
   const { method = 'POST', path, query } = request
   const body = typeof request.body === 'string' ? bytesOf(request.body) : (request.body ?? NO_BODY)
@@ -87,7 +87,7 @@ export async function prepareSignedEncrypted(
   return { ...signed, open: (reply) => parseObject(sealed.open(accepted(reply))) }
 }
 
-/** A request that is only encrypted, with the generic label of its scope. */
+/** Prepares a request that is encrypted and not signed, with the generic label of its scope. */
 export async function prepareEncrypted(
   phone: PhoneContext,
   path: string,
@@ -104,7 +104,7 @@ export async function prepareEncrypted(
   }
 }
 
-/** Bytes of an envelope, altered when the options say so. */
+/** The bytes of an envelope, altered by `alterEnvelope` if it is given. */
 export const bodyOf = ({ envelope }: SealedRequest, { alterEnvelope }: EnvelopeOptions): Uint8Array =>
   bytesOf(JSON.stringify(alterEnvelope ? alterEnvelope(envelope) : envelope))
 
@@ -142,7 +142,7 @@ export interface TemporaryKeyRequest {
   readonly json: { readonly requestObject: { readonly jwt: string } }
 }
 
-/** A temporary key request of this phone (v3 §7.1). */
+/** Makes a temporary key request of this phone (v3 §7.1). */
 export function newTemporaryKeyRequest({ options, state }: PhoneContext, scope: PhoneScope): TemporaryKeyRequest {
   const { applicationKey, applicationSecret } = options.app
   const challenge = b64(random(18))
@@ -152,7 +152,7 @@ export function newTemporaryKeyRequest({ options, state }: PhoneContext, scope: 
   return { challenge, claims, secret, json: { requestObject: { jwt: hs256Jwt(claims, secret) } } }
 }
 
-/** Reads the answer and checks what a phone checks: signature, application, activation and challenge (v3 §7.2). */
+/** Reads the answer and checks it as a phone does: signature, application, activation and challenge (v3 §7.2). */
 export function openTemporaryKey(
   { options, state }: PhoneContext,
   scope: PhoneScope,
@@ -169,7 +169,7 @@ export function openTemporaryKey(
   return { id: String(claims.sub), publicKey: unb64(String(claims.publicKey)), expiresAt: Number(claims.exp_ms) }
 }
 
-/** A new temporary key of the server. */
+/** Fetches a new temporary key of the server. */
 export async function fetchTemporaryKey(phone: PhoneContext, scope: PhoneScope): Promise<TemporaryKey> {
   const request = newTemporaryKeyRequest(phone, scope)
   const reply = await sendJson(phone.options.url, 'POST', '/pa/v3/keystore/create', request.json)

@@ -1,4 +1,4 @@
-// The phone's half of ECIES: seals a request and opens the answer to it (v3 §6).
+// Implements the phone's half of ECIES: seals a request and opens the answer to it (v3 §6).
 import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto'
 import type { PhoneKeyPair, PhoneVersion } from './crypto.ts'
 import {
@@ -20,7 +20,7 @@ import {
   x963,
 } from './crypto.ts'
 
-/** A key to encrypt for, as the keystore hands it out (v3 §7.2). */
+/** A key of the server to encrypt for, as keystore/create returns it (v3 §7.2). */
 export interface TemporaryKey {
   readonly id: string
   readonly publicKey: Uint8Array
@@ -36,13 +36,13 @@ export interface EnvelopeContext {
   /** Both present in activation scope, both absent in application scope. */
   readonly activationId?: string | undefined
   readonly keyTransport?: Uint8Array | undefined
-  /** The server's key: master, activation or temporary key, as the version demands. */
+  /** The server's public key: a master, activation or temporary key, depending on version and scope. */
   readonly publicKey: Uint8Array
   readonly temporaryKeyId?: string | undefined
 }
 
 export interface SealInput {
-  /** Milliseconds; used where the version has one. */
+  /** Milliseconds since 1970; ignored in versions without a timestamp. */
   readonly timestamp: number
   readonly compressed: boolean
   readonly ephemeral?: PhoneKeyPair

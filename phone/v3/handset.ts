@@ -1,5 +1,5 @@
-// The handset of protocol 3.0 to 3.3. It stores nothing in the clear but the keys that requests need: the device key is under the key of the
-// vault, from which the key of biometry is derived (v3 §3.2, §12).
+// Implements the handset of protocol 3.0 to 3.3. It stores in the clear only the keys that requests need. The device key, from which the key of
+// biometry is derived, is encrypted under the key of the vault (v3 §3.2, §12).
 import { createCipheriv } from 'node:crypto'
 import { deriveKeys, unb64 } from './crypto.ts'
 import { createShared, type Generation, type HandsetIdentity } from '../handset.ts'
@@ -8,13 +8,13 @@ import type { PhoneState, Prepared } from './state.ts'
 import { keysOf } from './state.ts'
 import { createPhone } from './virtual-phone.ts'
 
-/** The state of the protocol, with what the handset stores beside it. */
+/** The state of a phone of 3.x, with the encrypted device key. */
 export interface StateOf3 extends PhoneState {
-  /** Under the key of the vault, from the activation on. */
+  /** The device key under the key of the vault; set at the activation. */
   lockedDeviceKey?: Uint8Array
 }
 
-/** The side of 3.x of a phone. Throws when its app has no key of P-256. */
+/** Makes the parts of a handset that are of 3.x. Throws when its app has no master key of P-256. */
 export function createGenerationOf3({ url, dialect, version, app }: HandsetIdentity, given?: StateOf3): Generation {
   if (version === '4.0') throw new Error('a phone of 4.0 is none of 3.x')
   if (app.masterPublicKey === undefined) throw new Error('an app of 3.x has the master public key of P-256')
@@ -44,7 +44,7 @@ export function createGenerationOf3({ url, dialect, version, app }: HandsetIdent
       proof === undefined
         ? phone.prepareEncrypted(path, { plaintext })
         : phone.prepareSignedEncrypted({ path, resourceId, plaintext: Buffer.from(plaintext) }, proof),
-    // The server knows no other key: a code with the old one says that the old password was right.
+    // 3.x has no call for a new key, so the key stays. An accepted code with it proves that the old password was right.
     prepareNewKnowledge: async (proof) => {
       const request = phone.prepareValidation(proof)
       return opening(request, () => proof.wrongKeys.knowledge ?? NO_BODY)
@@ -59,7 +59,7 @@ export function createGenerationOf3({ url, dialect, version, app }: HandsetIdent
   }
 }
 
-/** The same request whose answer means something else. */
+/** The same request; its accepted answer opens to the result of `read`. */
 export const opening = <T>(request: Prepared<unknown>, read: () => T): Prepared<T> => ({
   ...request,
   open: (reply) => {
@@ -68,7 +68,7 @@ export const opening = <T>(request: Prepared<unknown>, read: () => T): Prepared<
   },
 })
 
-/** The key of biometry is made again from that of the device, which the vault opens. */
+/** Derives the key of biometry again from the device key, which the vault key of the answer decrypts. */
 async function unlockBiometry(request: Promise<Prepared<Uint8Array>>, state: StateOf3): Promise<Prepared<void>> {
   const prepared = await request
   return {
@@ -80,7 +80,7 @@ async function unlockBiometry(request: Promise<Prepared<Uint8Array>>, state: Sta
   }
 }
 
-/** Encrypts and decrypts; one key has one use, so that the counter may begin at nothing. */
+/** Encrypts and decrypts. A key encrypts one value only, so the counter block may begin at zero. */
 function underVault(bytes: Uint8Array, vault: Uint8Array): Uint8Array {
   const cipher = createCipheriv('aes-128-ctr', vault, new Uint8Array(16))
   return Buffer.concat([cipher.update(bytes), cipher.final()])

@@ -1,4 +1,4 @@
-// The parts of a phone: its settings, its memory, and the requests that it prepares.
+// Defines the parts of a phone: its settings, its memory, and the requests that it prepares.
 import type { HttpReply, HttpRequest } from '../http.ts'
 import { NO_BODY } from '../http.ts'
 import type { PhoneKeyPair, PhoneKeys, PhoneVersion } from './crypto.ts'
@@ -38,19 +38,19 @@ export type PhoneScope = 'application' | 'activation'
 
 export interface PhoneToken {
   readonly id: string
-  /** 16 bytes; in 4.0 it is 32. */
+  /** 16 bytes in 3.x, 32 bytes in 4.0. */
   readonly secret: Uint8Array
   readonly factors: PhoneFactors
 }
 
-/** The phone's memory. It changes, because every signature moves the counter. */
+/** The phone's memory. Every signature moves its counter. */
 export interface PhoneState {
   activationId: string
   /** 65 bytes. */
   serverPublicKey: Uint8Array
   /** 16 bytes. */
   ctrData: Uint8Array
-  /** The number of codes that were made; an upgrade to 4.0 takes it over. */
+  /** The number of codes that the phone has made; an upgrade to 4.0 takes it over. */
   counter: number
   /** The keys; undefined before the activation. */
   keys: PhoneKeys | undefined
@@ -58,7 +58,7 @@ export interface PhoneState {
   readonly tokens: PhoneToken[]
 }
 
-/** A phone as its functions see it. */
+/** The settings and the memory of a phone, for the functions that work on it. */
 export interface PhoneContext {
   readonly options: PhoneOptions
   readonly state: PhoneState
@@ -74,7 +74,7 @@ export interface EnvelopeOptions {
   readonly timestamp?: number
   /** A fresh one when absent. */
   readonly temporaryKey?: TemporaryKey | undefined
-  /** Seals for another key than the server's. */
+  /** A key to seal for, in place of the server's key. */
   readonly publicKey?: Uint8Array
   /** Changes the envelope before it is signed. */
   readonly alterEnvelope?: (envelope: EnvelopeJson) => unknown
@@ -88,7 +88,7 @@ export interface PlaintextOption {
 export interface SignOptions {
   /** POSSESSION and KNOWLEDGE when absent. */
   readonly factors?: PhoneFactors
-  /** Signs with other keys than the phone's own. */
+  /** Keys to sign with, in place of the phone's own keys. */
   readonly wrongKeys?: Partial<Record<'possession' | 'knowledge' | 'biometry', Uint8Array>>
 }
 

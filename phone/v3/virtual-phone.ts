@@ -1,4 +1,4 @@
-// A phone as the protocol describes it, for versions 3.0 to 3.3 (v3 §8 to §13). It shares no code with the server. Every
+// Implements a phone as the protocol describes it, for versions 3.0 to 3.3 (v3 §8 to §13). It shares no code with the server. Every
 // request is prepared first and sent later, so that a test can spoil it, repeat it, or send it many times at once.
 import type { HttpReply } from '../http.ts'
 import { member, send, sendJson } from '../http.ts'
@@ -52,11 +52,11 @@ import type {
 import { accepted, keysOf, newState, parseObject } from './state.ts'
 
 export interface VirtualPhone extends ReturnType<typeof bindPhone> {
-  /** The same activation in another version or dialect. */
+  /** A phone of the same activation that speaks another version or dialect. */
   readonly speaking: (change: Partial<PhoneOptions>) => VirtualPhone
 }
 
-/** A new phone; with `state` one that goes on where another stopped. */
+/** Makes a new phone, or with `state` a phone that goes on from that state. */
 export const createPhone = (options: PhoneOptions, state: PhoneState = newState()): VirtualPhone => ({
   ...bindPhone({ options, state }),
   speaking: (change) => createPhone({ ...options, ...change }, state),
@@ -97,7 +97,7 @@ function bindPhone(phone: PhoneContext) {
     /** Asks for the settings of an OpenID provider (v3 §8.8). */
     prepareOidcConfig: (providerId: unknown, request: EnvelopeOptions & PlaintextOption = {}) =>
       prepareEncrypted(phone, OIDC_CONFIG_PATH, { plaintext: JSON.stringify({ providerId }), ...request }, 'application'),
-    /** Encrypted with the generic label, and signed over the plaintext. */
+    /** Prepares a request that is encrypted with the generic label, and signed over its plaintext. */
     prepareSignedEncrypted: (request: Omit<EncryptedSigned, 'label'>, more: SignOptions & EnvelopeOptions = {}) =>
       prepareSignedEncrypted(phone, { label: '/pa/generic/activation', ...request }, more),
     prepareDetail: (token: PhoneToken, request?: DetailOptions) => prepareDetail(phone, token, request),
@@ -106,7 +106,7 @@ function bindPhone(phone: PhoneContext) {
     createToken: async (factors: PhoneFactors = 'possession_knowledge') => exchange(await prepareTokenCreate(phone, { factors })),
     /** Keys that sign for the device. */
     deviceSigners: () => v3DeviceSigners(state.device),
-    /** Moves the counter ahead, as requests do that never arrive. */
+    /** Moves the counter ahead, as do requests that never arrive. */
     skip: (steps: number) => {
       for (let i = 0; i < steps; i++) state.ctrData = nextCtrData(state.ctrData)
       state.counter += steps
@@ -125,7 +125,7 @@ export interface ActivationOptions extends EnvelopeOptions {
   /** Members that replace those of layer 1 and layer 2; undefined removes one. */
   readonly layer1?: Readonly<Record<string, unknown>>
   readonly layer2?: Readonly<Record<string, unknown>>
-  /** Time of layer 2 when it is not that of layer 1. */
+  /** The timestamp of layer 2; by default that of layer 1. */
   readonly innerTimestamp?: number
   /** Seals layer 2 for another key. */
   readonly innerPublicKey?: Uint8Array
@@ -144,12 +144,12 @@ export interface ActivationResult {
 type ProtectedOptions = SignOptions & EnvelopeOptions & PlaintextOption
 type DetailOptions = EnvelopeOptions & PlaintextOption & { readonly tokenTimestamp?: number }
 interface StatusOptions {
-  /** From 3.1 on by default; any version may ask for either form. */
+  /** Whether the request has a challenge; true by default from 3.1 on. Any version may ask for either form. */
   readonly withChallenge?: boolean
   readonly url?: string
 }
 
-/** Both layers of an activation by code; opening the answer makes the phone an activated one (v3 §8.3). */
+/** Prepares both layers of an activation. The phone is activated when the answer is opened (v3 §8.3). */
 async function prepareActivation(
   phone: PhoneContext,
   code: string,
@@ -218,7 +218,7 @@ function prepareTokenCreate(phone: PhoneContext, options: ProtectedOptions = {})
   })
 }
 
-/** v3 §12; the answer opens to the vault key. */
+/** v3 §12. The answer opens to the vault key. */
 function prepareVaultUnlock(phone: PhoneContext, options: ProtectedOptions = {}): Promise<Prepared<Uint8Array>> {
   const { plaintext = '{"reason":"ADD_BIOMETRY"}' } = options
   const path = '/pa/v3/vault/unlock'
@@ -266,5 +266,5 @@ async function readStatus({ options, state }: PhoneContext, request: StatusOptio
   return opened
 }
 
-/** A key nobody issued, for requests that must be refused before it matters. */
+/** A temporary key that no server issued, for requests that must be refused before the key is used. */
 export const unknownTemporaryKey = (id: string): TemporaryKey => ({ id, publicKey: newKeyPair().uncompressed, expiresAt: 0 })

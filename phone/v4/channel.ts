@@ -1,4 +1,4 @@
-// How a phone of protocol 4.0 authenticates and encrypts: headers, temporary keys, and what a code covers (v4 §4 to §7).
+// Authenticates and encrypts the requests of a phone of protocol 4.0: headers, temporary keys, and the data that a code covers (v4 §4 to §7).
 import type { HttpReply } from '../http.ts'
 import { member, NO_BODY, sendJson } from '../http.ts'
 import { b64, bytesOf, canonicalQuery, random, signedData, unb64 } from '../v3/crypto.ts'
@@ -24,16 +24,16 @@ import { sealV4Envelope } from './envelope.ts'
 import type { V4EnvelopeOptions, V4PhoneContext, V4PlaintextOption } from './state.ts'
 import { v4KeysOf } from './state.ts'
 
-/** It has a content type where it has a body. */
+/** A request of 4.0 to sign. It has a content type if it has a body. */
 export type V4RequestToSign = Omit<RequestToSign, 'contentType'>
 
-/** The server's clock: phones synchronize with it before they stamp a request (v4 §9.1). */
+/** Reads the server's clock, with which phones synchronize before they stamp a request (v4 §9.1). Milliseconds since 1970. */
 export async function v4ServerTime({ options }: V4PhoneContext): Promise<number> {
   const reply = await sendJson(options.url, 'POST', '/pa/v4/status')
   return Number(member(accepted(reply), 'responseObject', 'serverTime'))
 }
 
-/** Any request with a code; preparing it moves the counter of the phone (v4 §7). */
+/** Prepares a request with a code, and moves the counter of the phone (v4 §7). */
 export function prepareV4Signed(phone: V4PhoneContext, request: V4RequestToSign): Prepared<unknown> {
   const { method = 'POST', path, query } = request
   const body = typeof request.body === 'string' ? bytesOf(request.body) : (request.body ?? NO_BODY)
@@ -49,7 +49,7 @@ export function prepareV4Signed(phone: V4PhoneContext, request: V4RequestToSign)
   }
 }
 
-/** Encrypts; the code covers the envelope as it is sent (v4 §5.7). */
+/** Encrypts, then signs: the code covers the envelope as it is sent (v4 §5.7). */
 export async function prepareV4EncryptedSigned<T>(
   phone: V4PhoneContext,
   request: EncryptedSigned,
@@ -61,7 +61,7 @@ export async function prepareV4EncryptedSigned<T>(
   return { ...signed, open: (reply) => read(sealed.open(accepted(reply))) }
 }
 
-/** Encrypts; the code covers the plaintext (v4 §5.7). Both headers are sent, as the library does. */
+/** Signs, then encrypts: the code covers the plaintext (v4 §5.7). The request has both headers, as that of the library. */
 export async function prepareV4SignedEncrypted(
   phone: V4PhoneContext,
   request: EncryptedSigned,
@@ -74,7 +74,7 @@ export async function prepareV4SignedEncrypted(
   return { ...signed, headers, open: (reply) => parseObject(sealed.open(accepted(reply))) }
 }
 
-/** A request that is only encrypted, with the generic label of its scope. */
+/** Prepares a request that is encrypted and has no code, with the generic label of its scope. */
 export async function prepareV4Encrypted(
   phone: V4PhoneContext,
   path: string,
@@ -91,7 +91,7 @@ export async function prepareV4Encrypted(
   }
 }
 
-/** Bytes of an envelope, altered when the options say so. */
+/** The bytes of an envelope, altered by `alterEnvelope` if it is given. */
 export const v4BodyOf = ({ envelope }: V4Sealed, { alterEnvelope }: V4EnvelopeOptions): Uint8Array =>
   bytesOf(JSON.stringify(alterEnvelope ? alterEnvelope(envelope) : envelope))
 
@@ -121,7 +121,7 @@ export interface V4TemporaryKeyRequest {
   readonly json: { readonly requestObject: { readonly jwt: string } }
 }
 
-/** A temporary key request of this phone (v4 §4.1). */
+/** Makes a temporary key request of this phone (v4 §4.1). */
 export function newV4TemporaryKeyRequest({ options, state }: V4PhoneContext, scope: PhoneScope): V4TemporaryKeyRequest {
   const { applicationKey, applicationSecret } = options.app
   const [challenge, pair] = [b64(random(32)), newKemPair(options.algorithm)]
@@ -136,7 +136,7 @@ export function newV4TemporaryKeyRequest({ options, state }: V4PhoneContext, sco
   return { challenge, claims, macKey, pair, json: { requestObject: { jwt: hs384Jwt(claims, macKey) } } }
 }
 
-/** Reads the answer and checks what a phone checks: all signatures, application, activation and challenge (v4 §4.3). */
+/** Reads the answer and checks it as a phone does: all signatures, application, activation and challenge (v4 §4.3). */
 export function openV4TemporaryKey(
   { options, state }: V4PhoneContext,
   scope: PhoneScope,
@@ -156,7 +156,7 @@ export function openV4TemporaryKey(
   return { id: String(claims.sub), secret, expiresAt: Number(claims.exp_ms) }
 }
 
-/** A new temporary key of the server. */
+/** Fetches a new temporary key of the server. */
 export async function fetchV4TemporaryKey(phone: V4PhoneContext, scope: PhoneScope): Promise<V4TemporaryKey> {
   const request = newV4TemporaryKeyRequest(phone, scope)
   const reply = await sendJson(phone.options.url, 'POST', '/pa/v4/keystore/create', request.json)
@@ -182,13 +182,13 @@ export function v4TokenHeader(
   return headerOf(phone.options, 'Token', pairs)
 }
 
-/** Moves the counter as a code does that the server accepts, or that never arrives. */
+/** Moves the counter by `steps`. Every code that the phone makes moves it by one. */
 export function moveV4Counter({ state }: V4PhoneContext, steps: number): void {
   for (let i = 0; i < steps; i++) state.ctrData = nextV4CtrData(state.ctrData)
   state.counter += steps
 }
 
-/** Keys of a combination in the order of v4 §7.3. */
+/** The keys of a combination of factors, in the order of v4 §7.3. */
 export function v4FactorKeys({ state }: V4PhoneContext, { factors = 'possession_knowledge', wrongKeys = {} }: SignOptions) {
   const own = { ...v4KeysOf(state), ...wrongKeys }
   return factors.split('_').map((factor) => own[factor as 'possession' | 'knowledge' | 'biometry'])
@@ -213,5 +213,5 @@ function authorizationHeader(phone: V4PhoneContext, request: V4RequestToSign & {
   })
 }
 
-/** The Base64 text of a member of an answer, decoded. */
+/** The bytes of a member of an answer that is a Base64 text. */
 export const bytesIn = (json: unknown, ...path: readonly string[]): Uint8Array => unb64(String(member(json, ...path)))

@@ -16,7 +16,7 @@ export const kmac = (key: Uint8Array, data: Uint8Array, custom: string, length =
     .update(data)
     .final()
 
-/** As Node 26 documents it; its published types do not have it yet. */
+/** The result of createMac, which Node 26 documents and its published types lack. */
 interface Kmac {
   readonly update: (data: Uint8Array) => Kmac
   readonly final: () => Uint8Array
@@ -82,7 +82,7 @@ const HYBRIDS = {
 const hybridOf = (algorithm: PhoneAlgorithm) => (algorithm === 'EC_P384' ? undefined : HYBRIDS[algorithm])
 const withHeader = (header: string, raw: Uint8Array): Uint8Array => join(Buffer.from(header, 'hex'), raw)
 
-/** P-384 and, in hybrids, the keys of the other kind: one pair to decapsulate with, or one to sign with. */
+/** A P-384 key pair, in hybrids with a pair of ML-KEM (to decapsulate) or of ML-DSA (to sign). */
 export interface PhonePair {
   /** 48 bytes. */
   readonly ecPrivate: Uint8Array
@@ -91,7 +91,7 @@ export interface PhonePair {
   readonly ecCompressed: Uint8Array
   /** ML-KEM: d ‖ z, ML-DSA: ξ. */
   readonly seed: Uint8Array | undefined
-  /** SubjectPublicKeyInfo. */
+  /** SubjectPublicKeyInfo of the ML-KEM or ML-DSA key. */
   readonly spki: Uint8Array | undefined
 }
 
@@ -125,7 +125,7 @@ export interface SharedSecretResponse {
   readonly encapsulatedKeys: readonly string[]
 }
 
-/** The secrets of a SharedSecretResponse, as the phone finds them out: DHKEM, then ML-KEM (v4 §2.3). */
+/** Decapsulates the secrets of a SharedSecretResponse: that of DHKEM, then in hybrids that of ML-KEM (v4 §2.3). */
 export function decapsulate(algorithm: PhoneAlgorithm, pair: PhonePair, response: SharedSecretResponse): readonly Uint8Array[] {
   const hybrid = hybridOf(algorithm)
   const [enc = none, ciphertext = none, ...rest] = response.encapsulatedKeys.map(unb64)
@@ -175,7 +175,7 @@ export function agree(algorithm: PhoneAlgorithm, pair: PhonePair, response: Shar
 export interface PhoneV4Keys {
   readonly secret: Uint8Array
   readonly possession: Uint8Array
-  /** These two are replaced by password/change and biometry/add. */
+  /** password/change replaces this key; biometry/add replaces the next one. */
   readonly knowledge: Uint8Array
   readonly biometry: Uint8Array
   readonly kekDevicePrivate: Uint8Array
@@ -211,7 +211,7 @@ export function deriveV4Keys(secret: Uint8Array): PhoneV4Keys {
 export const applicationMacKey = (applicationSecret: string): Uint8Array =>
   kdf(unb64(applicationSecret), 'util/mac/get-app-temp-key')
 
-/** The counter value after this one (v4 §7.2). */
+/** The counter value after `ctrData` (v4 §7.2). */
 export const nextV4CtrData = (ctrData: Uint8Array): Uint8Array => sha3(ctrData)
 
 /** Components of a code, 32 bytes each (v4 §7.3). */
@@ -312,7 +312,7 @@ export const isEs384 = (
   format: 'compact' | 'der' = 'compact',
 ): boolean => holdsEcdsa('P-384', publicKey, message, signature, format === 'der' ? 'der' : 'ieee-p1363')
 
-/** Claims of a JWS in general serialization, when it carries all signatures of its algorithm and each holds; throws otherwise (v4 §4.3). */
+/** The claims of a JWS in general serialization. Throws unless it has all signatures of its algorithm, and each holds (v4 §4.3). */
 export function openGeneralJws(
   algorithm: PhoneAlgorithm,
   text: string,

@@ -1,8 +1,8 @@
-// The phone's half of an envelope of protocol 4.0: seals a request and opens the answer to it (v4 §5).
+// Implements the phone's half of an envelope of protocol 4.0: seals a request and opens the answer to it (v4 §5).
 import { b64, bigEndian, bytesOf, join, random, sized, unb64 } from '../v3/crypto.ts'
 import { kmac, openAead, sealAead, sha3 } from './crypto.ts'
 
-/** A key to encrypt with, as the keystore hands it out (v4 §4). */
+/** A key to encrypt with, as keystore/create returns it (v4 §4). */
 export interface V4TemporaryKey {
   readonly id: string
   /** 32 bytes. */
@@ -52,7 +52,7 @@ export function sealV4Envelope(
   }
 }
 
-/** AD of a direction (v4 §5.4, §5.5). */
+/** The associated data of a request or of an answer (v4 §5.4, §5.5). */
 function bindTo(context: V4EnvelopeContext, timestamp: number, nonce: Uint8Array): Uint8Array {
   const { applicationKey, activationId, keySharedInfo2, temporaryKey } = context
   const secret = unb64(context.applicationSecret)

@@ -1,4 +1,4 @@
-// The handset of protocol 4.0, in any of the three algorithms, and the move from 3.3 (v4 §10).
+// Implements the handset of protocol 4.0, in any of the three algorithms.
 import { b64 } from '../v3/crypto.ts'
 import { opening } from '../v3/handset.ts'
 import { createShared, type Generation, type HandsetIdentity } from '../handset.ts'
@@ -8,14 +8,14 @@ import type { Prepared } from '../v3/state.ts'
 import { readSdkConfiguration, type V4PhoneState, v4KeysOf } from './state.ts'
 import { createPhoneV4, type VirtualPhoneV4 } from './virtual-phone.ts'
 
-/** The phone of the protocol for an identity. Throws when its app has no text for SDKs, or the identity no algorithm. */
+/** Makes the protocol's phone for an identity. Throws when its app has no configuration text for SDKs, or the identity has no algorithm. */
 export function createPhoneOf4({ url, dialect, algorithm, app }: HandsetIdentity, given?: V4PhoneState): VirtualPhoneV4 {
   if (algorithm === undefined) throw new Error('a phone of 4.0 has an algorithm')
   if (app.mobileSdkConfig === undefined) throw new Error('an app of 4.0 has the text that SDKs are given')
   return createPhoneV4({ url, dialect, algorithm, app: readSdkConfiguration(app.mobileSdkConfig) }, given)
 }
 
-/** The side of 4.0 of a phone. */
+/** Makes the parts of a handset that are of 4.0. */
 export function createGenerationOf4(identity: HandsetIdentity, given?: V4PhoneState): Generation {
   const phone = createPhoneOf4(identity, given)
   const { state } = phone
@@ -41,7 +41,7 @@ export function createGenerationOf4(identity: HandsetIdentity, given?: V4PhoneSt
       if (!isOn) return opening(phone.prepareBiometryRemove(), () => phone.adopt({ biometry: NO_BODY }))
       return adopting(await phone.prepareBiometryAdd(proof), (biometry) => phone.adopt({ biometry }))
     },
-    // In the dialect Svc the status is a word (v4 §9.4).
+    // In the dialect Svc, the status is a word and no blob (v4 §9.4).
     readStatus: async () => (identity.dialect === 'Svc' ? { state: await readStateOfSvc(phone) } : shared.readStatus()),
     validation: { path: '/pa/v4/auth/validate', resourceId: '/pa/auth/validate' },
     prepareConfirm: (proof) => phone.prepareConfirm(false, proof),
@@ -58,7 +58,7 @@ async function readStateOfSvc(phone: VirtualPhoneV4): Promise<string> {
   return String(answer['activationStatus'])
 }
 
-/** A QR code proves itself by a MAC of the activation (v4 §11.2). */
+/** Reads the QR code of an operation. Throws unless its MAC is of this activation (v4 §11.2). */
 function scan(phone: VirtualPhoneV4, text: string): OperationQr {
   if (!phone.isPersonalized(text)) throw new Error('the QR code was not made for this phone')
   const lines = text.split('\n')

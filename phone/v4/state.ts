@@ -1,4 +1,4 @@
-// The parts of a phone of protocol 4.0: its settings, its memory, and the options of a request.
+// Defines the parts of a phone of protocol 4.0: its settings, its memory, and the options of a request.
 import { NO_BODY } from '../http.ts'
 import { b64 } from '../v3/crypto.ts'
 import type { PhoneToken } from '../v3/state.ts'
@@ -28,13 +28,13 @@ export interface V4PhoneOptions {
   readonly scheme?: string
 }
 
-/** What the phone remembers. It changes, because every code moves the counter. */
+/** The phone's memory. Every code moves its counter. */
 export interface V4PhoneState {
   activationId: string
   serverKeys: V4PublicKeys
   /** 32 bytes. */
   ctrData: Uint8Array
-  /** The number that runs along; it survives an upgrade. */
+  /** The number of codes that the phone has made, those before an upgrade from 3.3 included. */
   counter: number
   /** The keys; undefined before the activation. */
   keys: PhoneV4Keys | undefined
@@ -42,7 +42,7 @@ export interface V4PhoneState {
   readonly tokens: PhoneToken[]
 }
 
-/** A phone as its functions see it. */
+/** The settings and the memory of a phone, for the functions that work on it. */
 export interface V4PhoneContext {
   readonly options: V4PhoneOptions
   readonly state: V4PhoneState

@@ -1,4 +1,4 @@
-// A phone as protocol 4.0 describes it (v4 §8 to §11), with any of the three algorithms. It shares no code with the server. Every
+// Implements a phone as protocol 4.0 describes it (v4 §8 to §11), with any of the three algorithms. It shares no code with the server. Every
 // request is prepared first and sent later, so that a test can spoil it, repeat it, or send it many times at once.
 import { v4DeviceSigners } from '../device-signature.ts'
 import type { HttpReply } from '../http.ts'
@@ -46,11 +46,11 @@ import type { V4EnvelopeOptions, V4PhoneContext, V4PhoneOptions, V4PhoneState, V
 import { newV4State, v4KeysOf } from './state.ts'
 
 export interface VirtualPhoneV4 extends ReturnType<typeof bindPhone> {
-  /** The same activation in another dialect. */
+  /** A phone of the same activation that speaks another dialect. */
   readonly speaking: (change: Partial<V4PhoneOptions>) => VirtualPhoneV4
 }
 
-/** A new phone; with `state` one that goes on where another stopped. */
+/** Makes a new phone, or with `state` a phone that goes on from that state. */
 export const createPhoneV4 = (options: V4PhoneOptions, state = newV4State(options.algorithm)): VirtualPhoneV4 => ({
   ...bindPhone({ options, state }),
   speaking: (change) => createPhoneV4({ ...options, ...change }, state),
@@ -94,7 +94,7 @@ function bindPhone(phone: V4PhoneContext) {
     prepareBiometryRemove: signed('biometry/remove', { factors: 'possession' }),
     prepareRename: (activationName: unknown, request?: ProtectedOptions) => prepareRename(phone, activationName, request),
     prepareDetail: (token: PhoneToken, request?: DetailOptions) => prepareDetail(phone, token, request),
-    /** Encrypted with the generic label, and signed over the plaintext. */
+    /** Prepares a request that is encrypted with the generic label, with a code over its plaintext. */
     prepareSignedEncrypted: (request: Omit<EncryptedSigned, 'label'>, more: SignOptions & V4EnvelopeOptions = {}) =>
       prepareV4SignedEncrypted(phone, { label: '/pa/generic/activation', ...request }, more),
     /** Asks for the settings of an OpenID provider (v4 §8.8). */
@@ -116,12 +116,12 @@ function bindPhone(phone: V4PhoneContext) {
     },
     typeOtp: ({ operationId, operationData, ...request }: OfflineRequest) =>
       answerOffline(phone, { ...request, resourceId: '/operation/authorize/offline', body: `${operationId}&${operationData}` }),
-    /** The same password for free data of the bank. */
+    /** Computes the one-time password for free data of the bank. The counter moves. */
     answerOffline: (covered: OfflineCovered, options?: V4OfflineOptions) => answerOffline(phone, { ...covered, ...options }),
     isPersonalized: (payload: string) => isPersonalized(phone, payload),
     /** Keys that sign for the device. */
     deviceSigners: () => v4DeviceSigners(options.algorithm, state.device),
-    /** Moves the counter ahead, as requests do that never arrive. */
+    /** Moves the counter ahead, as do requests that never arrive. */
     skip: (steps: number) => moveV4Counter(phone, steps),
     /** Every secret the phone holds, by name. */
     secrets: (): Record<string, Uint8Array> => ({
@@ -138,7 +138,7 @@ export interface V4ActivationOptions extends V4EnvelopeOptions, V4PlaintextOptio
   /** Members that replace those of layer 1 and layer 2; undefined removes one. */
   readonly layer1?: Readonly<Record<string, unknown>>
   readonly layer2?: Readonly<Record<string, unknown>>
-  /** Time and nonce of layer 2 when they are not its own. */
+  /** A given timestamp and nonce for layer 2. */
   readonly innerTimestamp?: number
   readonly innerNonce?: Uint8Array
   /** Another temporary key for layer 2. */
@@ -155,7 +155,7 @@ export interface V4ActivationResult {
   readonly layer2: Readonly<Record<string, unknown>>
 }
 
-/** Both layers of an activation by code; opening the answer makes the phone an activated one (v4 §8.4). */
+/** Prepares both layers of an activation. The phone is activated when the answer is opened (v4 §8.4). */
 async function prepareActivation(
   phone: V4PhoneContext,
   code: string,
@@ -196,7 +196,7 @@ const keyMembers = ({ options, state: { device } }: V4PhoneContext, pair: PhoneP
   devicePublicKeys: { ecdsa: b64(device.ecCompressed), ...(device.spki && { mldsa: b64(device.spki) }) },
 })
 
-/** Takes over what was agreed; the activation id is known already. */
+/** Derives the keys from an opened answer, and stores them in the state, which has the activation id already. */
 function adoptKeys({ options, state }: V4PhoneContext, pair: PhonePair, opened: Record<string, unknown>) {
   const mldsa = member(opened, 'serverPublicKeys', 'mldsa')
   state.serverKeys = {
@@ -221,7 +221,7 @@ function prepareTokenCreate(phone: V4PhoneContext, options: ProtectedOptions = {
   })
 }
 
-/** v4 §9.10; the answer opens to the key. */
+/** v4 §9.10. The answer opens to the vault key. */
 function prepareVaultUnlock(
   phone: V4PhoneContext,
   keyIdentifier: unknown,
@@ -234,7 +234,7 @@ function prepareVaultUnlock(
 
 type FactorOptions = ProtectedOptions & { readonly pair?: PhonePair }
 
-/** v4 §9.12, §9.13; the answer opens to the new key, which the phone does not use before it adopts it. */
+/** v4 §9.12, §9.13. The answer opens to the new key, which the phone uses only after `adopt`. */
 function prepareNewFactorKey(
   phone: V4PhoneContext,
   name: 'password/change' | 'biometry/add',
@@ -272,15 +272,15 @@ async function prepareDetail(phone: V4PhoneContext, token: PhoneToken, options: 
 }
 
 export interface V4Status extends V4StatusBlob {
-  /** By how many steps the server is ahead of the phone; undefined when it is behind, or more than 255 ahead. */
+  /** The number of steps by which the server's counter is ahead of the phone's; undefined when it is behind, or more than 255 ahead. */
   readonly distance: number | undefined
-  /** Number and hash of the counter disagree: a phone that sees this gives up (v4 §9.4). */
+  /** Whether number and hash of the counter disagree. A phone that sees this gives up (v4 §9.4). */
   readonly isDeadlocked: boolean
   /** The opened answer. */
   readonly answer: Readonly<Record<string, unknown>>
 }
 
-/** The status of the activation, its MAC checked (v4 §9.4). */
+/** Reads the status of the activation, and checks its MAC (v4 §9.4). */
 async function readStatus(phone: V4PhoneContext, options: V4EnvelopeOptions = {}): Promise<V4Status> {
   const { state } = phone
   const request = await prepareV4Encrypted(phone, '/pa/v4/activation/status', 'activation', options)
@@ -310,7 +310,7 @@ interface UpgradeOptions extends EncryptedOptions {
   readonly members?: Readonly<Record<string, unknown>>
 }
 
-/** v4 §10.2: a code of 3.x over an envelope of 4.0 in application scope. The state must have the activation's id. */
+/** v4 §10.2: prepares a code of 3.x over an envelope of 4.0 in application scope. The state must have the activation's id. */
 async function prepareUpgradeStart(phone: V4PhoneContext, authorize: Authorize, options: UpgradeOptions = {}) {
   const pair = newKemPair(phone.options.algorithm)
   const members = { ...keyMembers(phone, pair), enableBiometry: options.enableBiometry ?? false, ...options.members }
@@ -343,7 +343,7 @@ export interface OfflineRequest extends V4OfflineOptions {
   readonly totp?: string
 }
 
-/** The digits that the user types (v4 §11.1). The counter moves. */
+/** Computes the digits that the user types (v4 §11.1). The counter moves. */
 function answerOffline(phone: V4PhoneContext, request: OfflineCovered & V4OfflineOptions): string {
   const data = signedData('POST', request.resourceId, unb64(request.nonce), bodyOfOffline(request), 'offline')
   const otp = offlineCode(v4FactorKeys(phone, request), phone.state.ctrData, data, request.length ?? 8)
@@ -351,7 +351,7 @@ function answerOffline(phone: V4PhoneContext, request: OfflineCovered & V4Offlin
   return otp
 }
 
-/** Whether the text of a QR code proves itself by the key of this activation (v4 §11.2). */
+/** Whether the MAC in the text of a QR code is of this activation (v4 §11.2). */
 function isPersonalized({ state }: V4PhoneContext, payload: string): boolean {
   const last = payload.slice(payload.lastIndexOf('\n') + 1)
   const head = payload.slice(0, payload.length - last.length + 1)
