@@ -1,5 +1,5 @@
-// What doors cost, all in one run: npm run bench -- doors. First their processor time and statements beside a code of pawl's own endpoints, in turns;
-// then the longest turn of the event loop for long bodies; then whether the time of an answer tells unknown, foreign and wrong headers apart.
+// Measures doors: npm run bench -- doors. First their processor time and statements, in turns with a code of pawl's own endpoints; then the
+// longest turn of the event loop for long bodies; then whether answers to unknown, foreign and wrong headers differ in time.
 import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { fileURLToPath } from 'node:url'
@@ -89,7 +89,7 @@ async function printLongestTurns(target: Target, bodies: readonly Asked[]): Prom
     }
     print(`${name.padEnd(32)} ${[median(turns), Math.max(...turns)].map((ms) => ms.toFixed(2).padStart(8)).join(' ')}`)
   }
-  // What the machine itself adds.
+  // The part of the time that the machine itself adds.
   await printOne('nothing', async () => undefined)
   for (const { name, make, check } of bodies.filter(isWanted)) {
     const made = async (): Promise<HttpRequest> => await make()
@@ -103,7 +103,7 @@ async function printLongestTurns(target: Target, bodies: readonly Asked[]): Prom
   }
 }
 
-/** Each kind has its turn in every round, so that what the machine does meanwhile is the same for all. */
+/** Each kind has its turn in every round, so that other work of the machine slows all kinds alike. */
 async function printTimes(url: string, groups: DoorScene['refused']): Promise<void> {
   print(`\nms of an answer, medians of ${requests} rounds, one at a time:`)
   for (const { name, kinds } of groups.filter(isWanted)) {
@@ -133,7 +133,7 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-/** Until the compiler of Node has nothing more to do. */
+/** Requests until Node's compiler has nothing more to do. */
 const WARM_UP = 75
 
 await main()

@@ -1,5 +1,5 @@
-// What a request costs in a large database in proportion to a small one: npm run bench -- growth. Two servers, each on a database of its own
-// with as many phones that take part; one database is filled with other people's activations, operations and audit rows first.
+// Compares the cost of a request in a large database with that in a small one: npm run bench -- growth. Two servers run, each on a database of
+// its own, with the same number of active phones. One database is filled first with activations, operations and audit rows of other users.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -20,7 +20,7 @@ const { values } = parseArgs({
     operations: { type: 'string', default: '2000000' },
     audit: { type: 'string', default: '5000000' },
     phones: { type: 'string', default: '1000' },
-    // Of the small database; as many as of the large one by default.
+    // The phones in the small database; by default as many as in the large one.
     'small-phones': { type: 'string' },
     clients: { type: 'string', default: '16' },
     windows: { type: 'string', default: '5' },
@@ -31,7 +31,7 @@ const { values } = parseArgs({
 const count = (name: keyof typeof values): number => Number(values[name])
 const WORKS = ['3.3 validate', '3.3 status', '3.3 detail', '3.3 operation list', '3.3 operation create']
 
-// For a database of 11 GB; the usual 128 MB would keep its pages in the system's cache and not in PostgreSQL's.
+// The large database has 11 GB. With the usual 128 MB its pages would be in the system's cache, and not in PostgreSQL's.
 const SETTINGS = ['shared_buffers=2GB']
 
 async function main(): Promise<void> {
@@ -50,7 +50,7 @@ async function main(): Promise<void> {
       const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env })
       closing.push(() => target.close())
       const works = await openWorks(target, phones, (work) => WORKS.includes(work), createPhoneCopier(databaseUrl, masterKey))
-      // An operation of each phone is what those of others are copied from.
+      // The operations of other users are copied from those of these phones.
       const [create] = works.filter((work) => work.name === '3.3 operation create')
       if (create) await runWindow(await create.prepare(phones, count('clients')), target)
       await prepareDatabase(databaseUrl, name === 'large')
@@ -75,18 +75,18 @@ async function main(): Promise<void> {
 async function prepareDatabase(databaseUrl: string, isLarge: boolean): Promise<void> {
   const { db, openPatient, close } = await openDatabase({ databaseUrl, dataDir: '', poolSize: 1 })
   const patient = openPatient?.()
-  // The server makes the first partition when it first seals rows, which may be later.
+  // The server makes the first partition only when it seals rows for the first time.
   await inTransaction(db, (tx) => providePartition(tx, systemPlatform, 7))
-  // One connection: what is set for its session holds for all that follows.
+  // All statements use one connection, because settings and temporary tables belong to its session.
   await (patient?.db ?? db).connection().execute((session) => fill(session as Db, isLarge))
   await patient?.close()
   await close()
 }
 
-/** Fills a database and says what it holds. Those who take part have as many operations and audit rows as the others. */
+/** Fills a database and prints its contents. The active phones have as many operations and audit rows as the others. */
 async function fill(db: Db, isLarge: boolean): Promise<void> {
   if (isLarge) {
-    // The triggers would compose messages, and no webhook would get one.
+    // Without this setting, triggers would compose webhook messages that nobody receives.
     await sql`set session_replication_role = replica`.execute(db)
     await sql`create temporary table person as select user_id, activation_id from activation`.execute(db)
     await copy(db, 'activation', count('activations') - count('phones'), {
@@ -105,7 +105,7 @@ async function fill(db: Db, isLarge: boolean): Promise<void> {
       operation_id: `md5('operation ' || i)::uuid::text`,
       user_id: someone,
       status: `'EXPIRED'`,
-      // Younger than what housekeeping deletes.
+      // These rows are too young for housekeeping to delete.
       created_at: `now() - i::float8 / ${count('operations')} * interval '300 days'`,
     })
     await sql`
@@ -126,7 +126,7 @@ async function fill(db: Db, isLarge: boolean): Promise<void> {
     print(`${isLarge ? 'large' : 'small'}: ${activations} activations, ${operations} operations, ${audit} audit rows, ${size}`)
 }
 
-/** Waits until PostgreSQL vacuums nothing, five minutes at most, and has written what was filled. */
+/** Waits for the end of autovacuum, five minutes at most, and has PostgreSQL write the new rows to the disk. */
 async function settle(db: Db): Promise<void> {
   for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt += 1) {
     const { rows } = await sql`select from pg_stat_activity where backend_type = 'autovacuum worker'`.execute(db)
@@ -136,7 +136,7 @@ async function settle(db: Db): Promise<void> {
   await sql`checkpoint`.execute(db)
 }
 
-/** Inserts rows like one that is there, but for some columns, which are SQL over a number `i` from 1. */
+/** Inserts copies of an existing row. `columns` differ between the copies: they are SQL over a number `i` from 1. */
 const copy = (db: Db, table: string, rows: number, columns: Readonly<Record<string, string>>): Promise<void> =>
   insertLike(db, table, {
     model: sql`select * from ${sql.table(table)} limit 1`,

@@ -1,5 +1,5 @@
-// What each kind of request costs over real HTTP, in processor time and in time: npm run bench. Bounded in units and time.
-// Its options are explained in bench/run.ts, which runs it. The client shares the machine with the server, so compare processor time,
+// Measures the processor time and the latency of each kind of request over real HTTP: npm run bench. Bounded in units and time.
+// bench/run.ts, which runs it, explains its options. The client shares the machine with the server, so compare processor time,
 // and only within one run.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -55,7 +55,7 @@ async function main(): Promise<void> {
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ clients, phones, works: all }, undefined, 2)}\n`)
 }
 
-/** This checkout, and with --pair another revision beside it, each on a database of its own. */
+/** Starts a server of this checkout, and with --pair a server of another revision, each on a database of its own. */
 async function startTargets(): Promise<Target[]> {
   const postgres = values.embedded || process.env['DATABASE_URL'] !== undefined ? undefined : await startPostgres()
   if (postgres) closing.push(() => postgres.close())
@@ -77,10 +77,10 @@ async function startTargets(): Promise<Target[]> {
 const databaseOf = (postgres: Postgres | undefined, index: number): string | undefined =>
   postgres?.createDatabase(`bench_${index}`)
 
-/** A folder with another checkout, its packages installed, stands for a revision too. */
+/** Whether a name is a folder with a checkout and its packages, which may stand for a revision. */
 const isCheckout = (named: string): boolean => existsSync(join(named, 'bin/pawl.mjs'))
 
-/** A worktree of the revision with the packages of its own lock file. */
+/** Makes a worktree of the revision, with the packages of its own lock file. */
 function checkOut(revision: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-bench-checkout-'))
   const git = (...args: string[]): void => void execFileSync('git', args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })

@@ -1,14 +1,14 @@
-// What a second process behind the same port brings: npm run bench -- processes. Windows of one process, of two (PAWL_PROCESSES), and of
-// two behind HAProxy, in turns, each on a database of its own.
+// Measures the gain of a second process behind the same port: npm run bench -- processes. Windows of one process, of two (PAWL_PROCESSES), and
+// of two behind HAProxy run in turns, each on a database of its own.
 //
-// Each process has as many clients, so that as many requests share a statement in each.
-// Client and PostgreSQL run on the same machine, so on two processors the rate cannot double. Processor time a request can: what two
-// processes answer where they have the processors for themselves is twice what one does, divided by what a request costs more.
+// Every process has the same number of clients, so that as many requests share a statement in each.
+// Client and PostgreSQL run on the same machine, so the rate cannot double on two processors. Processor time a request shows the gain: two
+// processes with a processor each answer twice as much as one, divided by the factor by which a request costs more.
 //
-// With --quota 0.3 each process has that share of a processor, so that neither the clients nor PostgreSQL are at their limit. Rates compare then as
-// where each process has a processor for itself.
-// With --asleep the client takes no processor while the processes run, and more requests come at once: their rate says something then, though
-// PostgreSQL has its share.
+// With --quota 0.3 each process has that share of a processor, so that neither the clients nor PostgreSQL are at their limit. The ratio of rates
+// is then that of processes with a processor each.
+// With --asleep the client uses no processor while the processes run, and more requests come at once. The rates are comparable then, though
+// PostgreSQL takes its share.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -35,7 +35,7 @@ const { values } = parseArgs({
   },
 })
 const CLIENTS = 16
-// As many requests as a process takes at once, less a fifth.
+// A process takes 500 requests at once; this is a fifth less.
 const CLIENTS_ASLEEP = 400
 const checkout = fileURLToPath(new URL('..', import.meta.url))
 const postgres = await startPostgres()
@@ -47,7 +47,7 @@ async function open(name: string, databaseUrl: string, settings: Readonly<Record
   return target
 }
 
-/** A share of a processor for each process; the one that hands connections on has none of its own but is with its first worker. */
+/** Limits each process to a share of a processor. The process that passes connections on shares with its first worker. */
 function limit({ processes }: Target): void {
   const pids = processes()
   const release = limitProcessors([pids.slice(0, 2), ...pids.slice(2).map((pid) => [pid])], Number(values.quota))
@@ -68,8 +68,8 @@ async function openBehindHaproxy(): Promise<Target> {
 }
 
 /**
- * How many times as much two processes answer as one, where each has a processor for itself; and within the time, if neither client nor database was
- * the limit.
+ * The gain as a text: how many times as much two processes answer as one, by the cost of a request (each process with a processor of its own),
+ * and by the clock (which counts only if neither client nor database was the limit).
  */
 function gain(one: Measured, two: Measured): string {
   const medianOf = ({ windows }: Measured, of: 'nodeCpu' | 'rate'): number => median(windows.map((figures) => figures[of]))
@@ -104,7 +104,7 @@ try {
       works.filter((work) => work.name === name).map((work) => ({ target, work, clients })),
     )
   if (values.quota !== undefined) {
-    // What runs often is compiled with all processors: with a share of one that takes minutes.
+    // A first window without limits lets Node compile the code, which would take minutes with a share of a processor.
     for (const name of wanted) await measureInTurns(name, pairsOf(name), { ...turns, windows: 1 })
     for (const { target } of opened) limit(target)
   }

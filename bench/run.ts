@@ -1,4 +1,4 @@
-// npm run bench [-- KIND] [OPTIONS]: what requests cost over HTTP when no kind is named, or one of the others.
+// Runs npm run bench [-- KIND] [OPTIONS]: without a kind it measures the cost of requests over HTTP.
 import { asksForHelp, explainFault } from '../scripts/command-line.ts'
 
 const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {

@@ -1,7 +1,7 @@
-// What strangers cost, and what users notice of them: npm run bench -- strangers. First the processor time of requests that nobody
-// proved anything for, each from a source of its own; then the latencies of right requests of others, in a quiet time and while one
-// source sends the dearest of these at a steady rate; while one address holds thousands of sockets, directly and through HAProxy as it is
-// shipped; and whether 3,000 phones behind HAProxy are served that have one address.
+// Measures the cost of strangers, and their effect on users: npm run bench -- strangers. First the processor time of requests that prove
+// nothing, each from a source of its own. Then the latencies of right requests of users: in a quiet time; while one source sends the most
+// expensive of these requests at a steady rate; and while one address holds thousands of sockets, directly and through HAProxy as it is
+// shipped. Last, whether pawl serves 3,000 phones of one address behind HAProxy.
 import { Agent, request as openRequest } from 'node:http'
 import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -40,11 +40,11 @@ async function main(): Promise<void> {
       checkout: values.checkout,
       databaseUrl: postgres.createDatabase(database),
       databasePid: postgres.pid,
-      // The phones that make the requests ahead have one address for all the keys they ask for.
+      // The phones that prepare the requests fetch all their temporary keys from one address.
       env: { PAWL_TEMPORARY_KEYS_PER_MINUTE: '3000', ...env },
     })
   try {
-    // Sources are what X-Forwarded-For says.
+    // X-Forwarded-For determines the source of a request.
     const behindProxy = { PAWL_TRUSTED_PROXIES: '127.0.0.1' }
     if (values.works !== SOCKETS) await runWith(await start('bench_strangers', behindProxy), measure)
     if (values.works !== '' && values.works !== SOCKETS) return
@@ -82,7 +82,7 @@ async function measure(target: Target): Promise<void> {
   const seconds = Number(values.seconds)
   print(`\nright codes of ${victims.length} users, each sending the next one 20 ms after the answer, ${seconds} s:`)
   print(`  quiet: ${describe(await measureVictims(target.url, victims, seconds))}`)
-  // Made ahead: this process also measures the users.
+  // The requests are made before the flood, because this process also measures the users.
   const flooding: HttpRequest[] = []
   for (let i = 0; i < Number(values.rate) * (seconds + 1); i += 1)
     flooding.push(withSource(await worst.stranger.make(), '198.51.100.66'))
@@ -94,7 +94,7 @@ async function measure(target: Target): Promise<void> {
   print(`load at the end: ${loadavg()[0]?.toFixed(1)}`)
 }
 
-/** Right codes of users at one address, while another one holds sockets. */
+/** Measures right codes of users at one address while another address holds sockets. */
 async function measureCrowds(target: Target): Promise<void> {
   const { victims } = await openScene(target, Number(values.victims))
   print(
@@ -106,7 +106,7 @@ async function measureCrowds(target: Target): Promise<void> {
 async function compareCrowds(url: string, victims: readonly VirtualPhone[]): Promise<void> {
   const seconds = Number(values['crowd-seconds'])
   for (const kind of CROWDS) {
-    // Each beside a quiet time of its own: what else the machine does changes over the minutes.
+    // Each crowd is compared with a quiet time just before it, because other work of the machine changes over the minutes.
     const quiet = await measureVictims(url, victims, seconds)
     const crowd = gatherCrowd(url, kind, Number(values.crowd))
     const beside = await measureVictims(url, victims, seconds)
@@ -116,7 +116,7 @@ async function compareCrowds(url: string, victims: readonly VirtualPhone[]): Pro
   }
 }
 
-/** HAProxy as it is shipped, before one process. */
+/** Measures one process behind HAProxy as it is shipped. */
 async function measureBehindHaproxy(target: Target): Promise<void> {
   const { victims } = await openScene(target, PHONES_BOUND)
   const { port } = new URL(target.url)
@@ -134,7 +134,7 @@ async function measureBehindHaproxy(target: Target): Promise<void> {
   }
 }
 
-/** Each phone is a connection that is kept. Two right codes over each, in turn; then one request over all of them at once. */
+/** Sends two right codes over each of many kept connections, one connection a phone; then one request over all of them at once. */
 async function measurePhones(url: string, victims: readonly VirtualPhone[]): Promise<string> {
   const agents = Array.from({ length: Number(values.phones) }, () => new Agent({ keepAlive: true, maxSockets: 1 }))
   const turns = [...agents, ...agents].values()
@@ -142,7 +142,7 @@ async function measurePhones(url: string, victims: readonly VirtualPhone[]): Pro
   const times: number[] = []
   await Promise.all(
     victims.map(async (victim) => {
-      // All take from one iterator.
+      // All loops take from one iterator.
       for (const agent of turns) {
         const sent = performance.now()
         codes.push(await sendOver(agent, url, victim.prepareValidation({ body: BODY })))
@@ -172,17 +172,17 @@ function isWanted(name: string): boolean {
   return words.length === 0 || words.some((word) => name.includes(word))
 }
 
-/** Milliseconds of processor time of the server a request, and what was answered. */
+/** Milliseconds of the server's processor time for one request, and the statuses of the answers. */
 interface Cost {
   readonly stranger: Stranger
-  /** With `--in-flight` requests on their way at any time, as a flood comes. */
+  /** The cost with `--in-flight` requests at any time, as in a flood. */
   readonly busy: number
-  /** One at a time: each finds threads asleep and caches cold. */
+  /** The cost of one request at a time, which finds threads asleep and caches cold. */
   readonly alone: number
   readonly statuses: readonly number[]
 }
 
-/** Medians of rounds, in each of which every stranger has a turn: what the machine does meanwhile, and how warm it is, is the same for all. */
+/** Takes medians of rounds in which every stranger has a turn, so that the state of the machine is the same for all. */
 async function measureCosts(target: Target, strangers: readonly Stranger[]): Promise<readonly Cost[]> {
   for (const stranger of strangers) await measureTurn(target, stranger, WARM_UP)
   const rounds: (readonly Cost[])[] = []
@@ -203,7 +203,7 @@ async function measureCosts(target: Target, strangers: readonly Stranger[]): Pro
 }
 
 async function measureTurn(target: Target, stranger: Stranger, requests: number): Promise<Cost> {
-  // A password takes scrypt a tenth of a second; it needs no more to be exact.
+  // A password costs scrypt a tenth of a second, so that few requests give an exact figure.
   const count = stranger.isLogin ? Math.ceil(requests / 60) : requests
   const made: HttpRequest[] = []
   for (let i = 0; i < 2 * count; i += 1) made.push(withSource(await stranger.make(), `2001:db8:${i.toString(16)}::1`))
@@ -212,7 +212,7 @@ async function measureTurn(target: Target, stranger: Stranger, requests: number)
   return { stranger, busy: busy.ms, alone: alone.ms, statuses: [...busy.statuses, ...alone.statuses] }
 }
 
-/** In milliseconds, and in units of the wrong code of two bytes where it was measured. */
+/** Prints costs in milliseconds, and in units of the wrong code over two bytes if that was measured. */
 function printCosts(costs: readonly Cost[]): void {
   const unit = costs.find(({ stranger }) => stranger.name === UNIT)
   const shown = (ms: number, unitMs = Number.NaN): string =>
@@ -222,7 +222,7 @@ function printCosts(costs: readonly Cost[]): void {
     print(`${stranger.name.padEnd(44)} ${shown(busy, unit?.busy)} ${shown(alone, unit?.alone)}  ${tally(statuses)}`)
 }
 
-/** Sends with `inFlight` requests on their way at a time; milliseconds of processor time a request, and all statuses. */
+/** Sends requests, `inFlight` at a time. Returns milliseconds of processor time a request, and all statuses. */
 async function sendAll(
   target: Target,
   requests: readonly HttpRequest[],
@@ -231,7 +231,7 @@ async function sendAll(
   const statuses: number[] = []
   const waiting = requests.values()
   const before = target.usage().node
-  // All take from one iterator.
+  // All clients take from one iterator.
   const client = async (): Promise<void> => {
     for (const request of waiting) statuses.push((await send(target.url, request)).status)
   }
@@ -274,7 +274,7 @@ async function measureVictims(url: string, victims: readonly VirtualPhone[], sec
 const describe = ({ requests, refused, p50, p95, p99 }: Victims): string =>
   `${requests} requests, p50 ${p50.toFixed(1)} ms, p95 ${p95.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, ${refused} refused`
 
-/** One source that sends `rate` requests a second and does not wait for answers. */
+/** Sends `rate` requests a second without waiting for answers. */
 function startFlood(url: string, requests: readonly HttpRequest[], rate: number): { stop: () => Promise<string> } {
   const pending: Promise<number>[] = []
   const start = performance.now()
@@ -315,15 +315,15 @@ function print(line: string): void {
 }
 
 const CONNECTION_LOST = 0
-/** The request whose cost is the unit of all others. A stranger's request may cost three units. */
+/** The request whose cost is the unit. A stranger's request may cost three units. */
 const UNIT = '4.0 code, 2 bytes'
-/** In place of a word of requests. */
+/** The value of --works that measures sockets in place of requests. */
 const SOCKETS = 'sockets'
-/** Until the compiler of Node has nothing more to do for this kind of request. */
+/** Requests until Node's compiler has nothing more to do for their kind. */
 const WARM_UP = 75
 const ROUNDS = 5
 const PAUSE_MS = 20
-/** Who send for all the phones behind HAProxy: to bind 3,000 would take minutes. */
+/** The number of bound phones that make the codes for all connections, because to bind 3,000 would take minutes. */
 const PHONES_BOUND = 32
 const BODY = JSON.stringify({ amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' })
 

@@ -1,5 +1,5 @@
-// Health check of the image, which has no curl: exit 0 when the server in this container is alive, else 1.
-// Kubernetes puts the address of a Service named `pawl` in its place (docs/CONFIG.md).
+// Checks the health of a container, whose image has no curl: exit code 0 when its server is alive, else 1.
+// Kubernetes sets PAWL_PORT to an address when a Service is named `pawl` (docs/CONFIG.md).
 const port = /^\d+$/.test(process.env.PAWL_PORT) ? process.env.PAWL_PORT : '8080'
 
 try {

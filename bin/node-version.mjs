@@ -1,22 +1,22 @@
-// Which Node pawl runs on, and what to do with another one. Plain JavaScript that every Node reads.
+// Says which versions of Node run pawl, and what to do with another one. Plain JavaScript that every Node reads.
 
 /** The oldest Node that was tried with node:crypto's KMAC (createMac). */
 const OLDEST = [26, 10]
-/** The oldest that installs the packages, and starts the Node among them. */
+/** The oldest Node that installs the packages, and starts the Node among them. */
 const OLDEST_HELPER = [20]
-/** Where there is a package that holds Node (package.json, optionalDependencies). */
+/** The platforms that have a package with Node (package.json, optionalDependencies). */
 const PACKAGED = ['linux-x64', 'linux-arm64']
 
-/** Whether pawl runs on it. */
+/** Whether pawl runs on a version of Node. */
 export const isRecentEnough = (version) => isFrom(version, OLDEST)
 
-/** Whether it may install the packages and start the Node among them. */
+/** Whether a version of Node can install the packages and start the Node among them. */
 export const mayHelp = (version) => isFrom(version, OLDEST_HELPER)
 
-/** The package that holds Node for this machine; undefined where there is none. */
+/** The package that has Node for this machine; undefined when there is none. */
 const packageOfNode = ({ platform, arch }) => (PACKAGED.includes(`${platform}-${arch}`) ? `node-${platform}-${arch}` : undefined)
 
-/** One line for whoever starts pawl on a Node that is too old. `isTried`: the packages were installed, and brought none. */
+/** A line for a user who starts pawl with a Node that is too old. `isTried`: the packages were installed, without a Node among them. */
 export function explainNode({ platform, arch, versions: { node } }, isTried = false) {
   const needs = `pawl needs Node ${OLDEST.join('.')} or newer, this is ${node}`
   const name = packageOfNode({ platform, arch })

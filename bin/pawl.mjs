@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command `pawl`: the server, or a command beside it. Plain JavaScript, so that an old Node reads it and says what to do instead of failing to parse.
+// Runs the command `pawl`: the server, or another command. Plain JavaScript, so that an old Node does not fail to parse it and can say what to do.
 import { spawn } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import module from 'node:module'
@@ -7,20 +7,20 @@ import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { explainNode, isRecentEnough, mayHelp } from './node-version.mjs'
 
-// Node opens its inspector to whoever may send this signal, and the inspector shows every key of the process. Where the command line is ours,
-// --disable-sigusr1 says so from the first moment on; an older Node does not know it.
+// At this signal Node would open its inspector, which shows every key of the process. When runWith starts Node, --disable-sigusr1 prevents that
+// from the first moment on; an older Node does not know the flag.
 process.on('SIGUSR1', () => undefined)
 
-// The server in few files, where the image or scripts/bundle.ts has made them: a start takes half as long.
+// The server in few files, if scripts/bundle.ts has made them, as in the image. A start takes half as long with them.
 const bundle = new URL('../dist/main.js', import.meta.url)
 const projectNode = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url))
 
 const words = process.argv.slice(2)
-// The server is what most processes run: it does not load the other commands.
+// Most processes are servers, which do not load the other commands.
 const isServer = words.length === 0 || (words.length === 1 && words[0] === 'serve')
 
 if (isRecentEnough(process.versions.node)) {
-  // Inside the project and not in the shared /tmp: compiled code that another account could have written must never be run.
+  // The cache is in the project, not in the shared /tmp, because another account could have written compiled code there.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/pawl', import.meta.url)))
   const server = existsSync(bundle) ? bundle : '../src/main.ts'
   try {
@@ -40,7 +40,7 @@ function hasProjectNode() {
   return existsSync(projectNode) && realpathSync(projectNode) !== realpathSync(process.execPath)
 }
 
-/** What could not even be loaded, in one line; where it comes from is for those who have asked to see everything. */
+/** Explains in one line why pawl could not be loaded. The stack is only for users who ask for it. */
 function refuse(error) {
   const { code, message = String(error), stack } = error ?? {}
   const [, missing] = String(code).endsWith('_NOT_FOUND') ? (/'([^']+)'/.exec(message) ?? []) : []
@@ -54,7 +54,7 @@ function refuse(error) {
   process.exit(1)
 }
 
-/** Runs this file again under another Node, with the flags of docs/decisions/0014-memory.md, hands signals on and ends as the child ends. */
+/** Runs this file again in another Node, with the flags of docs/decisions/0014-memory.md. Passes signals on, and ends as the child ends. */
 function runWith(node) {
   const child = spawn(node, ['--disable-sigusr1', '--heap-growing-percent=30', ...process.argv.slice(1)], { stdio: 'inherit' })
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal))
@@ -66,7 +66,7 @@ function runWith(node) {
     if (signal === null) process.exit(code)
     process.removeAllListeners(signal)
     process.kill(process.pid, signal)
-    // Still here: the first process of a container is ended by no signal of its own. What started it reads the status as a shell writes it.
+    // The first process of a container survives its own signal. Its starter gets the exit code that a shell would give.
     process.exit(128 + constants.signals[signal])
   })
 }

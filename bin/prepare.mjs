@@ -1,5 +1,5 @@
-// Installs what is missing, so that one command is enough on a fresh clone. Runs before `npm start` and `npm test`, under any
-// Node from 20 on. Always the whole installation, development tools included: there is one state to check, and `npm test`
+// Installs missing packages, so that one command is enough on a fresh clone. Runs before `npm start` and `npm test`, under any
+// Node from 20 on. It always installs everything, development tools included: there is one state to check, and `npm test`
 // after `npm start` has nothing left to do.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
@@ -11,10 +11,10 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 if (!mayHelp(process.versions.node)) refuse()
 if (!isInstalled() || !hasNode()) install()
 if (!hasNode()) refuse(true)
-// What is started, tested or changed here are the sources (scripts/bundle.ts).
+// A checkout runs its sources, so an old bundle must not be in their way (scripts/bundle.ts).
 rmSync(`${root}/dist`, { recursive: true, force: true })
 
-/** Whether pawl will have a Node to run on: this one, or that of the optional package for this machine, which an installation may leave out. */
+/** Whether pawl has a Node to run on: this one, or the one of an optional package, which an installation may leave out. */
 function hasNode() {
   return isRecentEnough(process.versions.node) || existsSync(`${root}/node_modules/.bin/node`)
 }
@@ -25,8 +25,8 @@ function refuse(isTried = false) {
 }
 
 /**
- * True when node_modules holds what the lock file says. Contents are compared, not times: a copied or restored tree has
- * times that mean nothing. Packages for other platforms are optional and never in both.
+ * True when node_modules has the packages of the lock file. Contents are compared, not times, because the times of a copied
+ * or restored tree mean nothing. Packages for other platforms are optional and never in both.
  */
 function isInstalled() {
   const wanted = readPackages('package-lock.json')
@@ -39,7 +39,7 @@ function isInstalled() {
   })
 }
 
-/** The `packages` of a lock file; undefined when there is none, as after an installation that was interrupted. */
+/** The `packages` of a lock file; undefined when there is no file, as after an interrupted installation. */
 function readPackages(path) {
   try {
     return JSON.parse(readFileSync(`${root}/${path}`, 'utf8')).packages
@@ -50,7 +50,7 @@ function readPackages(path) {
 
 function install() {
   console.error('Installing dependencies (a minute or two, only this time) ...')
-  // The npm that runs this script, when there is one. `npm ci` runs none of our scripts, so nothing recurses.
+  // It uses the npm that runs this script, if any. `npm ci` runs none of pawl's scripts, so nothing recurses.
   const npm = process.env.npm_execpath?.endsWith('npm-cli.js') ? [process.execPath, process.env.npm_execpath] : ['npm']
   const [command, ...first] = npm
   const { status, error } = spawnSync(command, [...first, 'ci', '--include=dev', '--include=optional'], {

@@ -1,5 +1,5 @@
-// Writes what pawl is made of, without what only its development needs: a CycloneDX document and a list of licences. Fails on a licence that
-// nobody has agreed to.
+// Lists the packages that pawl runs with, without those that only its development needs: writes a CycloneDX document and a list of licences.
+// Fails on a licence that nobody has agreed to.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,9 +15,9 @@ interface Component {
   readonly licenses?: readonly { readonly license?: { readonly id?: string }; readonly expression?: string }[]
 }
 
-/** SPDX expressions that a bank may run without more than naming the authors. */
+/** SPDX expressions of licences that demand no more than naming the authors. */
 const AGREED = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT', '(MIT OR Apache-2.0)']
-/** Packages that name their licence in words of their own, as their LICENSE file says it. */
+/** Licences of packages whose package.json names them in words of its own, according to their LICENSE file. */
 const MISNAMED: Readonly<Record<string, string>> = { 'htmx.org': '0BSD' }
 
 interface Bill {
@@ -25,7 +25,7 @@ interface Bill {
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
 }
 
-/** What npm marks as only for development. Its own --omit=dev also omits what pawl needs as soon as a tool needs it too. */
+/** Removes packages that npm marks as only for development. npm's --omit=dev also omits a package of pawl that a tool needs, too. */
 function withoutDevelopment({ components, dependencies, ...rest }: Bill): Bill {
   const isTool = ({ properties = [] }: Component): boolean =>
     properties.some(({ name }) => name === 'cdx:npm:package:development')

@@ -1,5 +1,5 @@
-// Puts the modules that the server loads into a few files, because Node needs longer to find and link 1,360 of them than to run what they say at a
-// start (docs/PERFORMANCE.md, "Start and memory"). The image is made with it. Commands beside the server run from their sources.
+// Puts the modules of the server into a few files, because at a start Node needs longer to find and link 1,360 modules than to run them
+// (docs/PERFORMANCE.md, "Start and memory"). The build of the image runs it. Commands other than the server run from their sources.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,9 +14,9 @@ async function writeBundle(folder: string): Promise<void> {
     input: { main: join(project, 'src/main.ts'), heavy: join(project, 'src/crypto/heavy.ts') },
     cwd: project,
     platform: 'node',
-    // The embedded database reads files that lie beside its own modules.
+    // The embedded database reads files beside its own modules.
     external: [/^@electric-sql\/pglite/],
-    // Files that a module names by `new URL('style.css', import.meta.url)` come along.
+    // The output includes files that a module names by `new URL('style.css', import.meta.url)`.
     experimental: { resolveNewUrlToAsset: true },
   })
   const { output } = await bundle.write({ dir: folder, entryFileNames: '[name].js', chunkFileNames: '[name].js' })

@@ -64,7 +64,7 @@ ${examples.map((example) => `pawl ${example}`).join('\n')}
 `
 }
 
-/** Said once, above. */
+/** Options that the document describes once, above the commands. */
 const SHARED: ReadonlySet<string> = new Set(['url', 'admin', 'adminFile'])
 
 const usage = `Writes docs/CLI.md from the commands of pawl:

@@ -1,15 +1,15 @@
-// What every command line of pawl shares: options by node:util, a --help that does nothing else, and one line for a fault.
+// Reads the command lines of scripts: options by node:util, a --help that does nothing else, and one line for a fault.
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
 export interface CommandLine<O extends ParseArgsOptionsConfig> {
-  /** Printed for --help: the first line says what it does, the others how it is called. */
+  /** The text of --help: the first line describes the script, the others show calls of it. */
   readonly usage: string
   readonly options?: O
-  /** Words beside the options; at most none when absent. */
+  /** The greatest number of words other than options; 0 when absent. */
   readonly wordsMax?: number
 }
 
-/** What was given on a command line with these options. */
+/** The values and the words of a command line with these options. */
 export interface Given<O extends ParseArgsOptionsConfig> {
   readonly values: ReturnType<typeof parseArgs<{ options: O }>>['values']
   readonly words: readonly string[]
@@ -24,7 +24,7 @@ class UsageError extends Error {
 }
 
 /**
- * Reads the command line of this process and does the work. A fault is one line on stderr, never a stack, and exit status 1.
+ * Reads the command line of this process and runs `work`. A fault is one line on stderr, never a stack, and exit status 1.
  */
 export async function runCommand<const O extends ParseArgsOptionsConfig = ParseArgsOptionsConfig>(
   { usage, options, wordsMax = 0 }: CommandLine<O>,
@@ -32,7 +32,7 @@ export async function runCommand<const O extends ParseArgsOptionsConfig = ParseA
   args: readonly string[] = process.argv.slice(2),
 ): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // A reader that has seen enough is no fault.
+    // A reader that closes the pipe early is no fault.
     if (error.code === 'EPIPE') return
     process.stderr.write(`the output cannot be written: ${explainFault(error)}\n`)
     process.exitCode = 1
@@ -50,7 +50,7 @@ export async function runCommand<const O extends ParseArgsOptionsConfig = ParseA
   }
 }
 
-/** Asked before anything else is looked at, so that it helps with any command line; not in what stands behind `--`. */
+/** Whether the words before `--` contain --help or -h. It is called before all other checks, so that --help works with any command line. */
 export const asksForHelp = (args: readonly string[]): boolean => {
   const end = args.indexOf('--')
   return args.slice(0, end === -1 ? args.length : end).some((word) => word === '--help' || word === '-h')
@@ -70,12 +70,12 @@ function parse<O extends ParseArgsOptionsConfig>(options: O, args: readonly stri
   try {
     return parseArgs({ options, allowPositionals: true, args: [...args] })
   } catch (error) {
-    // Only its first sentence: the others are about the syntax of words that begin with a dash.
+    // The message is cut after its first sentence; the others explain the syntax of words that begin with a dash.
     throw new UsageError(explainFault(error).replace(/\. To specify .*/s, ''))
   }
 }
 
-/** What a thrown value says, in one line: for a request without an answer also why it has none. */
+/** Explains a thrown value in one line, with its causes: for a request, why no answer came. */
 export function explainFault(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const causes = error instanceof AggregateError ? error.errors : error.cause === undefined ? [] : [error.cause]

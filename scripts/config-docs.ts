@@ -1,5 +1,5 @@
-// Writes docs/CONFIG.md and .env.example from the tables of settings in src/config/config.ts, which has those of its neighbours, and
-// src/config/secrets.ts: node scripts/config-docs.ts
+// Writes docs/CONFIG.md and .env.example from the tables of settings in src/config/config.ts, which includes the tables of the other files in
+// its folder, and in src/config/secrets.ts: node scripts/config-docs.ts
 import { writeFileSync } from 'node:fs'
 import { SECRET_SETTINGS } from '../src/config/secrets.ts'
 import { SETTINGS } from '../src/config/config.ts'

@@ -1,4 +1,4 @@
-// Writes docs/ENDPOINTS.md from what the description of the APIs is made of.
+// Writes docs/ENDPOINTS.md from the OpenAPI description of the APIs.
 import { writeFileSync } from 'node:fs'
 import { describeApis } from '../src/description.ts'
 import { runCommand } from './command-line.ts'
@@ -65,7 +65,7 @@ function renderQuery({ parameters = [] }: Described): string {
   return names.length === 0 ? '' : `?${names.join('&')}`
 }
 
-/** The members of a plain JSON body; an envelope is said by its header. */
+/** The members of a plain JSON body; empty for an envelope, which the header of the request shows. */
 function renderBody({ requestBody, description = '' }: Described): string {
   const schema = requestBody?.content['application/json']?.schema
   if (schema === undefined || description.includes('Encrypted in ')) return ''
@@ -87,7 +87,7 @@ function resolve(schema: Schema): Schema {
   return schema.$ref === undefined ? schema : (schemas[schema.$ref.split('/').at(-1) ?? ''] ?? schema)
 }
 
-/** Each twice in the description, once for each spelling; HTTP Basic is said by its roles. */
+/** Short names of the credentials in the description. Those of the other dialect and HTTP Basic, which the roles show, are left out. */
 const CREDENTIALS: Readonly<Record<string, string>> = {
   powerAuthAuthorization: 'code',
   powerAuthToken: 'token',

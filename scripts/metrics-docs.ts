@@ -57,7 +57,7 @@ export interface ListedMetric {
 
 /** Every metric, in the order of its registration. */
 export function listMetrics(): readonly ListedMetric[] {
-  // The class has its labels, the interface of the package has not.
+  // The package's class has the member `labelNames`; its interface lacks it.
   const listed = createInstruments().registry.getMetricsAsArray() as unknown as (Omit<ListedMetric, 'labels'> & {
     readonly labelNames: readonly string[]
   })[]

@@ -1,5 +1,5 @@
-// A window with the client elsewhere in time, as where it has a machine of its own: requests lie in the sockets of a stopped server, which then
-// runs while the client sleeps.
+// Measures a window in which client and server never run at the same time, so that the client takes no processor time from the server. The
+// client writes requests into the sockets of a stopped server, which then runs while the client sleeps.
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Target } from './target.ts'
@@ -7,8 +7,8 @@ import { costOf, type Figures } from './window.ts'
 import type { Unit } from './works.ts'
 
 /**
- * Rounds of one unit of each list at once. The rate is over the time from the moment the server runs until it has nothing left to do; a round in
- * which an answer came later is left out of it. How long a single answer took is not known.
+ * Runs rounds, each with one unit of every list at once. The rate counts the time from the start of the server until it is idle. A round in
+ * which an answer came later is left out. The time of a single answer is not known.
  */
 export async function runAsleep(lists: readonly (readonly Unit[])[], { processes, usage }: Target): Promise<Figures> {
   const rounds = Math.min(...lists.map(({ length }) => length))
@@ -35,12 +35,12 @@ export async function runAsleep(lists: readonly (readonly Unit[])[], { processes
   return { rate: (counted * 1000) / milliseconds, ...unknown, ...costOf(before, usage(), rounds * lists.length) }
 }
 
-/** What `begin` writes lies in the sockets when the processes run again. */
+/** Runs `begin` while the processes are stopped, so that they find its requests in their sockets. */
 async function whileStopped<Begun>(pids: readonly number[], begin: () => Begun): Promise<Begun> {
   signal(pids, 'SIGSTOP')
   try {
     const begun = begin()
-    // A write that found the socket full would wait for the event loop.
+    // A write to a full socket waits for a turn of the event loop.
     await sleep(1)
     return begun
   } finally {
@@ -64,7 +64,7 @@ function sleepWhileBusy(pids: readonly number[]): number {
   return busy
 }
 
-/** How long the main threads ran so far (proc(5), schedstat: nanoseconds). */
+/** Milliseconds that the main threads have run so far (proc(5), schedstat counts nanoseconds). */
 const ranMilliseconds = (pids: readonly number[]): number =>
   pids.reduce((sum, pid) => sum + Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6, 0)
 

@@ -1,5 +1,5 @@
-// Phones of protocol 3 in great number: one is bound as phones are, and the others are rows like its own. A hundred thousand take a minute, where to
-// bind them takes up to half an hour.
+// Makes many phones of protocol 3 from one that was bound: the others are copies of its rows. A hundred thousand copies take a minute; to bind
+// as many phones takes up to half an hour.
 import { randomUUID } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import type { PhoneState, PhoneToken } from '../../phone/v3/state.ts'
@@ -8,7 +8,7 @@ import { type OwnedToken, places } from '../../src/domain/secrets/secrets.ts'
 import { systemPlatform } from '../../src/lib/platform.ts'
 import { type Db, openDatabase } from '../../src/storage/database/database.ts'
 
-/** A phone like another one: of a user of its own, with a token of its own, and with the keys of the other. */
+/** A copy of a phone: with a user and a token of its own, and with the keys of the original. */
 export interface PhoneCopy {
   readonly userId: string
   readonly state: PhoneState
@@ -17,7 +17,7 @@ export interface PhoneCopy {
 
 export type CopyPhone = (phone: PhoneState, token: PhoneToken, count: number) => Promise<readonly PhoneCopy[]>
 
-/** Makes copies in the database of a server, whose master key of 32 bytes seals them. */
+/** Returns a function that makes copies in the database of a server. `masterKey`: the server's, 32 bytes. */
 export const createPhoneCopier =
   (databaseUrl: string, masterKey: Uint8Array): CopyPhone =>
   async (phone, token, count) => {
@@ -27,7 +27,7 @@ export const createPhoneCopier =
       const model = { phone, token, ...(await openSecrets(db, keys, phone)) }
       const copies = Array.from({ length: count }, () => copyOf(phone, token))
       for (let i = 0; i < count; i += AT_ONCE) await storeCopies(db, keys, model, copies.slice(i, i + AT_ONCE))
-      // As phones come: neighbours in a page of the table do not come one after the other.
+      // Sorted by random ids, because neighbours in a page of the table would not send requests one after the other.
       return copies.toSorted((one, other) => (one.state.activationId < other.state.activationId ? -1 : 1))
     } finally {
       await close()
@@ -43,7 +43,7 @@ function copyOf(phone: PhoneState, token: PhoneToken): PhoneCopy {
   }
 }
 
-/** What the server keeps of a phone and nobody else knows. */
+/** The secrets of a phone's rows, unsealed. */
 interface OpenSecrets {
   readonly applicationId: string
   readonly serverPrivateKey: Uint8Array
@@ -116,8 +116,8 @@ async function storeCopies(
 }
 
 /**
- * Inserts a row like `model`, a query of one row, for each row of the table expression `each`. `columns` are those that differ, as SQL over its
- * alias.
+ * Inserts a copy of the one row that the query `model` returns, for each row of the table expression `each`. `columns`: those that differ from
+ * the model, as SQL over the alias of `each`.
  */
 export async function insertLike(
   db: Db,

@@ -1,4 +1,4 @@
-// What processes have cost so far, as the kernel counts it (proc(5)).
+// Reads the processor time and the memory of processes, as the kernel counts them (proc(5)).
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** Microseconds of processor time of a process, its threads and the children it has waited for. Counted in steps of 10 ms. */
@@ -10,7 +10,7 @@ function cpuMicroseconds(pid: number): number {
   return ticks * (1_000_000 / TICKS_PER_SECOND)
 }
 
-/** Microseconds of processor time of the threads that a process has, exactly. */
+/** Microseconds of processor time of the present threads of a process, counted in nanoseconds. */
 export const threadsCpuMicroseconds = (pid: number): number =>
   readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadNanoseconds(`/proc/${pid}/task/${thread}/schedstat`), 0) /
   1000
@@ -46,7 +46,7 @@ function residentMebibytes(pid: number): number {
   return Number(kibibytes) / 1024
 }
 
-/** A child that ends between two looks is in its parent's sum at the next. */
+/** 0 for a child that has just ended: from then on its parent's sum includes it. */
 function cpuMicrosecondsIfAlive(pid: number): number {
   try {
     return cpuMicroseconds(pid)

@@ -1,5 +1,5 @@
-// Sockets that one address holds open and does nothing useful with: in a process of their own, so that whoever measures beside them does
-// not measure their sender.
+// Holds sockets of one address open without use. They are in a process of their own, so that a measurement beside them does not count their
+// sender.
 import { fork } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
@@ -7,9 +7,9 @@ import { beginningOf, requestOf } from '../../test/helpers/sockets.ts'
 
 interface Kind {
   readonly name: string
-  /** Sent at once. */
+  /** The bytes that a socket sends at once. */
   readonly bytes: string
-  /** Sent each second. */
+  /** The bytes that a socket sends each second. */
   readonly drip: string
 }
 
@@ -26,11 +26,11 @@ export const CROWDS: readonly Kind[] = [
 ]
 
 export interface Crowd {
-  /** How many were open at the end of how many. */
+  /** Ends the crowd. Returns a text: how many sockets of all were open at the end. */
   readonly stop: () => Promise<string>
 }
 
-/** Opens `count` sockets to a port of 127.0.0.1 from 127.0.0.2, and all anew each 30 s. */
+/** Opens `count` sockets to a port of 127.0.0.1 from 127.0.0.2, and opens all of them anew every 30 s. */
 export function gatherCrowd(url: string, kind: Kind, count: number): Crowd {
   const port = new URL(url).port
   const child = fork(fileURLToPath(import.meta.url), [port, String(CROWDS.indexOf(kind)), String(count)])

@@ -1,4 +1,4 @@
-// What a bank asks of doors: requests of phones, each told to the door that it is for (docs/DOORS.md).
+// Makes the calls of a bank to doors: each door gets requests of phones of the kind that it verifies (docs/DOORS.md).
 import { randomBytes, randomUUID } from 'node:crypto'
 import { seal } from '../../phone/v3/channel.ts'
 import { b64, random } from '../../phone/v3/crypto.ts'
@@ -14,12 +14,12 @@ import type { Target } from './target.ts'
 import { activate, openServer, type Server, takeTurns, toUnit, type Work } from './works.ts'
 
 export interface DoorScene {
-  /** A code of the own endpoints of pawl: what doors are compared with. */
+  /** A code at pawl's own endpoint, with which doors are compared. */
   readonly validate: Work
   readonly doors: readonly Work[]
-  /** Requests of so many bytes. */
+  /** Requests with long bodies. */
   readonly bodies: readonly Asked[]
-  /** Headers that are refused, each group with one kind of each reason. */
+  /** Groups of headers that are refused, with one kind for each reason. */
   readonly refused: readonly { readonly name: string; readonly kinds: readonly Asked[] }[]
 }
 
@@ -27,15 +27,15 @@ export interface DoorScene {
 export interface Asked {
   readonly name: string
   readonly make: () => Promise<HttpRequest> | HttpRequest
-  /** Throws where the answer is not the one that is to be measured. */
+  /** Throws when the answer is not the one to measure. */
   readonly check: (reply: HttpReply) => void
 }
 
-/** Opens two applications on the server, binds `phones` phones of 3.3 and those that are needed besides. */
+/** Opens two applications on the server, and binds `phones` phones of 3.3 and the few others that the calls need. */
 export async function openDoors(target: Pick<Target, 'url' | 'admin'>, phones: number): Promise<DoorScene> {
   const own = await openServer(target, 'doors')
   const other = await openServer(target, 'foreign')
-  // What names no application is about the first one.
+  // A call that names no application is about the first one, so the other one needs a credential of its own.
   const foreign = { ...other, bank: other.bank.as(await createCredential(other, 'foreign-bank', 'integration', 'foreign')) }
   const bank = composeCalls(await createCredential(own, 'web-tier', 'verification', 'doors'))
   const holders: Holder[] = []
@@ -61,7 +61,7 @@ export async function openDoors(target: Pick<Target, 'url' | 'admin'>, phones: n
 interface Holder {
   readonly phone: VirtualPhone
   readonly token: PhoneToken
-  /** Fetched with each `renew`. */
+  /** The temporary key of the last `renew`. */
   temporaryKey: TemporaryKey | undefined
 }
 
@@ -144,7 +144,7 @@ function listDoors({ url }: Server, call: Call, holders: readonly Holder[]): rea
   ]
 }
 
-/** Whose codes are wrong gets ahead of its counter, and of a long body few values are tried. */
+/** Two phones: wrong codes move a phone's counter ahead of the server's, and for a long body the server tries few counter values. */
 interface PhonesV4 {
   readonly right: VirtualPhoneV4
   readonly wrong: VirtualPhoneV4
@@ -183,7 +183,7 @@ function listBodies(url: string, call: Call, holder: Holder, phonesV4: PhonesV4)
   })
 }
 
-/** Signed with a key that is not the phone's, as one who has none does. */
+/** Makes a request that is signed with a random key, as somebody does who has no key of the phone. */
 function signWrongly(phone: VirtualPhone | VirtualPhoneV4, body: string | Uint8Array): HttpRequest {
   const wrongKeys = { possession: random('version' in phone ? 16 : 32) }
   return phone.prepareSigned({ ...AT, body, wrongKeys })
@@ -221,7 +221,7 @@ const expecting = (name: string, value?: unknown) => (reply: HttpReply) => {
     throw new Error(`${name} is to be ${String(value)}: HTTP ${reply.status} ${reply.text}`)
 }
 
-/** No budget of failures is to be used up. */
+/** A random address, so that no address uses up its budget of failures. */
 const anyClient = () => ({ address: `2001:db8:${randomBytes(2).toString('hex')}:${randomBytes(2).toString('hex')}::1` })
 const client = { address: '203.0.113.7' }
 

@@ -1,4 +1,4 @@
-// HAProxy as deploy/haproxy has it, without TLS and with one listener, before the servers of a measurement.
+// Starts HAProxy before the servers of a measurement, with the settings of deploy/haproxy, but without TLS and with one listener.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { findQuietPort } from '../../test/helpers/ports.ts'
 import { processesOf, treeCpuMicroseconds, treeResidentMebibytes } from './cpu.ts'
 import type { Target } from './target.ts'
 
-/** The targets as one: with HAProxy's own processor time and memory, as that of Node. */
+/** Makes one target of several. HAProxy's processor time and memory count as Node's. */
 export async function standBefore(name: string, targets: readonly [Target, ...Target[]]): Promise<Target> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-bench-haproxy-'))
   const port = await findQuietPort()

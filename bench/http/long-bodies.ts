@@ -1,5 +1,5 @@
-// Bodies that are as dear as their content type allows, of senders who prove nothing, and what they cost in units of a wrong code of 4.0
-// over two bytes: the unit in which docs/decisions/0001-work-for-strangers.md counts.
+// Measures the most expensive bodies of each content type, of senders who prove nothing. The unit is the cost of a wrong code of 4.0 over two
+// bytes, in which docs/decisions/0001-work-for-strangers.md counts.
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import type { HttpRequest } from '../../phone/http.ts'
@@ -7,7 +7,7 @@ import { threadsCpuMicroseconds } from './cpu.ts'
 
 export interface BodyKind {
   readonly type: string | undefined
-  /** Repeated until the body is as long as it is to be. */
+  /** The text that is repeated until the body has its length. */
   readonly piece: string
 }
 
@@ -22,13 +22,13 @@ export const BODY_KINDS: readonly BodyKind[] = [
   { type: undefined, piece: '[],' },
 ]
 
-/** A body of this many bytes, or a few less. */
+/** A body of `bytes` bytes, or a few less. */
 export const fill = ({ piece, type }: BodyKind, bytes: number): Buffer => {
   const repeated = piece.repeat(Math.floor((bytes - 4) / Buffer.byteLength(piece)))
   return Buffer.from(type === 'application/json' || type === undefined ? `[${repeated}0]` : repeated)
 }
 
-/** The bytes of a request, from a source of its own where the server trusts this machine; `piece`: its body comes in chunks of as many bytes, without a length. */
+/** The bytes of a request, with a random X-Forwarded-For. With `piece` the body comes in chunks of so many bytes, without a length. */
 export function toBytes({ method, path, headers, body }: HttpRequest, piece?: number): Buffer {
   const framing = piece === undefined ? { 'Content-Length': String(body.length) } : { 'Transfer-Encoding': 'chunked' }
   const lines = Object.entries({ Host: 'a', 'X-Forwarded-For': anySource(), ...headers, ...framing }).map(
@@ -46,7 +46,7 @@ export function toBytes({ method, path, headers, body }: HttpRequest, piece?: nu
 
 const anySource = (): string => `2001:db8:${randomBytes(2).toString('hex')}:${randomBytes(2).toString('hex')}::1`
 
-/** Sends bytes over a connection of their own and waits for the headers of an answer: its status, or what came in place of one. */
+/** Sends bytes over a new connection and waits for the headers of the answer. Returns its status, or what happened in place of an answer. */
 export const sendBytes = (port: number, bytes: string | Uint8Array, timeoutMs = 20_000): Promise<string> =>
   new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -74,11 +74,11 @@ export interface Measured {
 }
 
 export interface Meter {
-  /** What a request costs in units, and its answers. The unit is measured before and after. */
+  /** Measures the cost of a request in units, and lists its answers. The unit is measured before and after. */
   readonly measure: (measured: Measured, count: number) => Promise<{ readonly units: number; readonly answers: string }>
 }
 
-/** Of the server with this process and port. `makeUnit` makes a wrong code of 4.0 over two bytes. */
+/** Makes a meter for the server with this process and port. `makeUnit` makes a wrong code of 4.0 over two bytes. */
 export function openMeter({ pid, port }: { readonly pid: number; readonly port: number }, makeUnit: Measured['make']): Meter {
   const cost = async (make: Measured['make'], count: number) => {
     const requests: Uint8Array[] = []
@@ -99,7 +99,7 @@ export function openMeter({ pid, port }: { readonly pid: number; readonly port: 
   }
 }
 
-/** Prints what each of them costs. */
+/** Prints the cost of each long body. */
 export async function printLongBodies(
   meter: Meter,
   print: (line: string) => void,
@@ -113,7 +113,7 @@ export async function printLongBodies(
   }
 }
 
-/** One of each kind: where a form is read, where JSON is, where nothing is there, and where a password is asked for. */
+/** Lists bodies of each kind, at paths that read a form, read JSON, need a password, or do not exist. */
 export function listLongBodies(): readonly Measured[] {
   const places = ['/console/sign-in', '/console/registrations', '/pa/v3/activation/status', '/registration', '/nothing']
   const of = (path: string, kind: BodyKind, bytes: number, piece?: number): Measured => ({

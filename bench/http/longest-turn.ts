@@ -1,4 +1,5 @@
-// The longest turn of the event loop of a server. This module is loaded into it (TargetOptions.imports), and whoever measures asks it by a signal.
+// Measures the longest turn of a server's event loop. The server loads this module (TargetOptions.imports), and the measuring process asks it by
+// a signal.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,10 +7,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-/** What the server is to load. */
+/** The path of the module that the server loads. */
 export const TURN_WATCH = fileURLToPath(import.meta.url)
 
-/** Milliseconds of the longest turn of a server since the last question, too long by 1 at most. What keeps the process from a processor is in it. */
+/** Milliseconds of the longest turn since the last question, too long by 1 at most. It includes the time in which the process had no processor. */
 export async function askLongestTurn(pid: number): Promise<number> {
   const file = fileOf(pid)
   process.kill(pid, SIGNAL)
@@ -24,7 +25,7 @@ export async function askLongestTurn(pid: number): Promise<number> {
   throw new Error('the server does not tell of its longest turn')
 }
 
-/** In the server. */
+/** Runs in the server: measures turns, and writes the longest one into a file when the signal comes. */
 function watch(): void {
   const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   delays.enable()

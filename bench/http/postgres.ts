@@ -1,4 +1,4 @@
-// A PostgreSQL of its own for a measurement, in a temporary folder: made by Debian's package, ended and removed with the measurement.
+// Starts a PostgreSQL for one measurement, in a temporary folder, with the programs of Debian's package; it is removed after the measurement.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,16 +7,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { findQuietPort } from '../../test/helpers/ports.ts'
 
 export interface Postgres {
-  /** Of the database `name`, which is made. */
+  /** Makes the database `name`, and returns its URL. */
   readonly createDatabase: (name: string) => string
-  /** Of the server process, whose children are the connections. */
+  /** The id of the server process, whose children are the connections. */
   readonly pid: number
-  /** Where it keeps its data, and its log if it is told to. */
+  /** The folder of its data, and of its log if its settings demand one. */
   readonly folder: string
   readonly close: () => Promise<void>
 }
 
-/** Starts the newest installed server with its usual settings and those that are given (`name=value`). Throws when there is none. */
+/** Starts the newest installed version with its usual settings and the given ones (`name=value`). Throws when none is installed. */
 export async function startPostgres(settings: readonly string[] = []): Promise<Postgres> {
   const bin = newestBin()
   const folder = mkdtempSync(join(tmpdir(), 'pawl-bench-postgres-'))

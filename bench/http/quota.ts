@@ -1,12 +1,12 @@
-// A share of a processor for processes of a server, as where they have a smaller machine of their own: neither the clients nor PostgreSQL are the
-// limit then. It takes root and the cpu controller of cgroup v1 (CFS bandwidth control).
+// Limits processes of a server to a share of a processor, so that neither the clients nor PostgreSQL are the limit of a measurement. It needs
+// root and the cpu controller of cgroup v1 (CFS bandwidth control).
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const CONTROLLER = '/sys/fs/cgroup/cpu'
 const PERIOD_US = 10_000
 
-/** Gives the processes of each list together `share` of a processor. The returned function takes that back, after they have ended. */
+/** Limits the processes of each list together to `share` of a processor. The returned function removes the limits after their end. */
 export function limitProcessors(lists: readonly (readonly number[])[], share: number): () => void {
   if (!existsSync(join(CONTROLLER, 'cpu.cfs_quota_us'))) throw new Error(`no cpu controller of cgroup v1 at ${CONTROLLER}`)
   const groups = lists.map((pids) => {

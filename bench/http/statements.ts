@@ -1,4 +1,4 @@
-// The statements of a window, counted in the log of PostgreSQL.
+// Counts the statements of a window in the log of PostgreSQL.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -7,7 +7,7 @@ import { type Postgres, startPostgres } from './postgres.ts'
 export const startLoggingPostgres = (): Promise<Postgres> =>
   startPostgres(['logging_collector=on', 'log_destination=jsonlog', 'log_rotation_size=0', 'log_file_mode=0644'])
 
-/** How many statements outside of transactions run while `work` does. `folder`: of the data of the PostgreSQL. */
+/** The number of statements outside of transactions that run during `work`. `folder`: the folder of PostgreSQL's data. */
 export async function countLogged(folder: string, databaseUrl: string, work: () => Promise<unknown>): Promise<number> {
   const { pathname } = new URL(databaseUrl)
   const seen = readLog(folder).length
@@ -42,7 +42,7 @@ function readLog(folder: string): LogLine[] {
   )
 }
 
-/** Transactions are left out, and so is what sealing and housekeeping do beside. */
+/** Leaves out transactions, and statements of sealing and housekeeping. */
 function isCounted({ message = '' }: LogLine): boolean {
   const [, text] = /^execute [^:]*: (.*)$/s.exec(message) ?? []
   return text !== undefined && !OTHERS.test(text)

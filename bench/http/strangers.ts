@@ -1,4 +1,4 @@
-// The requests of a stranger: all are refused, or need nothing but what an app holds; each costs the server something before it knows.
+// Makes the requests of a stranger. pawl refuses them, or answers them to everybody who has the app; each costs the server work before that.
 import { randomUUID } from 'node:crypto'
 import { b64, random } from '../../phone/v3/crypto.ts'
 import { withPair } from '../../phone/header.ts'
@@ -9,21 +9,21 @@ import { createPhone, type VirtualPhone } from '../../phone/v3/virtual-phone.ts'
 import type { Target } from './target.ts'
 import { activate, openServer, type Server } from './works.ts'
 
-/** One kind of request; `make` gives a fresh one. */
+/** One kind of request; `make` makes a fresh one. */
 export interface Stranger {
   readonly name: string
-  /** It guesses a password of the bank's API, which scrypt makes expensive on purpose. */
+  /** Whether the request guesses a password of the bank's API. scrypt makes that expensive on purpose. */
   readonly isLogin?: true
   readonly make: () => Promise<HttpRequest> | HttpRequest
 }
 
 export interface Scene {
   readonly strangers: readonly Stranger[]
-  /** Phones of users, who go on working meanwhile. */
+  /** Phones of users who work meanwhile. */
   readonly victims: readonly VirtualPhone[]
 }
 
-/** Opens an application on the server, binds `victims` phones and a phone of each generation that the strangers speak of. */
+/** Opens an application on the server, and binds `victims` phones and a phone of each generation that the requests of strangers name. */
 export async function openScene(target: Pick<Target, 'url' | 'admin'>, victims: number): Promise<Scene> {
   const place = await openServer(target, APPLICATION)
   const phones = []

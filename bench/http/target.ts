@@ -1,4 +1,4 @@
-// A server to measure: a checkout of pawl, started as an operator starts it, on a database of its own.
+// Starts a server to measure: a checkout of pawl on a database of its own, started as an operator starts it.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -13,7 +13,7 @@ export interface Target {
   /** `user:password` of the administrator. */
   readonly admin: string
   readonly usage: () => Usage
-  /** Those of the server that run now. */
+  /** The ids of the server's present processes. */
   readonly processes: () => readonly number[]
   readonly close: () => Promise<void>
 }
@@ -21,9 +21,9 @@ export interface Target {
 export interface Usage {
   /** Microseconds of processor time so far, of all processes of the server. */
   readonly node: number
-  /** Undefined where the database is not a process of this machine that was started here. */
+  /** Microseconds of processor time of the database; undefined when the measurement did not start its process. */
   readonly database: number | undefined
-  /** Resident MiB of Node, the same. */
+  /** Resident MiB of all processes of the server. */
   readonly resident: number
 }
 
@@ -31,9 +31,9 @@ export interface TargetOptions {
   readonly name: string
   /** Folder of the checkout, its packages installed. */
   readonly checkout: string
-  /** Without it, the embedded database in a temporary folder. */
+  /** The database; when undefined, an embedded one in a temporary folder. */
   readonly databaseUrl: string | undefined
-  /** Whose children are the connections of the database. */
+  /** The database's process, whose children are its connections. */
   readonly databasePid: number | undefined
   /** Modules that are loaded into the server before it. */
   readonly imports?: readonly string[]
@@ -66,7 +66,7 @@ export async function startTarget(options: TargetOptions): Promise<Target> {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let printed = ''
-  // Read to the end, so that the server never waits for a reader.
+  // The output is read to its end, so that the server never waits for a reader.
   server.stdout.on('data', (chunk: Buffer) => {
     if (printed.length < PRINTED_MAX) printed += chunk.toString()
   })
@@ -106,7 +106,7 @@ export async function startTarget(options: TargetOptions): Promise<Target> {
   throw new Error(`${name} is not ready after a minute: ${printed}`)
 }
 
-/** Those of the settings that a revision has: an older one refuses to start with others. */
+/** The settings that a revision knows; an older revision refuses to start with others. */
 function settingsKnownBy(checkout: string, settings: Readonly<Record<string, string>>): Record<string, string> {
   const described = readFileSync(join(checkout, 'docs/CONFIG.md'), 'utf8')
   return Object.fromEntries(Object.entries(settings).filter(([name]) => described.includes(`\`${name}\``)))

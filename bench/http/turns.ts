@@ -1,4 +1,4 @@
-// Windows of several targets in turns, and how their figures are shown: what slows the machine for a while slows them all.
+// Runs windows of several targets in turns, so that a slow time of the machine slows them all, and lays out their figures.
 import type { Target } from './target.ts'
 import { type Figures, median, runWindow } from './window.ts'
 import type { Unit, Work } from './works.ts'
@@ -11,20 +11,20 @@ export interface Measured {
 }
 
 export interface Turns {
-  /** Of each target that has no number of its own. */
+  /** The number of clients of each target that has no number of its own. */
   readonly clients: number
   readonly windows: number
-  /** About, of a window. */
+  /** The length of a window, roughly. */
   readonly seconds: number
-  /** The fewest windows of each target that are not counted: a process that has just started finds the size of its heap first. */
+  /** The least number of windows of each target that are not counted, because a new process first finds the size of its heap. */
   readonly warmUp: number
-  /** In place of runWindow. */
+  /** The function that runs a window; by default runWindow. */
   readonly run?: (lists: readonly (readonly Unit[])[], target: Target) => Promise<Figures>
 }
 
 /**
- * Windows of all targets in turns. How many units fill the time is seen from the window before, at first from a short trial. `phones`: so many
- * units of a target come before the first that counts, for all its phones to have had their turn.
+ * Runs windows of all targets in turns. The window before, at first a short trial, shows how many units fill the time. `phones`: the units of a
+ * target that run before the first counted one, so that all its phones have had a turn.
  */
 export async function measureInTurns(
   name: string,
@@ -42,7 +42,7 @@ export async function measureInTurns(
     }
     running.push({ target, work, clients, units, figures: [] as Figures[] })
   }
-  // As many units for each, or a slower one would be measured colder.
+  // Each target runs the same number of units; with fewer units a slower target would be colder.
   const units = Math.min(...running.map((one) => one.units))
   for (let i = 0; i < windows; i += 1) {
     for (const { target, work, clients, figures } of i % 2 === 0 ? running : running.toReversed())
@@ -51,11 +51,11 @@ export async function measureInTurns(
   return running.map(({ target, figures }) => ({ work: name, target: target.name, units, windows: figures }))
 }
 
-/** The titles above the rows. */
+/** The titles of the columns. */
 export const header = (): string =>
   ['work'.padEnd(32), ...COLUMNS.map(([title]) => title.padStart(9)), '  spread of Node'].join(' ')
 
-/** One line of medians. `shown`: what the line is of. */
+/** A line of medians. `shown`: the title of the line. */
 export function row(shown: string, { windows: figures }: Measured): string {
   const cells = COLUMNS.map(([, pick, digits]) => {
     const found = figures.map(pick).filter((value) => value !== undefined)
@@ -65,7 +65,7 @@ export function row(shown: string, { windows: figures }: Measured): string {
   return [shown.padEnd(32), ...cells, `  ${Math.min(...cpu).toFixed(0)} to ${Math.max(...cpu).toFixed(0)}`].join(' ')
 }
 
-/** Median of the ratios of neighbouring windows: what slows the machine for a while slows both. */
+/** The median of the ratios of neighbouring windows, because a slow time of the machine slows both. */
 export function compare(own: Measured, other: Measured): string {
   const ratio = (pick: (figures: Figures) => number | undefined): string =>
     median(own.windows.map((figures, i) => (pick(figures) ?? NaN) / (pick(other.windows[i] ?? figures) ?? NaN))).toFixed(2)

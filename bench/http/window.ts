@@ -1,24 +1,24 @@
-// One window of a measurement: a fixed number of units in a closed loop, and what they cost.
+// Runs one window of a measurement: a fixed number of units in a closed loop, and their cost.
 import type { Target, Usage } from './target.ts'
 import type { Unit } from './works.ts'
 
 export interface Figures {
   /** Units a second. */
   readonly rate: number
-  /** Milliseconds; undefined where the client did not see them. */
+  /** Quantiles of the latency in milliseconds; undefined when the client did not see single answers. */
   readonly p50: number | undefined
   readonly p95: number | undefined
   readonly p99: number | undefined
   /** Microseconds of processor time a unit. */
   readonly nodeCpu: number
   readonly databaseCpu: number | undefined
-  /** Of the clients, all in this process; undefined where they did not run beside the server. */
+  /** The same of the clients, which are all in this process; undefined when they did not run at the same time as the server. */
   readonly clientCpu: number | undefined
   /** MiB at the end of the window. */
   readonly resident: number
 }
 
-/** Every list is one client, which sends its next unit when it has the answer to the last, by the same connection: as an app does. */
+/** Runs each list as one client, which sends its next unit after the answer to the last, over the same connection, as an app does. */
 export async function runWindow(lists: readonly (readonly Unit[])[], { usage }: Pick<Target, 'usage'>): Promise<Figures> {
   const times: number[] = []
   const before = usage()
@@ -47,7 +47,7 @@ export async function runWindow(lists: readonly (readonly Unit[])[], { usage }: 
   }
 }
 
-/** What the server took for each of `units` between two looks. */
+/** The cost of each of `units` between two readings of the usage. */
 export const costOf = (before: Usage, after: Usage, units: number): Pick<Figures, 'nodeCpu' | 'databaseCpu' | 'resident'> => ({
   nodeCpu: (after.node - before.node) / units,
   databaseCpu:

@@ -1,5 +1,5 @@
-// What is measured: each work is one thing that a phone or a bank does. Requests are made ahead of the window that sends them, so that
-// the client's cryptography is not in the figures; only a whole activation, whose steps need the answers before them, is made within it.
+// Defines the works that are measured: each is one thing that a phone or a bank does. Requests are made before the window that sends them, so
+// that the figures do not include the client's cryptography. Only a whole activation, whose steps need earlier answers, is made within it.
 import { randomUUID } from 'node:crypto'
 import { b64, type PhoneVersion, random } from '../../phone/v3/crypto.ts'
 import type { TemporaryKey } from '../../phone/v3/envelope.ts'
@@ -15,19 +15,19 @@ import { composeRequest, connectionOf } from './connection.ts'
 import type { CopyPhone } from './copies.ts'
 import type { Target } from './target.ts'
 
-/** One unit of work, ready to be sent: a single request by the connection of the client of this number. Rejects when the answer is not the right one. */
+/** Sends one unit of work, over the connection of the client with this number. Rejects when the answer is not the right one. */
 export type Unit = (client: number) => Promise<void>
 
 export interface Work {
   readonly name: string
   /**
-   * Makes `count` units. Those of one phone stand in one list, in the order of its counter: `clients` lists, each worked off by one client.
+   * Makes `count` units in `clients` lists, one for each client. The units of a phone are in one list, in the order of its counter.
    */
   readonly prepare: (count: number, clients: number) => Promise<readonly (readonly Unit[])[]>
 }
 
 /**
- * Opens an application on the server, binds `phones` phones for each generation that `isWanted`, and lists what can be measured. With `copy` one
+ * Opens an application on the server, binds `phones` phones of each generation with a wanted work, and lists the wanted works. With `copy` one
  * phone of protocol 3 is bound, and the others are its copies.
  */
 export async function openWorks(
@@ -50,7 +50,7 @@ export async function openWorks(
   return works.filter(({ name }) => isWanted(name))
 }
 
-/** A server with an application of this name, which is made. */
+/** Makes an application of this name on a server. */
 export async function openServer(target: Pick<Target, 'url' | 'admin'>, application: string): Promise<Server> {
   const bank = createBank(target.url, target.admin)
   const app = readApplication(await bank.createApplication(application))
@@ -69,17 +69,17 @@ export interface Server {
 type PhoneKind = (typeof PHONE_KINDS)[number]
 type PhoneOf<K extends PhoneKind> = K extends '3.3' ? VirtualPhone : VirtualPhoneV4
 
-/** A phone with what its requests are made of, whatever generation it speaks. */
+/** A phone of either generation, with functions that make its requests. */
 interface Holder {
   readonly userId: string
   readonly validation: () => HttpRequest
   readonly status: () => Promise<HttpRequest>
-  /** Activation detail, encrypted, with a token. The temporary key is the one of the last `renew`. */
+  /** An encrypted activation/detail with a token, under the temporary key of the last `renew`. */
   readonly detail: () => Promise<HttpRequest>
   readonly renew: () => Promise<void>
   /** A request for a temporary key of the application, which anybody who has the app can send. */
   readonly keystore: () => HttpRequest
-  /** Only phones of protocol 3 take part in operations here: what the server does is the same. */
+  /** Undefined for phones of 4.0: the server does the same work for operations of both generations. */
   readonly operations: Operations | undefined
 }
 
@@ -110,7 +110,7 @@ async function copyPhones(server: Server, count: number, copy: CopyPhone): Promi
 const openPhone = ({ url, app, appV4 }: Server, kind: PhoneKind): VirtualPhone | VirtualPhoneV4 =>
   kind === '3.3' ? createPhone({ url, app, version: kind }) : createPhoneV4({ url, app: appV4, algorithm: kind })
 
-/** Registers a user, exchanges keys, commits and, in 4.0, confirms: the whole of an activation. */
+/** Carries out a whole activation: registers a user, exchanges keys, commits and, in 4.0, confirms. */
 export async function activate<K extends PhoneKind>(server: Server, kind: K, userId: string): Promise<PhoneOf<K>> {
   const { bank } = server
   const { code } = readQrCode(expectOk(await bank.register(userId)))
@@ -121,7 +121,7 @@ export async function activate<K extends PhoneKind>(server: Server, kind: K, use
   return phone as PhoneOf<K>
 }
 
-/** activation/create of a user who is registered now, with a temporary key that is fetched now. */
+/** Prepares an activation/create: registers a user, and fetches a temporary key. */
 async function prepareCreate(server: Server, kind: PhoneKind): Promise<Unit> {
   const { code } = readQrCode(expectOk(await server.bank.register(`bench-${randomUUID()}`)))
   return toUnit(server.url, await openPhone(server, kind).prepareActivation(code, { timestamp: Date.now() }))
@@ -167,7 +167,7 @@ async function holdPhoneV4(userId: string, phone: VirtualPhoneV4): Promise<Holde
   }
 }
 
-/** Phones take turns, in the next window those that had none in the last; a phone belongs to one client alone. */
+/** Lets phones take turns: the next window begins with those that had none in the last. In a window, a phone belongs to one client. */
 export const takeTurns =
   <H>(holders: readonly H[]) =>
   (prepare: (holder: H) => Promise<Unit> | Unit, before?: (holder: H) => Promise<void>): Work['prepare'] => {
@@ -227,7 +227,7 @@ function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder
     },
   ]
   if (kind !== '3.3') return works
-  /** What the phone signs: the same for all, because the parameters are. */
+  /** The data that phones sign. All operations have the same data, because they have the same parameters. */
   let data: unknown
   const ask = async (userId: string): Promise<HttpReply> => expectOk(await bank.createOperation({ userId, ...PAYMENT }))
   return [
@@ -236,7 +236,7 @@ function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder
       name: `${kind} operation list`,
       prepare: prepareEach(
         sending(({ operations }) => required(operations).list()),
-        // Each list shows one operation, whatever ran before.
+        // Each user gets an operation to list, whatever ran before.
         async ({ userId }) => {
           const { json } = expectOk(
             await bank.call('GET', `/admin/applications/${APPLICATION}/operations?userId=${userId}&status=PENDING`),
@@ -248,7 +248,7 @@ function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder
     },
     {
       name: `${kind} operation create`,
-      // Listed before: what this leaves waiting would make the lists longer.
+      // This work comes after the lists, because its waiting operations would make them longer.
       prepare: prepareEach(
         ({ userId }) =>
           async () =>
@@ -275,7 +275,7 @@ async function readData(url: string, { list }: Operations, operationId: unknown)
   )
 }
 
-/** /app/init of an application with one pinned certificate. */
+/** The work /app/init, for an application with one pinned certificate. */
 async function worksOfUtility({ url, bank }: Server): Promise<Work[]> {
   const pin = { domain: 'bank.example', fingerprint: b64(random(32)), expires: Math.trunc(Date.now() / 1000) + YEAR_SECONDS }
   expectOk(await bank.call('POST', `/admin/apps/${APPLICATION}/certificates/fingerprint`, pin))
@@ -312,7 +312,7 @@ function expectOk(reply: HttpReply): HttpReply {
   return reply
 }
 
-/** `count` as `parts` numbers that differ by one at most. */
+/** Splits `count` into `parts` numbers that differ by one at most. */
 const split = (count: number, parts: number): number[] =>
   Array.from({ length: parts }, (_, i) => Math.floor(count / parts) + Number(i < count % parts))
 

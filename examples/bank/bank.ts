@@ -1,11 +1,11 @@
-// A small mobile bank whose endpoints only its customers' phones can use. Each route says what it asks of the phone; pawl-guard asks pawl.
-// In a project of your own the import is 'pawl-guard/fastify'.
+// Runs a small mobile bank whose endpoints only its customers' phones can use. Each route declares the proof that the phone must give, and
+// pawl-guard has pawl verify it. In a project of your own the import is 'pawl-guard/fastify'.
 import fastify, { type FastifyInstance } from 'fastify'
 import { pawlGuard } from '../../clients/guard-node/src/fastify.ts'
 import type { GuardOptions } from '../../clients/guard-node/src/guard.ts'
 import { type BankEvent, drawPage } from './page.ts'
 
-/** Makes the bank; `guard`: where pawl is, and the credential of this back end. */
+/** Makes the bank. `guard`: the address of pawl, and the credential of this back end. */
 export async function createBank(guard: GuardOptions): Promise<FastifyInstance> {
   const app = fastify({ forceCloseConnections: true })
   const events: BankEvent[] = []
@@ -16,7 +16,7 @@ export async function createBank(guard: GuardOptions): Promise<FastifyInstance> 
   }
   await app.register(pawlGuard, {
     ...guard,
-    // Why a request was refused is for the bank alone.
+    // Only the bank learns the reason for a refusal; the phone does not.
     onRefusal: ({ status, reason }) => note(`a request was refused with ${status}: ${reason}`),
   })
 
@@ -26,7 +26,7 @@ export async function createBank(guard: GuardOptions): Promise<FastifyInstance> 
     return { hello: pawl?.userId, provenBy: pawl?.factors }
   })
 
-  // A token: made once, then no PIN. It covers nothing of the request, so it is for reads alone.
+  // A token: the phone makes it once, and then needs no PIN. It covers no part of the request, so it is for reads only.
   app.get(
     '/accounts',
     app.requireToken({ isRepeatable: true, factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE'] }),
@@ -36,7 +36,7 @@ export async function createBank(guard: GuardOptions): Promise<FastifyInstance> 
     },
   )
 
-  // Signed, with a part of the path in what is signed: another account is another signature.
+  // Signed, with the account of the path in the resource id: a signature for one account fails for another.
   app.post<{ Body: { to?: unknown; amount?: unknown } }>(
     '/accounts/:account/transfers',
     app.requireCode({ resourceId: ({ account }) => `/accounts/${account}/transfers` }),
@@ -57,7 +57,7 @@ export async function createBank(guard: GuardOptions): Promise<FastifyInstance> 
     '/payments',
     app.requireCode({ resourceId: '/payments' }),
     async ({ pawl, query }, reply) => {
-      // From 4.0 on the code of a request with a body covers the body, and the query may then be of anybody.
+      // From 4.0 on, the code of a request with a body covers the body. Anybody could then change the query.
       if (pawl?.covered !== 'QUERY') return reply.code(400).send({ error: 'no body' })
       note('looked for old payments', pawl.userId)
       return { asked: query, payments: [] }
@@ -76,7 +76,7 @@ export async function createBank(guard: GuardOptions): Promise<FastifyInstance> 
     },
   )
 
-  // No body and no query: the method and the resource id are all that is to be signed, and all that is read.
+  // No body and no query: the code covers the method and the resource id, and the handler reads nothing else.
   app.delete('/payees/:id', app.requireCode({ resourceId: ({ id }) => `/payees/${id}` }), async ({ pawl, params }) => {
     const { id } = params as { id: string }
     note(`removed the payee ${id}`, pawl?.userId)
@@ -107,7 +107,7 @@ export async function createBank(guard: GuardOptions): Promise<FastifyInstance> 
     },
   )
 
-  // What the customer sees in a browser. A real bank asks for a login here, too.
+  // The page for the customer's browser. A real bank asks for a login here, too.
   app.get('/', (_request, reply) => reply.type('text/html').send(drawPage(events)))
   return app
 }
@@ -116,6 +116,6 @@ const ACCOUNTS = [
   { iban: 'DE89370400440532013000', name: 'Current account', balance: '1 204.50 EUR' },
   { iban: 'DE02120300000000202051', name: 'Savings', balance: '10 000.00 EUR' },
 ]
-/** Of one transfer, in euros, until the customer sets another. */
+/** The limit of one transfer in euros, until the customer sets another. */
 const LIMIT = 1_000
 const EVENTS_MAX = 100

@@ -4,7 +4,7 @@ import { createBank } from './bank.ts'
 
 const USERNAME = 'example-bank'
 
-/** The password of the credential, made or made anew: the example keeps none. */
+/** Creates the credential, or gives it a new password, because the example stores none. Returns the password. */
 async function takeCredential(pawl: Bank): Promise<string> {
   const { users } = (await pawl.call('GET', '/admin/users')) as { users: { username: string }[] }
   const { applications } = (await pawl.call('GET', '/admin/applications')) as {

@@ -1,4 +1,4 @@
-// The page of the example: what happened, newest first. It asks for itself again every two seconds.
+// Draws the page of the example: its events, newest first. The page reloads itself every two seconds.
 export interface BankEvent {
   readonly at: Date
   readonly userId: string

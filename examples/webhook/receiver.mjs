@@ -1,8 +1,8 @@
-// A receiver of webhooks on this machine, for docs/WEBHOOKS.md: node examples/webhook/receiver.mjs PORT SECRET
+// Receives webhooks on this machine, for docs/WEBHOOKS.md: node examples/webhook/receiver.mjs PORT SECRET
 import { createServer } from 'node:http'
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** `headers` in lower case, `body` as it came: a Buffer or string that nobody has parsed. */
+/** Verifies a message. `headers`: with names in lower case; `body`: the unparsed Buffer or string. */
 export function isGenuine(secret, headers, body, nowSeconds = Date.now() / 1000) {
   const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures = '' } = headers
   if (!(Math.abs(nowSeconds - Number(timestamp)) <= 300)) return false
@@ -15,7 +15,7 @@ export function isGenuine(secret, headers, body, nowSeconds = Date.now() / 1000)
   })
 }
 
-/** The bytes as they came; undefined without the rest of them. What is thrown in the server below would end the process. */
+/** Reads the body; undefined when a part of it is missing. It must not throw, because an error in the server below would end the process. */
 async function readAll(request) {
   const parts = []
   try {
@@ -29,10 +29,10 @@ async function readAll(request) {
 const [port, secret = ''] = process.argv.slice(2)
 const server = createServer(async (request, response) => {
   const body = await readAll(request)
-  // The caller broke off.
+  // The sender has closed the connection.
   if (body === undefined) return
   const isRight = isGenuine(secret, request.headers, body)
-  // A real receiver remembers `webhook-id`, which may come twice, stores the message, and works when it has answered.
+  // A real receiver stores the message and its `webhook-id`, which may come twice, answers, and does the work afterwards.
   console.log(`${isRight ? 'genuine' : 'FORGED'}: ${isRight ? body : ''}`)
   response.writeHead(isRight ? 204 : 400).end()
 })

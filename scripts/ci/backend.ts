@@ -1,5 +1,5 @@
-// The example of a web back end, as a browser and a phone use it: a phone is bound with the QR code of the page, approves a login, and the
-// webhook tells the page.
+// Checks the example of a web back end as a browser and a phone use it: a phone is bound with the QR code of the page, approves a login, and
+// the webhook tells the page.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,7 +10,7 @@ import { type Bank, createBank, readApplication } from '../../test/helpers/bank.
 import type { CheckedServer } from './server.ts'
 import { openWay, type Way } from './way.ts'
 
-/** Runs the back end that `command` starts in `place`. Throws where a browser or the phone is answered otherwise than it should be. */
+/** Runs the back end that `command` starts in `place`. Throws when a browser or the phone gets another answer than it should. */
 export async function checkBackend(
   name: string,
   [command, ...args]: readonly [string, ...string[]],
@@ -69,14 +69,14 @@ async function login(address: string, userId: string, phone: VirtualPhone): Prom
   return id
 }
 
-/** What the code covers is in the list of the phone alone. */
+/** Reads the data that the code covers, which only the phone's list of operations has. */
 async function readData(phone: VirtualPhone, id: string): Promise<string | undefined> {
   const listed = await phone.send(await phone.prepareTokenCall('list', await phone.createToken('possession')))
   const operations = member(listed.json, 'responseObject') as { readonly id: string; readonly data: string }[]
   return operations.find((operation) => operation.id === id)?.data
 }
 
-/** The page is told of a failed attempt, and of nothing after it: it asks pawl. */
+/** Checks that the page asks pawl: a webhook tells it of a failed attempt, and nothing tells it of the approval that follows. */
 async function loginWhileWebhooksAreOff(address: string, userId: string, phone: VirtualPhone, bank: Bank): Promise<void> {
   const id = String(member(await post(address, '/login', { userId }), 'operationId'))
   const data = await readData(phone, id)
@@ -96,7 +96,7 @@ async function loginWhileWebhooksAreOff(address: string, userId: string, phone: 
   expect('after an approval that nobody told', await get(address, `/login?operationId=${id}`), { status: 'APPROVED' })
 }
 
-/** What a balancer says in place of pawl is no fault of the browser, which has an answer all the same. */
+/** Checks that the browser gets an error in JSON when a balancer answers in place of pawl. */
 function loginWhilePawlIsAway(address: string, userId: string, way: Way): Promise<void> {
   const answerOfBalancer = (response: ServerResponse): unknown =>
     response.writeHead(502, { 'content-type': 'text/html' }).end('<html>Bad Gateway</html>')
@@ -106,7 +106,7 @@ function loginWhilePawlIsAway(address: string, userId: string, way: Way): Promis
   })
 }
 
-/** What somebody else made is refused, and changes nothing. */
+/** Checks that the page refuses a message that pawl did not send, and that it changes nothing. */
 async function refuseForged(address: string, operationId: string): Promise<void> {
   const message = { type: 'OPERATION', operationId, event: 'rejected', status: 'REJECTED' }
   const now = String(Math.floor(Date.now() / 1000))
@@ -149,10 +149,10 @@ function scan(svg: string): string {
   return decodeQR({ width: side, height: side, data }, { effort: Number.POSITIVE_INFINITY, timeLimit: Number.POSITIVE_INFINITY })
 }
 
-/** Of a module. */
+/** Side of a module. */
 const PIXELS = 4
 
-/** Gives what follows `start` in the line that begins with it, now or later. Throws when the process ends before. */
+/** Waits for a line that begins with `start`, and returns the rest of it. Throws when the process ends before. */
 function readLines(name: string, child: ChildProcess, ended: Promise<unknown>): (start: string) => Promise<string> {
   const lines: string[] = []
   let rest = ''
@@ -177,7 +177,7 @@ function readLines(name: string, child: ChildProcess, ended: Promise<unknown>): 
 
 const WAIT_MS = 120_000
 
-/** After all that it printed was read, which `exit` does not wait for. */
+/** Resolves with the exit code after all output was read; the event `exit` may come before. */
 function endOf(child: ChildProcess): Promise<number | null> {
   return new Promise((resolve, reject) => {
     child.once('error', reject)

@@ -1,5 +1,5 @@
-// Makes both clients from the description that a server of its own serves, compiles them, and uses the web back ends that are their examples;
-// then tries the guard for Node, and compiles the lines for apps: node scripts/ci/clients.ts [typescript] [java] [guard-node] [react-native]
+// Makes both clients from the description that a server serves, compiles them, and uses the web back ends that are their examples. Then checks
+// the guard for Node, and compiles the lines for apps: node scripts/ci/clients.ts [typescript] [java] [guard-node] [react-native]
 import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sendJson } from '../../phone/http.ts'
@@ -10,7 +10,7 @@ import { type CheckedServer, copyProject, project, runToEnd, withServer } from '
 import { checkSnippets } from './snippets.ts'
 
 interface Language {
-  /** Commands one after the other, in a copy of the folder of the client that has openapi.json. */
+  /** The commands of the build, in their order. They run in a copy of the client's folder that has openapi.json. */
   readonly build: readonly (readonly [string, ...string[]])[]
   readonly run: readonly [string, ...string[]]
 }
@@ -43,7 +43,7 @@ if (asksForHelp(process.argv.slice(2))) {
   process.exit(0)
 }
 
-/** Checks of their own. */
+/** Checks other than those of clients. */
 const OTHERS: Readonly<Record<string, (server: CheckedServer) => Promise<void>>> = {
   'guard-node': checkGuard,
   'react-native': checkSnippets,
@@ -61,7 +61,7 @@ await withServer('clients', SETTINGS, async (server) => {
       continue
     }
     if (language === undefined) throw new Error(`no client is called ${name}: ${known.join(', ')}`)
-    // As in the project: the examples look for their page there.
+    // The copy is at the same path as in the project, because the examples look for their page relative to it.
     const place = join(server.folder, 'clients', name)
     await build(name, language, place, description)
     await checkBackend(name, language.run, place, server)

@@ -1,5 +1,5 @@
-// A pawl of a check's own whose application lets a user have several phones, an OpenID provider for it, and a desk that phones of another language
-// ask what is stored of them: it has what only the process of the server can see.
+// Starts a pawl for one check, whose application lets a user have several phones, with an OpenID provider, and a desk. Phones in another
+// language ask the desk for their stored rows, which only the process of the server can read.
 import { generateKeyPairSync } from 'node:crypto'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -15,7 +15,7 @@ import { expectOk } from '../../test/helpers/world.ts'
 const APPLICATION = 'devices-app'
 const LOCAL_PROVIDER = { PAWL_WEBHOOK_ALLOW_HTTP: 'true', PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }
 
-/** What is of one phone and of nothing else. Audit rows are not here: they are sealed, and move, when nothing happens. */
+/** Tables whose rows belong to one phone. Audit rows are left out, because sealing changes them at times when no phone does anything. */
 const TABLES = [
   'activation',
   'activation_history',
@@ -27,8 +27,8 @@ const TABLES = [
 ]
 
 /**
- * Runs `work` with the settings that pawl.published.Main reads for its group `devices`. `GET /rows/ACTIVATION` of DESK_URL answers the rows, a line
- * each: the table, then JSON; `GET /login/USER` a login that binds a phone. Throws where pawl gave an answer that its description does not know.
+ * Runs `work` with the settings that pawl.published.Main reads for its group `devices`. `GET /rows/ACTIVATION` of DESK_URL answers the rows, one
+ * a line: the table, then JSON. `GET /login/USER` answers a login that binds a phone. Throws when an answer of pawl is not in its description.
  */
 export async function withDesk(work: (settings: NodeJS.ProcessEnv) => Promise<void>): Promise<void> {
   const database = await openInMemory()
@@ -67,7 +67,7 @@ export async function withDesk(work: (settings: NodeJS.ProcessEnv) => Promise<vo
   }
 }
 
-/** Of the client `keyed` of the provider, which is not used here. */
+/** Makes the key of the provider's client `keyed`, which this check does not use. */
 const makeKey = (): object => ({
   ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' }),
   kid: 'k1',

@@ -1,4 +1,4 @@
-// The examples of doors in Python and Go as a bank runs them, in front of a pawl of the check's own, and a phone that calls them:
+// Checks the examples of doors in Python and Go: starts them as a bank does, with a pawl for the check, and calls them with a phone:
 //   node scripts/ci/doors.ts python PYTHON   (an interpreter that has examples/doors-python/requirements.txt)
 //   node scripts/ci/doors.ts go
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -16,7 +16,7 @@ const USAGE = `Starts an example of doors in front of a pawl of its own, and let
   node scripts/ci/doors.ts python PYTHON   (an interpreter that has examples/doors-python/requirements.txt)
   node scripts/ci/doors.ts go\n`
 
-/** The command that starts the bank on a free port. Its address is the first that it prints. */
+/** The command that starts the bank on a free port. The first address that it prints is its own. */
 async function prepare(language: string, folder: string): Promise<readonly [string, string[], cwd: string]> {
   const place = join(project, `examples/doors-${language}`)
   if (language === 'python') return [process.argv[3] ?? '', ['-B', '-m', 'uvicorn', 'bank:app', '--port', '0'], place]
@@ -25,7 +25,7 @@ async function prepare(language: string, folder: string): Promise<readonly [stri
   return [program, ['127.0.0.1:0'], place]
 }
 
-/** The first address that a process prints; all that it prints goes to `printed`. */
+/** The first address that a process prints. All of its output is added to `printed`. */
 function addressOf(child: ChildProcess, printed: string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr])
@@ -40,15 +40,15 @@ function addressOf(child: ChildProcess, printed: string[]): Promise<string> {
 }
 
 interface Scene {
-  /** Of the example. */
+  /** The address of the example. */
   readonly url: string
-  /** From the example to pawl. */
+  /** The way from the example to pawl. */
   readonly way: Way
   readonly phone: VirtualPhone
   readonly userId: string
 }
 
-/** Throws at the first answer that is not as it should be. */
+/** Throws at the first wrong answer. */
 async function judge(scene: Scene): Promise<void> {
   await judgeCodes(scene)
   await judgeTokens(scene)
@@ -107,12 +107,12 @@ async function judgeEnvelopes(scene: Scene): Promise<void> {
   await expectStatus(scene, 'the same envelope again', sealed, 401)
   await expectStatus(scene, 'no envelope', withBody(sealed, 'month'), 401)
   await expectStatus(scene, 'a list', withBody(sealed, '[]'), 401)
-  // pawl would call these a mistake of the bank.
+  // pawl would answer these bodies as a mistake of the bank, so the example has to refuse them itself.
   for (const member of ['"__proto__":"a"', '"a":"\\u0000"', '"a":"\\ud800"', `"a":${'['.repeat(500)}${']'.repeat(500)}`])
     await expectStatus(scene, `an envelope with ${member.slice(0, 20)}`, withBody(sealed, `{"encryptedData":"x",${member}}`), 401)
 }
 
-/** pawl that does not answer, or not in time, lets nothing through; an answer that is lost on the way is asked for again, under its key. */
+/** Checks that the bank refuses requests while pawl does not answer in time, and asks for a lost answer again, under the same key. */
 async function judgeLostAnswers(scene: Scene): Promise<void> {
   const { way, phone } = scene
   const before = way.keys.length
@@ -129,10 +129,10 @@ async function judgeLostAnswers(scene: Scene): Promise<void> {
   ]
   for (const [what, answer] of Object.entries(way.faults))
     await way.with(answer, async () => {
-      // At once, because each waits to the end of its time.
+      // The requests are sent at once, because each waits until its time limit.
       await Promise.all((await requests()).map((request) => expectStatus(scene, `${request.path}: pawl ${what}`, request, 503)))
     })
-  // Told 503, a phone may send the same request again: it was not judged.
+  // After a 503 a phone may send the same request again, because nobody has judged it.
   const waiting = await requests()
   await way.close()
   for (const request of waiting) await expectStatus(scene, `${request.path}: pawl is stopped`, request, 503)
@@ -150,7 +150,7 @@ async function expectStatus({ url }: Scene, what: string, request: HttpRequest, 
   return reply
 }
 
-/** Far more than two attempts of two seconds, for a machine that others keep busy. */
+/** Far more than two attempts of two seconds take, because the machine may be busy. */
 const ANSWER_MS = 60_000
 
 const expectJson = (what: string, { json }: HttpReply, expected: object): void => expectSame(what, json, expected)

@@ -1,4 +1,4 @@
-// Sends what schemathesis makes of /openapi.json to a server of its own: no 500, no answer that the document does not know.
+// Sends requests that schemathesis makes from /openapi.json to a server, and fails on a 500, or on an answer that the document does not have.
 //   node scripts/ci/fuzz.ts PATH-OF-SCHEMATHESIS [SECONDS]
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -23,12 +23,12 @@ if (asksForHelp(process.argv.slice(2))) {
 const [schemathesis = 'st', seconds = '220'] = process.argv.slice(2)
 
 await withServer('fuzz', {}, async (server) => {
-  // Something to find: without an application nearly everything would end in the same refusal.
+  // Without an application, nearly every request would end in the same refusal.
   await post(server, '/admin/application', { id: 'my-app' })
   await post(server, '/admin/users', { username: 'bank', role: 'integration', application: 'my-app' })
   await post(server, '/registration', { userId: 'alice' })
   process.exitCode = await fuzz(server)
-  // The server must have come through it.
+  // The server must still serve.
   const answer = await fetch(`${server.url}/health/ready`)
   if (answer.status !== 200) throw new Error(`after it, /health/ready answers ${answer.status}`)
 })
@@ -39,7 +39,7 @@ async function post({ url, credential }: CheckedServer, path: string, body: unkn
   if (answer.status !== 200) throw new Error(`POST ${path} answers ${answer.status} ${await answer.text()}`)
 }
 
-/** Its exit status. A fixed seed, so that a failure comes again. */
+/** Runs schemathesis, and returns its exit status. The seed is fixed, so that a failure repeats. */
 function fuzz({ url, credential, folder }: CheckedServer): Promise<number> {
   const config = join(folder, 'schemathesis.toml')
   writeFileSync(config, '')

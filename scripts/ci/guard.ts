@@ -1,11 +1,11 @@
-// The guard for Node as a project gets it: built, tested, packed, installed into an empty project, and used there by phones.
+// Checks the guard for Node as a project gets it: builds, tests and packs it, installs it into an empty project, and calls it there with phones.
 import { spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { send } from '../../phone/http.ts'
 import { bindPhone, type CheckedServer, copyProject, createVerifier, readLines, runToEnd } from './server.ts'
 
-/** Compiled with the types of the package, then run: one bank on each framework, whose addresses it prints. */
+/** A program that is compiled with the types of the package and then run: a bank on each framework. It prints their addresses. */
 const USE = `import express from 'express'
 import fastify from 'fastify'
 import { createExpressGuard } from 'pawl-guard/express'
@@ -31,7 +31,7 @@ const server = other.listen(0, '127.0.0.1', () => {
 })
 `
 
-/** Throws where something is not as a project needs it. */
+/** Throws at the first fault. */
 export async function checkGuard(server: CheckedServer): Promise<void> {
   const place = join(server.folder, 'guard-node')
   copyProject('clients/guard-node', place)

@@ -1,7 +1,7 @@
 // Carries out the Dockerfile on a machine without a container engine, in an empty folder that stands for the image's root:
-// copies what .dockerignore lets in, runs the RUN lines, starts CMD as the unprivileged user with the project's own Node as
-// that of the base image, waits for its health check, has a phone of the image approve, stops it, and runs the operators' commands. Needs
-// root, as building an image does.
+// copies the files that .dockerignore admits, runs the RUN lines, starts CMD as the unprivileged user with the project's own
+// Node in place of the base image's, waits for its health check, has a phone of the image approve, stops it, and runs the operators'
+// commands. Needs root, as building an image does.
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import {
@@ -79,13 +79,13 @@ function build(): Image {
   return stage
 }
 
-/** A base image: a root with Node in it. */
+/** Makes a base image: a root folder with Node. */
 function openStage(name: string): Image {
   const root = join(work, name)
   const bin = join(root, 'usr/local/bin')
   mkdirSync(bin, { recursive: true })
   copyFileSync(process.execPath, join(bin, 'node'))
-  // What npm is told of on this machine, a mirror or its certificate, lies beside the Node that npm came with.
+  // The settings of npm on this machine, like a mirror and its certificate, are in a file beside the Node that npm came with.
   const npmSettings = spawnSync('npm', ['config', 'get', 'globalconfig'], { cwd: tmpdir(), encoding: 'utf8' }).stdout.trim()
   const env = { PATH: `${bin}:${process.env.PATH}`, HOME: process.env.HOME ?? '/root', NPM_CONFIG_GLOBALCONFIG: npmSettings }
   return { root, env, workdir: root, user: { uid: 0, gid: 0 }, healthcheck: [], command: [] }
@@ -108,7 +108,7 @@ function carryOut(image: Image, stages: ReadonlyMap<string, Image>, instruction:
   else if (instruction === 'RUN') run(image, rest)
   else if (instruction === 'USER') {
     image.user = parseUser(rest)
-    // Where the base image has the home of this account.
+    // The home folder of this account in the base image.
     image.env['HOME'] = inImage(image, '/home/node')
   } else if (instruction === 'HEALTHCHECK') image.healthcheck = parseCommand(rest)
   else if (instruction === 'CMD') image.command = parseCommand(rest)
@@ -126,7 +126,7 @@ function cutAssignment(text: string): [name: string, value: string] {
   return [name, parts.join('=')]
 }
 
-/** COPY out of the project, or `--from` out of an earlier stage. */
+/** Carries out COPY, from the project, or with `--from` from an earlier stage. */
 function copy(image: Image, stages: ReadonlyMap<string, Image>, words: readonly string[]): void {
   const destination = join(image.workdir, words.at(-1) ?? '')
   const [first = ''] = words
@@ -147,7 +147,7 @@ function copyContext(sources: readonly string[], destination: string): void {
   }
 }
 
-/** The rule of .dockerignore: the last pattern that matches the path or a folder above it decides. */
+/** Whether .dockerignore admits a path: the last pattern that matches the path or a folder above it decides. */
 function isInContext(path: string): boolean {
   const patterns = readFileSync(join(project, '.dockerignore'), 'utf8')
     .split('\n')
@@ -174,7 +174,7 @@ function run(image: Image, command: string): void {
   expect(status === 0, `RUN ${command} ended with ${status}`)
 }
 
-/** The loader of this machine finds libraries where that of the image would: it must have them. */
+/** Throws unless this machine has the packages that the Dockerfile installs, whose libraries the programs load. */
 function expectPackages(command: string): void {
   const [, list = ''] = /install --yes --no-install-recommends ([^&]+)/.exec(command) ?? []
   const names = list.trim().split(/\s+/)
@@ -187,7 +187,7 @@ function parseUser(text: string): Image['user'] {
   return { uid, gid }
 }
 
-/** The exec form only: a shell between would swallow signals. */
+/** Parses the exec form of a command, the only one that is accepted, because a shell between would swallow signals. */
 function parseCommand(text: string): readonly string[] {
   return JSON.parse(text.slice(text.indexOf('[')))
 }
@@ -228,15 +228,15 @@ async function runAndStop(image: Image): Promise<void> {
     await waitUntilReady(port)
     await expectStatus(`http://127.0.0.1:${port}/admin/applications`, 404)
     await expectStatus(`http://127.0.0.1:${internalPort}/admin/applications`, 401)
-    // The text of the start comes behind the first healthy answer.
+    // The text of the start is printed after the first healthy answer.
     while (!printed.includes('Ready.')) await sleep(50)
     approveFirst({ ...image, env }, /^Administrator: admin, password: (\S+)/m.exec(printed)?.[1] ?? '')
     server.kill('SIGTERM')
     await sleep(1_000)
-    // A container that is draining is alive, and only its balancer is to leave it alone.
+    // A container that is draining is alive: the balancer should not send it requests, and nobody should restart it.
     await expectStatus(`http://127.0.0.1:${port}/health/ready`, 503)
     expect(runHealthcheck(image, env) === 0, 'the health check fails while the server drains')
-    // What docker-compose.yml grants it.
+    // docker-compose.yml allows the same time for the stop.
     const code = await Promise.race([ended, sleep(20_000, 'nothing in 20 s', { ref: false })])
     expect(code === 0, `SIGTERM ended the server with ${code}`)
     checkWritten(image)
@@ -245,7 +245,7 @@ async function runAndStop(image: Image): Promise<void> {
   }
 }
 
-/** What README.md has a newcomer type, here in the container: `docker compose exec pawl pawl …`. */
+/** Runs the first commands of README.md in the container, as `docker compose exec pawl pawl …` does. */
 function approveFirst(image: Image, password: string): void {
   for (const [command, expected, input] of [
     ['login', 'admin at ', password],
@@ -265,7 +265,7 @@ function runPawl(image: Image, command: string, { input = '', ...more }: Readonl
   return spawnSync('pawl', command.split(' '), { cwd, env: { ...env, ...more }, ...user, input, encoding: 'utf8' })
 }
 
-/** What operators run in a container, on what the server left; each ends well and prints something it must know. */
+/** Runs commands of operators on the data that the server left. Each must succeed, and print a text that it has from the data. */
 function runCommands(image: Image): void {
   for (const [command, expected] of [
     ['template list --local', 'payment'],
@@ -279,14 +279,14 @@ function runCommands(image: Image): void {
     console.log(`image: ${command} ended with ${status}`)
     expect(status === 0 && stdout.includes(expected), `${command} ended with ${status}: ${stdout}${stderr}`)
   }
-  // Nobody serves any more: they say so, and that every module was found.
+  // No server runs any more. The commands say so, which shows that they found all of their modules.
   for (const command of ['certificate list', 'app sdk-config']) {
     const { status, stderr } = runPawl(image, `${command} --admin admin:none --app my-app`)
     expect(status === 3 && /^.*does not answer.*\n$/.test(stderr), `${command} ended with ${status}: ${stderr}`)
   }
 }
 
-/** A start that takes a while is alive before it serves. */
+/** Waits for /health/ready, because a server is alive before it serves. */
 async function waitUntilReady(port: number): Promise<void> {
   const ask = () =>
     fetch(`http://127.0.0.1:${port}/health/ready`).then(
@@ -321,7 +321,7 @@ function sizeOfCompiled({ workdir }: Image): number {
   return files.reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0)
 }
 
-/** With a read-only file system only /data can be written; it is closed to every other user. */
+/** Checks that the server's user can write only /data, and that every other user is kept out of it. */
 function checkWritten(image: Image): void {
   const { workdir, user } = image
   const writable = globSync('**', { cwd: workdir, exclude: ['node_modules/.cache/**'] }).filter((path) => {

@@ -1,5 +1,5 @@
-// Phones of the published client libraries call the endpoints of the example bank, on Fastify and on Express, which ask a pawl of their own:
-// test/published is built in a copy and run: node scripts/ci/published.ts [version...] [devices]
+// Has phones of the published client libraries call the endpoints of the example bank, on Fastify and on Express, which ask a pawl of this check.
+// Builds test/published in a copy and runs it: node scripts/ci/published.ts [version...] [devices]
 import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import { type CheckedServer, copyProject, project, readLines, runToEnd, withServ
 
 const APPLICATION = 'my-app'
 const FOREIGN_APPLICATION = 'foreign-app'
-/** Of the client of 2.x. */
+/** Classes of the client library 2.x. */
 const CLIENTS = 'v3.PowerAuthRestClient,v4.PowerAuthRestClient'
 
 if (asksForHelp(process.argv.slice(2))) {
@@ -24,7 +24,7 @@ The group devices, several phones of one user and phones that a login binds, nee
   process.exit(0)
 }
 
-/** Of bodies and answers, plain or encrypted on their way. */
+/** Texts of bodies and answers, which are sent plain or encrypted. */
 const SENT = [
   'můj telefon',
   'Dovolená',
@@ -77,14 +77,14 @@ function build(folder: string): Promise<void> {
   return runToEnd('mvn', ['--quiet', '--batch-mode', 'package'], folder)
 }
 
-/** The phones, with all that any group of theirs needs. */
+/** Runs the phones, with the settings of every group. */
 async function runPhones(place: string, settings: NodeJS.ProcessEnv): Promise<void> {
-  // Here, as the package of the provider prints when it is loaded, and --help prints nothing else.
+  // Loaded here, because the provider's package prints at its import, and --help must print nothing but the help.
   const { withDesk } = await import('./desk.ts')
   await withDesk((more) => runToEnd('java', ['-jar', 'target/pawl-published.jar', ...names], place, { ...settings, ...more }))
 }
 
-/** The group that has a pawl of its own, and calls no bank. */
+/** Runs the group `devices`, which has a pawl of its own, and calls no bank. */
 async function runDevices(): Promise<void> {
   const place = mkdtempSync(join(tmpdir(), 'pawl-published-'))
   try {
@@ -96,7 +96,7 @@ async function runDevices(): Promise<void> {
   }
 }
 
-/** Throws where something that phones sent to a bank, or were answered, stands in what pawl stores. Where users stand shows that it would be found. */
+/** Throws when pawl's files contain texts of bodies or answers. They must contain user names, which shows that the search works. */
 function searchData(folder: string): void {
   const [sent, users] = [createSecrets(), createSecrets()]
   for (const text of SENT) sent.addText(text, text)
@@ -110,14 +110,14 @@ function searchData(folder: string): void {
   process.stdout.write(`published: nothing of the bank in ${files.length} files of pawl\n`)
 }
 
-/** Where the published clients of the reference find pawl, with a credential that has all rights. */
+/** The settings by which the reference's published clients find pawl, with a credential that has all rights. */
 async function takeReference(server: CheckedServer): Promise<NodeJS.ProcessEnv> {
   const rights = ['keys:derive', 'envelopes:application']
   const { url, username, password } = await takeCredential(server, 'spring-bank', rights, APPLICATION, 'integration')
   return { REFERENCE_URL: `${url}/rest`, REFERENCE_TOKEN: username, REFERENCE_SECRET: password }
 }
 
-/** A program that says where it listens, and ends with its input. */
+/** Starts a program that prints its address, and ends when its input ends. */
 async function startJava(
   jar: string,
   env: NodeJS.ProcessEnv,
@@ -140,12 +140,12 @@ async function startJava(
   return { url, close }
 }
 
-/** The example, as `npm run example:bank` starts it. */
+/** Opens the example bank, as `npm run example:bank` starts it. */
 async function openExample(server: CheckedServer): Promise<FastifyInstance> {
   return createExampleBank(await takeCredential(server, 'example-bank', []))
 }
 
-/** The same endpoints by the built guard for Express, as a process of its own. */
+/** Starts a process with the same endpoints on the built guard for Express. */
 async function openOnExpress(server: CheckedServer): Promise<ChildProcess> {
   const place = join(server.folder, 'guard-node')
   copyProject('clients/guard-node', place)
@@ -163,7 +163,7 @@ async function openOnExpress(server: CheckedServer): Promise<ChildProcess> {
   })
 }
 
-/** Three other credentials: with the right to open envelopes of phones that are not bound, without it, and of another application. */
+/** Opens endpoints of three other credentials: one may open envelopes of unbound phones, one may not, one is of another application. */
 async function openOther(server: CheckedServer): Promise<FastifyInstance> {
   const bank = fastify({ forceCloseConnections: true })
   for (const [path, rights] of [
@@ -203,6 +203,6 @@ async function takeCredential(
   const admin = createBank(url, credential)
   const made = await admin.call('POST', '/admin/users', { username, role, application })
   if (rights.length > 0) await admin.call('PATCH', `/admin/users/${username}`, { rights })
-  // A machine that checks is busier than a bank's.
+  // The time limit is long, because the machine of a check is busier than a bank's.
   return { url, username, password: (made.json as { password: string }).password, timeoutMs: 30_000 }
 }

@@ -1,4 +1,4 @@
-// A server of a check's own: on an embedded database in a folder that goes with it, ended by its pid.
+// Starts a server for one check, on an embedded database in a temporary folder, and ends it by its pid.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
@@ -12,7 +12,7 @@ export interface CheckedServer {
   readonly url: string
   /** `user:password` of the administrator. */
   readonly credential: string
-  /** For the files of the check. */
+  /** A temporary folder for the files of the check. */
   readonly folder: string
 }
 
@@ -25,7 +25,7 @@ export function copyProject(folder: string, place: string): void {
   cpSync(join(project, folder), place, { recursive: true, filter: (path) => !made.test(path.slice(project.length)) })
 }
 
-/** The first lines that a program prints. Throws when it ends before. */
+/** Resolves with the first `count` lines that a program prints. Rejects when it ends before. */
 export function readLines(child: ChildProcess, count: number): Promise<string[]> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -37,7 +37,7 @@ export function readLines(child: ChildProcess, count: number): Promise<string[]>
   })
 }
 
-/** Runs a command to its end, with the Node of the project for `npm`; what it prints is shown. Throws when it ends badly. */
+/** Runs a command to its end, with the Node of the project for `npm`, and shows its output. Throws when it fails. */
 export async function runToEnd(
   command: string,
   args: readonly string[],
@@ -50,7 +50,7 @@ export async function runToEnd(
   if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${String(code)}`)
 }
 
-/** Runs `work` with a server; what the server logs is shown. Sets the exit code 1, and says why, when `work` throws or no server starts. */
+/** Runs `work` with a server, and shows the server's log. When `work` throws or no server starts, prints why and sets the exit code 1. */
 export async function withServer(
   name: string,
   settings: Readonly<Record<string, string>>,

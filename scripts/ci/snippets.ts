@@ -1,4 +1,4 @@
-// The lines of docs/start/app-developer.md for React Native, compiled with the types of the package that the page names.
+// Compiles the lines of docs/start/app-developer.md for React Native with the types of the package that the page names.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CheckedServer, project, runToEnd } from './server.ts'
@@ -13,11 +13,11 @@ const OPTIONS = {
   target: 'es2022',
   lib: ['es2022', 'dom'],
   types: [],
-  // Declarations of the package name files that it leaves out.
+  // Declarations of the package refer to files that the package does not contain.
   skipLibCheck: true,
 }
 
-/** Throws where the page has no such lines, or where they do not compile. */
+/** Throws when the page has no such lines, or when they do not compile. */
 export async function checkSnippets({ folder }: Pick<CheckedServer, 'folder'>): Promise<void> {
   const page = readFileSync(join(project, PAGE), 'utf8')
   const [, sdk] = /`npm install (react-native-powerauth-mobile-sdk@[\d.]+)`/.exec(page) ?? []
@@ -31,7 +31,7 @@ export async function checkSnippets({ folder }: Pick<CheckedServer, 'folder'>): 
     return `snippet-${index}.ts`
   })
   writeFileSync(join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions: OPTIONS, files }))
-  // Without React Native itself, which none of its types needs.
+  // React Native itself is not installed, because the package's types do not need it.
   await runToEnd(
     'npm',
     ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--legacy-peer-deps', sdk, 'typescript@5.9.3'],

@@ -1,4 +1,4 @@
-// The way from a bank to pawl, on which answers are lost, late or wrong.
+// Proxies the calls of a bank to pawl, and makes answers get lost, come late or be wrong.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { send } from '../../phone/http.ts'
@@ -7,17 +7,17 @@ import { send } from '../../phone/http.ts'
 type Fault = (response: ServerResponse) => unknown
 
 export interface Way {
-  /** Where the bank calls pawl. */
+  /** The address at which the bank calls pawl. */
   readonly url: string
   /** The Idempotency-Key of each call so far. */
   readonly keys: readonly string[]
-  /** What may come in place of an answer of pawl, by name. */
+  /** Answers that may replace an answer of pawl, by name. */
   readonly faults: Readonly<Record<string, Fault>>
-  /** The next call is answered by pawl, and the answer does not arrive. */
+  /** Passes the next call on to pawl, and drops its answer. */
   readonly loseNext: () => void
-  /** While `work` runs, `fault` answers in place of pawl. */
+  /** Runs `work` while `fault` answers in place of pawl. */
   readonly with: (fault: Fault, work: () => Promise<void>) => Promise<void>
-  /** Nobody listens at `url` from now on, until `reopen`. */
+  /** Stops listening at `url` until `reopen`. */
   readonly close: () => Promise<void>
   readonly reopen: () => Promise<void>
 }
