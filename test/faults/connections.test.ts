@@ -1,5 +1,5 @@
-// Connections to PostgreSQL that hang, fall silent or break at the worst statement: what was answered 200 is stored, whatever ends the
-// server or its transaction then, and the server serves again within 15 s.
+// Connections to PostgreSQL that hang, fall silent or break at the worst statement: every request that was answered 200 is stored, whatever
+// ends the server or its transaction then, and the server serves again within 15 s.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -58,13 +58,13 @@ describe.concurrent('a pool', () => {
   })
 })
 
-/** A change of the administration that is refused is rolled back. */
+/** Has the bank send a change that pawl refuses and rolls back. */
 async function rollBack({ load, world }: Site): Promise<void> {
   await load.pause()
   expect((await world.bank.call('POST', '/admin/application', { id: world.applicationId })).status).toBe(400)
 }
 
-/** A statement that fails on every connection: in a transaction it would spoil all that come after. */
+/** Makes a statement fail on every connection. In a transaction it would make all later statements fail, too. */
 async function poison({ load, world, installation }: Site): Promise<void> {
   await load.pause()
   const holder = new Client(installation.env['DATABASE_URL'])

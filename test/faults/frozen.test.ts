@@ -33,7 +33,7 @@ test('a database that takes no writes is not ready, and is again when it does', 
   await close(site)
 })
 
-/** Every process of the database server, as in a virtual machine that is moved. */
+/** Stops every process of the database server, as a move of its virtual machine does. */
 async function freeze(): Promise<void> {
   const main = Number(process.env['PAWL_TEST_DATABASE_PID'])
   signalAll(main, 'SIGSTOP')
@@ -44,7 +44,7 @@ async function freeze(): Promise<void> {
 const readiness = async ({ world }: Site): Promise<number> =>
   (await send(world.url, { method: 'GET', path: '/health/ready', headers: {}, body: NO_BODY })).status
 
-/** For connections made from now on; those that there are end. */
+/** Makes new connections read-only or not, and ends the present ones. */
 async function setReadOnly({ installation }: Site, isReadOnly: boolean): Promise<void> {
   const url = new URL(installation.env['DATABASE_URL'] ?? '')
   const name = url.pathname.slice(1)

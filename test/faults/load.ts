@@ -1,5 +1,5 @@
-// What goes on while a fault happens: phones that sign, a bank that registers users, an administrator who makes credentials. Each notes
-// what was answered 200; afterwards all of it must be there, and none of the codes may pass again.
+// Sends load while a fault happens: phones sign, a bank registers users, an administrator makes credentials. Each of them notes the requests
+// that were answered 200. Afterwards their effects must be stored, and no code may be accepted again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Bank } from '../helpers/bank.ts'
 import { isConnectionLost } from '../helpers/recorded-load.ts'
@@ -13,7 +13,7 @@ export interface Counts {
   sent: number
   /** Of these, those that were answered 200. */
   answered: number
-  /** What was answered 200 and is not there: steps of counters, registrations, credentials. */
+  /** Effects of requests answered 200 that are not stored: steps of counters, registrations, credentials. */
   lost: number
   /** Requests answered 200 a second time. */
   acceptedAgain: number
@@ -24,26 +24,26 @@ export interface Counts {
 export interface Load {
   readonly counts: Counts
   readonly start: () => void
-  /** Resolves when nothing is under way any more. */
+  /** Stops the load. Resolves when no request is under way any more. */
   readonly pause: () => Promise<void>
-  /** Resolves when everyone has been answered 200 to something that was sent after this call, or half a minute later. */
+  /** Resolves when every sender has got a 200 to a request that it sent after this call, or half a minute later. */
   readonly everyoneAnswered: () => Promise<void>
-  /** Counts what is lost of what was answered since the last check, and what is accepted again; the load must pause. */
+  /** Counts lost effects of requests that were answered since the last check, and repeated requests that are accepted; the load must pause. */
   readonly check: () => Promise<void>
 }
 
-/** One of those who send. `send` resolves to true when it was answered 200. */
+/** A sender of the load: a phone, the bank, or the administrator. */
 interface Sender {
   readonly send: () => Promise<HttpReply>
-  /** Told of a 200 to the newest request. */
+  /** Called after a 200 to the newest request. */
   readonly note: () => void
-  /** How much of what was noted is not there. */
+  /** The number of noted effects that are not stored. */
   readonly countLost: () => Promise<number>
-  /** The newest requests that were answered 200, oldest first; empty where repeating proves nothing. */
+  /** The newest requests that were answered 200, oldest first; empty for a sender whose repeated requests prove nothing. */
   readonly takeNewest: () => readonly HttpRequest[]
 }
 
-/** Two phones of 3.3, one of 4.0, a bank and an administrator in `world`. */
+/** Makes a load of two phones of 3.3, one of 4.0, a bank and an administrator in `world`. */
 export async function openLoad(world: World): Promise<Load> {
   const counts: Counts = { sent: 0, answered: 0, lost: 0, acceptedAgain: 0, refused: [] }
   const senders = [
@@ -99,7 +99,7 @@ export async function openLoad(world: World): Promise<Load> {
   }
 }
 
-/** A phone whose counter is compared: what the server has forgotten is how far it is behind the newest code that it accepted. */
+/** A phone as a sender. The server has lost as many steps as its counter is behind the newest code that it accepted. */
 function followPhone(url: string, prepare: (body: string) => HttpRequest, readCtrByte: () => Promise<number>): Sender {
   let made = 0
   let accepted = 0
@@ -115,7 +115,7 @@ function followPhone(url: string, prepare: (body: string) => HttpRequest, readCt
       accepted = made
       if (request !== undefined) newest = [...newest, request].slice(-NEWEST_MAX)
     },
-    // A code that nobody answered may have been accepted, so the server may be ahead, up to what was made.
+    // A code without an answer may have been accepted, so the server may be ahead, up to the number of codes made.
     countLost: async () => {
       const ahead = ((await readCtrByte()) - accepted) & 0xff
       return ahead <= made - accepted ? 0 : 0x100 - ahead
@@ -183,5 +183,5 @@ function openAdministrator(bank: Bank, newUser: () => string): Sender {
 const PAUSE_MS = 300
 const LOOK_MS = 50
 const LOOKS_MAX = 600
-// Fewer than the wrong codes that block.
+// Fewer than the number of wrong codes that block an activation.
 const NEWEST_MAX = 4

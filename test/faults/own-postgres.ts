@@ -1,9 +1,9 @@
-// Once a run, before the template database is made: a PostgreSQL of its own. Workers inherit where it is and which process it is.
+// Starts a PostgreSQL once for a run, before the template database is made. Workers inherit its URL and its process id.
 import { startPostgres } from '../../bench/http/postgres.ts'
 
 let close: () => Promise<void> = async () => undefined
 
-/** Sets PAWL_TEST_DATABASE_URL and PAWL_TEST_DATABASE_PID, whatever they were. */
+/** Starts it, and sets PAWL_TEST_DATABASE_URL and PAWL_TEST_DATABASE_PID. */
 export async function setup(): Promise<void> {
   const postgres = await startPostgres()
   close = postgres.close

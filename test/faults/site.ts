@@ -1,4 +1,4 @@
-// A server whose way to its database can be spoiled, under a load that keeps account; and the account of a whole file.
+// Runs a server whose connection to the database can be disturbed, under a load that counts, and adds up the counts of a test file.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { type DatabaseLine, openDatabaseLine } from '../helpers/database-line.ts'
@@ -24,7 +24,7 @@ export interface Site {
   server: PawlProcess
 }
 
-/** Starts a server with a pool of this size, and waits until everyone has been served once. */
+/** Starts a server with a pool of this size, and waits until every sender has been served once. */
 export async function openSite(poolSize: number): Promise<Site> {
   const installation = await createInstallation('postgresql')
   const line = await openDatabaseLine(installation.env['DATABASE_URL'] ?? '')
@@ -44,7 +44,7 @@ export async function openSite(poolSize: number): Promise<Site> {
   return { installation, env, line, world, load, server }
 }
 
-/** Lets the fault happen under load, and waits until everyone is served, in time, and it is past for good. */
+/** Causes a fault under load. Expects that every sender is served again in time, and waits until the fault is over. */
 export async function meet({ load }: Site, strike: () => Promise<void>, pastMs = 0): Promise<void> {
   load.start()
   await strike()
@@ -64,7 +64,7 @@ export async function terminate(site: Site): Promise<void> {
   await restart(site)
 }
 
-/** In the middle of the load: what is under way then has no answer. */
+/** Kills the server in the middle of the load, so that requests under way get no answer, and starts a new one. */
 export async function kill(site: Site): Promise<void> {
   await site.server.end('SIGKILL')
   await restart(site)
@@ -75,13 +75,13 @@ async function restart(site: Site): Promise<void> {
   site.server = await startPawl(site.env)
 }
 
-/** Nothing that was answered 200 is gone, no code passes again, and no right request was refused but with 503. */
+/** Expects that no effect of a 200 is lost, that no code is accepted again, and that right requests were refused with 503 only. */
 export async function expectNothingLost({ counts, check }: Load): Promise<void> {
   await check()
   expect(counts).toMatchObject({ lost: 0, acceptedAgain: 0, refused: [] } satisfies Partial<Counts>)
 }
 
-/** Adds what it has counted to the account. */
+/** Adds the counts of a site to the account of the file, and closes the site. */
 export async function close({ server, line, load }: Site): Promise<void> {
   totals.sent += load.counts.sent
   totals.answered += load.counts.answered
@@ -91,7 +91,7 @@ export async function close({ server, line, load }: Site): Promise<void> {
   await line.close()
 }
 
-/** For afterAll: ends what is left, and prints the account. */
+/** For afterAll: ends all processes, and prints the account. */
 export async function closeAccount(name: string): Promise<void> {
   await endEverything()
   const { sent, answered, lost, acceptedAgain, slowest } = totals
@@ -102,8 +102,8 @@ export async function closeAccount(name: string): Promise<void> {
 }
 
 const totals = { sent: 0, answered: 0, lost: 0, acceptedAgain: 0, slowest: 0 }
-// A connection without an answer ends after nine seconds. What comes then is work, which takes as much longer as others keep the machine busy: it
-// is measured by the next round, of 300 ms on a quiet one.
+// A connection without an answer ends after nine seconds. The work that follows takes longer on a busy machine, so the limit grows with the time
+// of the next round, which takes 300 ms on a quiet machine.
 const HEALED_MS = 12_000
 const ROUNDS = 10
 const AFTERWARDS_MS = 1_500

@@ -1,5 +1,5 @@
-// Three PostgreSQL servers: a primary that waits for one of two standbys. Connections are encrypted, and what the standbys receive goes
-// through a relay that can be cut.
+// Starts three PostgreSQL servers: a primary that waits for one of two standbys. Connections are encrypted, and replication goes through a
+// relay that can be cut.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { appendFileSync, chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
@@ -21,28 +21,28 @@ interface Node {
 
 export interface Cluster {
   readonly ports: readonly number[]
-  /** Of the database `pawl` at these addresses, by default at all servers, encrypted and with the certificate verified. */
+  /** The URL of the database `pawl` at these addresses, by default at all servers, encrypted and with the certificate verified. */
   readonly urlOf: (hosts?: readonly string[]) => string
-  /** Every process of the primary. */
+  /** Sends a signal to every process of the primary. */
   readonly signalPrimary: (signal: NodeJS.Signals) => void
-  /** Resolves when a standby has become the primary. */
+  /** Makes a standby the primary, or waits until Patroni has done so. */
   readonly promote: () => Promise<unknown>
   readonly close: () => Promise<void>
 }
 
 export interface CuttableCluster extends Cluster {
-  /** Nothing reaches the standbys any more. */
+  /** Cuts the replication to both standbys. */
   readonly cutReplication: () => void
 }
 
-/** Starts all three, and waits until both standbys receive what the primary writes. */
+/** Starts all three servers, and waits until both standbys receive the writes of the primary. */
 export async function openCluster(): Promise<CuttableCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-ha-'))
   chmodSync(folder, 0o755)
   const bin = newestBin()
   const certificate = writeCertificate(folder)
   const ports = [await findQuietPort(), await findQuietPort(), await findQuietPort()]
-  // Programs of PostgreSQL look for certificates in the home of their user.
+  // Programs of PostgreSQL look for certificates in the home folder of their user.
   const surroundings = { env: { PATH: '/usr/bin:/bin', HOME: folder }, ...serverIdentity() }
   const data = (name: string): string => join(folder, name)
   const run = (program: string, args: readonly string[]) =>
@@ -103,7 +103,7 @@ export async function openCluster(): Promise<CuttableCluster> {
     urlOf: (hosts = ports.map((port) => `localhost:${port}`)) => composeUrl(hosts, certificate.ssl_cert_file),
     signalPrimary: (signal) => signalAll(primary.server.pid ?? 0, signal),
     cutReplication: relay.cut,
-    // As an operator does: the standby that has most becomes the primary, and the other one follows it.
+    // It does the work of an operator: the standby that has received most becomes the primary, and the other one follows it.
     promote: async () => {
       const standings = await Promise.all(nodes.slice(1).map(async (node) => ({ node, received: await readReceived(node) })))
       const [next, ...rest] = standings.toSorted((one, other) => (isAhead(one.received, other.received) ? -1 : 1))
@@ -130,11 +130,11 @@ export async function openCluster(): Promise<CuttableCluster> {
   }
 }
 
-/** Of the database `pawl` at the hosts, encrypted and with the certificate verified. */
+/** The URL of the database `pawl` at the hosts, encrypted and with the certificate verified. */
 export const composeUrl = (hosts: readonly string[], certificateFile: string): string =>
   `postgres://pawl@${hosts.join()}/pawl?sslmode=verify-full&sslrootcert=${certificateFile}`
 
-/** Makes what the servers show, and gives the settings that name it. */
+/** Makes the servers' certificate and its key, and returns the settings that name the files. */
 export function writeCertificate(folder: string) {
   const { pem, privateKeyPem } = createCertificate(['DNS:localhost', 'IP:127.0.0.1'])
   const files = { ssl_cert_file: join(folder, 'cert.pem'), ssl_key_file: join(folder, 'key.pem') }
@@ -143,13 +143,13 @@ export function writeCertificate(folder: string) {
   return { ssl: 'on', ...files }
 }
 
-/** What lies in the folder belongs to the user that the servers run as. */
+/** Gives the folder and those of the files that are in it to the user that the servers run as. */
 export function chownAll(folder: string, files: readonly string[]): void {
   const { uid = 0, gid = 0 } = serverIdentity() ?? {}
   for (const path of [folder, ...files.filter((file) => file.startsWith(folder))]) chownSync(path, uid, gid)
 }
 
-/** Runs statements one after the other in one session, and gives the answer to the last. */
+/** Runs statements one after the other in one session, and returns the result of the last. */
 export async function ask({ port }: Pick<Node, 'port'>, ...statements: readonly string[]) {
   const client = new Client({ host: '127.0.0.1', port, user: 'pawl', database: 'postgres', ssl: { rejectUnauthorized: false } })
   client.on('error', () => undefined)
@@ -180,7 +180,7 @@ function isAhead(one: string, other: string): boolean {
 const composeSource = (name: string, port: number): string =>
   `host=127.0.0.1 port=${port} user=pawl application_name=${name} connect_timeout=2`
 
-/** A way to the primary that ends for good when it is cut. */
+/** Opens a relay to the primary. A cut ends it for good. */
 async function openRelay(target: number) {
   const sockets = new Set<Socket>()
   let isCut = false
@@ -224,7 +224,7 @@ const SETTINGS = {
   max_connections: '60',
   shared_buffers: '32MB',
 }
-// Only encrypted connections, but for the question of HAProxy.
+// Only HAProxy's check may use a connection without encryption.
 const ACCESS = `hostssl all all all trust
 hostssl replication all all trust
 hostnossl postgres haproxy all trust

@@ -1,5 +1,5 @@
-// The primary is lost under load, and a standby takes its place: nothing that was acknowledged is lost or accepted again, and pawl serves
-// again within 5 s of the promotion, without a restart.
+// The primary is lost under load, and a standby takes its place: no acknowledged code is lost or accepted again, and pawl serves again within
+// 5 s of the promotion, without a restart.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -39,8 +39,8 @@ const cutAndKill = async ({ cutReplication, signalPrimary }: CuttableCluster) =>
   signalPrimary('SIGKILL')
 }
 const goOn = async ({ signalPrimary }: Cluster) => signalPrimary('SIGCONT')
-// The watchdog resets a machine that stood still: what it had under way is gone, and its server starts as a standby. An agent that goes on
-// instead takes the lock back (Patroni before 3.0.3), and its server answers from what it had until the agent has ended it (all versions).
+// A watchdog resets a machine that stood still: its open transactions are lost, and its server starts as a standby. Without the reset, the agent
+// takes the lock back (Patroni before 3.0.3), and its server answers from old data until the agent has ended it (all versions).
 const isReset = async ({ signalPrimary, restartPrimary }: RestartableCluster) => {
   signalPrimary('SIGKILL')
   return restartPrimary()
@@ -50,7 +50,7 @@ const allHosts = async ({ urlOf }: Cluster) => urlOf()
 const CASES: readonly Case[] = [
   prepare('all hosts in the URL', 'is killed', openCluster, allHosts, kill),
   prepare('all hosts in the URL', 'is killed a second after its replication was cut', openCluster, allHosts, cutAndKill),
-  // What a frozen machine had under way goes on: nothing of it may count.
+  // The transactions of a frozen machine go on when it wakes up, and none of them may count.
   prepare('all hosts in the URL', 'stands still', openCluster, allHosts, freeze, { wake: goOn }),
   prepare('HAProxy', 'is killed', openCluster, throughHaproxy, kill, { isInstalled: hasHaproxy }),
   prepare('HAProxy', 'stands still', openCluster, throughHaproxy, freeze, { isInstalled: hasHaproxy }),
@@ -113,11 +113,11 @@ describe.each(CASES)('with $way', ({ way, fault, isInstalled, open }) => {
     state.isOver = true
     const { refused } = await load
 
-    // One that remembers nothing of the phones sees what the database has.
+    // A new server has nothing of the phones in memory, so its answers show the contents of the database.
     await server.end('SIGTERM')
     const fresh = await startWhenWritable({ ...env, ...UNLIMITED, DATABASE_URL: cluster.urlOf(reached(way, cluster)) })
     const lost = await countLost(fresh.url, phones)
-    // `replay` sends the last of the requests that it is given first.
+    // `replay` sends the last of the given requests first.
     const { accepted, otherwise } = await replay(fresh.url, acknowledged.toReversed())
     process.stdout.write(
       `${way}, ${fault}: ${acknowledged.length} acknowledged (${before} before the promotion), ${lost} lost, ` +
@@ -136,25 +136,25 @@ async function throughHaproxy(cluster: Cluster): Promise<string> {
   return cluster.urlOf([host])
 }
 
-/** Every code that is sent again is a failure, and all of them come from one address. */
+/** Limits out of reach, because every repeated code counts as a failure, and all of them come from one address. */
 const UNLIMITED = { PAWL_SOURCE_FAILURES_PER_MINUTE: '1000000', PAWL_CODE_FAILURES_PER_MINUTE: '100000' }
 
-/** pawl ends when it finds no server that takes writes, as while the one that woke up is sorted out; then it is started again. */
+/** Starts pawl until it stays up: it ends when no server takes writes, as happens for a while after an old primary wakes up. */
 const startWhenWritable = (env: Environment) => vi.waitFor(() => startPawl(env), { timeout: PATIENCE_MS, interval: 1_000 })
 
 /**
- * The two that are left: a primary that was replaced is shut out before pawl starts anew. Under Patroni it follows, and may become the primary
- * again.
+ * The hosts that the fresh pawl reaches: without the replaced primary, which an operator shuts out first. Under Patroni the replaced primary
+ * follows, and may become the primary again, so all three are named.
  */
 const reached = (way: string, { ports }: Cluster): string[] =>
   ports.slice(way === 'Patroni' ? 0 : 1).map((port) => `localhost:${port}`)
 
-/** How many codes behind the newest that was acknowledged the server is, over all phones. */
+/** The number of codes by which the server is behind the newest acknowledged ones, over all phones. */
 async function countLost(url: string, phones: readonly LoadPhone[]): Promise<number> {
   let lost = 0
   for (const { phone, codesMade, codesAccepted } of phones) {
     const { ctrByte } = await phone.readStatus({ withChallenge: true, url })
-    // A code that nobody answered may have been accepted, so the server may be ahead, up to what was made.
+    // A code without an answer may have been accepted, so the server may be ahead, up to the number of codes made.
     const ahead = (ctrByte - codesAccepted) & 0xff
     if (ahead > codesMade - codesAccepted) lost += 0x100 - ahead
   }

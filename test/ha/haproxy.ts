@@ -1,4 +1,4 @@
-// HAProxy before the servers of a cluster, as deploy/haproxy/postgresql.cfg sets it up.
+// Starts HAProxy before the servers of a cluster, as deploy/haproxy/postgresql.cfg sets it up.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,8 +12,8 @@ import { PATIENCE_MS } from '../helpers/patience.ts'
 const SHIPPED = readFileSync(fileURLToPath(new URL('../../deploy/haproxy/postgresql.cfg', import.meta.url)), 'utf8')
 
 /**
- * Starts the shipped file with the addresses of a test; the host is `localhost:PORT`. Waits until all but one server are known to be standbys:
- * HAProxy takes each for the primary until its first checks have failed, and pawl does not start on a standby.
+ * Starts HAProxy with the shipped file and the addresses of a test; `host` is `localhost:PORT`. Waits until HAProxy knows all but one server as
+ * standbys: it takes each for the primary until its first checks have failed, and pawl does not start on a standby.
  */
 export async function openDatabaseHaproxy(ports: readonly number[]): Promise<{ host: string; close: () => Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-haproxy-'))

@@ -1,5 +1,5 @@
-// Three PostgreSQL servers under Patroni, as deploy/patroni/patroni.yml sets them up, and one etcd. Patroni itself finds out that the primary
-// is lost, and promotes.
+// Starts three PostgreSQL servers under Patroni, as deploy/patroni/patroni.yml sets them up, and one etcd. Patroni itself notices the loss of
+// the primary, and promotes a standby.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const PATRONI = '/usr/bin/patroni'
 const ETCD = '/usr/bin/etcd'
-// Patroni speaks to etcd through a package that Debian's does not ask for.
+// Patroni needs a package to speak to etcd, which Debian's package of Patroni does not depend on.
 const CLIENT = '/usr/lib/python3/dist-packages/etcd'
 export const hasPatroni = [PATRONI, ETCD, CLIENT].every((path) => existsSync(path))
 
@@ -27,11 +27,11 @@ interface Node {
 }
 
 export interface RestartableCluster extends Cluster {
-  /** Starts the agent of the first primary again after it was killed, as after a reset of its machine, and waits until its server follows. */
+  /** Starts the killed agent of the first primary again, as after a reset of its machine, and waits until its server follows. */
   readonly restartPrimary: () => Promise<unknown>
 }
 
-/** Starts etcd and all three, the one that becomes the primary first, and waits until one of the standbys is synchronous. */
+/** Starts etcd and the three servers, first the one that becomes the primary, and waits until one of the standbys is synchronous. */
 export async function openPatroniCluster(): Promise<RestartableCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-patroni-'))
   chmodSync(folder, 0o755)
@@ -106,8 +106,8 @@ interface NodeOptions {
 }
 
 /**
- * Starts the shipped file with the addresses of a test. There is no watchdog: a machine of many tests has no device of its own for each. A
- * test does what it would do.
+ * Starts Patroni with the shipped file and the addresses of a test. There is no watchdog, because a machine that runs tests has no such device.
+ * The test resets a server in its place.
  */
 async function startNode({ name, folder, etcdPort, certificate }: NodeOptions): Promise<Node> {
   const [port, apiPort] = [await findQuietPort(), await findQuietPort()]
@@ -148,14 +148,14 @@ async function expectRole(node: Node | undefined, role: 'primary' | 'replica' | 
   if (status !== 200) throw new Error(`${role}: ${status}`)
 }
 
-/** Throws unless the server is the primary and the other one follows it: before that it keeps every commit waiting. */
+/** Throws unless the server is the primary and the other one follows it. Before that, every commit waits. */
 async function expectPromoted(node: Node): Promise<void> {
   await expectRole(node, 'primary')
   const { rows } = await ask(node, `select 1 from pg_stat_replication where state = 'streaming'`)
   if (rows.length === 0) throw new Error('nobody follows')
 }
 
-/** The agent and its server, which is no child of it. */
+/** Sends a signal to the agent and to its server, which is no child of the agent. */
 function signalNode({ agent, data }: Node, signal: NodeJS.Signals): void {
   const file = join(data, 'postmaster.pid')
   const [pid = ''] = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []

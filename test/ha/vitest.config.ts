@@ -1,5 +1,5 @@
-// npm run test:ha: a primary and two standbys with synchronous replication, of which the primary is lost under load. Each test ends with a
-// line that says how many codes were acknowledged, lost and accepted again, and how long after the promotion pawl served again.
+// Configures npm run test:ha: a primary and two standbys with synchronous replication, of which the primary is lost under load. Each test ends
+// with a line that says how many codes were acknowledged, lost and accepted again, and how long after the promotion pawl served again.
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({

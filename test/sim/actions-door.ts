@@ -1,4 +1,4 @@
-// What a bank asks of doors: it has codes and tokens verified that phones sent to it, and asks again when it hears no answer (cloud §12).
+// Lists what a bank does with doors: it has pawl verify codes and tokens that phones sent to it, and repeats calls without an answer (cloud §12).
 import { isDeepStrictEqual } from 'node:util'
 import type { HttpReply } from '../../phone/http.ts'
 import { headerOf, PHONE_ADDRESS, toDoor } from '../helpers/door.ts'
@@ -23,10 +23,10 @@ import { VERDICT_KEPT_MS } from './server.ts'
 
 const client = { address: PHONE_ADDRESS }
 const ANY_FACTORS = FACTORS.map((factors) => factors.toUpperCase())
-/** Two servers may be apart by so much. */
+/** The greatest difference between the clocks of two servers. */
 const APART_MS = 2 * SKEW_MAX_MS
 
-/** Whether the first answer is known, and no server can have forgotten it. */
+/** Whether the first answer is known, and every server must still have it. */
 export const isKept = ({ key, sentAt = 0, first }: DoorAsk, now: number): boolean =>
   key !== undefined && first !== undefined && now < sentAt + VERDICT_KEPT_MS - APART_MS
 
@@ -50,7 +50,7 @@ export const askDoor = (life: Life, { path, body, key, isPooled = false, ...aske
   first: undefined,
 })
 
-/** A bank makes a key as a rule. */
+/** An Idempotency-Key, which a bank sends in most cases. */
 export const someKey = (life: Life): string | undefined =>
   life.site.chance.happens(0.8) ? `${nextName(life, 'key')}-of-the-bank` : undefined
 
@@ -74,11 +74,11 @@ const askToOpen = (life: Life, code: Code, body: object, key: string | undefined
     key,
     isPooled: true,
     accept: acceptAtDoor(code),
-    // The plaintext is known by now, and a code is one code at every door.
+    // The bank knows the plaintext by now, so it may have the same code verified at another door.
     renew: (other) => askAboutCode(life, code, other),
   })
 
-/** What was asked in an earlier step may have been accepted then. */
+/** Counts an accepted code. Its check is of this step only when the bank has not asked about the code in an earlier one. */
 export const acceptAtDoor =
   (code: Code): DoorAsk['accept'] =>
   (life, isFirst) => {
@@ -86,7 +86,7 @@ export const acceptAtDoor =
     return isFirst || !code.isRight || code.accepted > 1 ? check : undefined
   }
 
-/** A header of a token, and how often it was good. */
+/** A token with one of its headers, and how often the header was accepted. */
 interface ShownToken extends KnownToken {
   readonly header: string
   accepted: number
@@ -115,7 +115,7 @@ const checkToken =
     return state === 'REMOVED' ? `a token of the removed activation of ${phone.name} was good` : undefined
   }
 
-/** Asks, and remembers what was asked. */
+/** Makes the job of a call, and stores the call so that it can be repeated. */
 export function doorJob(life: Life, ask: DoorAsk): Job {
   if (!life.asks.includes(ask)) life.asks.push(ask)
   const { name, request, code } = ask
@@ -124,7 +124,7 @@ export function doorJob(life: Life, ask: DoorAsk): Job {
 
 function toldAtDoor(life: Life, ask: DoorAsk, reply: HttpReply): Check | undefined {
   const verdict = verdictIn(reply)
-  // Of an envelope that was not opened.
+  // The answer is about an envelope that was not opened.
   if (verdict === undefined) return undefined
   const now = life.site.now()
   const { key, first } = ask
@@ -140,7 +140,7 @@ function toldAtDoor(life: Life, ask: DoorAsk, reply: HttpReply): Check | undefin
   return (look) => accepted?.(look) ?? (isFirst ? checkFlags(ask.phone, verdict)(look) : undefined)
 }
 
-/** What counted for sure is kept under its key. */
+/** Notes a refusal as the first answer when it surely counted as a failed attempt, because pawl keeps such an answer under its key. */
 const keepCounted =
   (ask: DoorAsk, verdict: DoorVerdict, now: number): Check =>
   ({ before, after, isCertain, changed }) => {
@@ -168,10 +168,10 @@ const checkFlags =
       : undefined
   }
 
-/** What a change of flags changes, among what steps change. */
+/** The name of a change of flags in the list of changes of a step. */
 const flagsOf = (activationId: string): string => `flags of ${activationId}`
 
-/** One that was asked lately. */
+/** One of the latest calls. */
 const someAsk = ({ site, asks }: Life, isPooled: boolean): DoorAsk | undefined => {
   const among = asks.slice(-8).filter((ask) => ask.isPooled === isPooled)
   return among.length === 0 ? undefined : site.chance.pick(among)

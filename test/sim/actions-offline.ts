@@ -1,4 +1,4 @@
-// Approvals of phones that are offline: the bank shows a QR code, and its user types what the phone makes of it.
+// Lists approvals of offline phones: the bank shows a QR code, the phone makes a one-time password from it, and the user types that.
 import { member } from '../../phone/http.ts'
 import { acceptAtDoor, askDoor, doorJob, someKey } from './actions-door.ts'
 import {
@@ -19,7 +19,7 @@ import { bankRequest, type Code, MOSTLY_RIGHT, type ShownOperation, type Simulat
 
 const RESOURCE = '/operation/authorize/offline'
 
-/** A phone that does not know of its upgrade yet has no key for a text that is signed for 4.0, which its last line says (v4 §11.2). */
+/** Whether a phone has the key for a text. One that does not know of its upgrade yet has none for a text of 4.0 (last line, v4 §11.2). */
 const canScan = (phone: SimulatedPhone, { text }: Pick<ShownOperation, 'text'>): boolean =>
   generationOf(phone) === 4 || !text.slice(text.lastIndexOf('\n') + 1).startsWith('2')
 
@@ -49,7 +49,7 @@ export const OFFLINE_ACTIONS: readonly Action[] = [
       if (phones.length === 0) return undefined
       const phone = life.site.chance.pick(phones)
       const registrationId = phone.activationId()
-      // One phone need not be named.
+      // The bank need not name the only phone of a user.
       const named = isNamedByUser(life, phone) && life.site.chance.happens(0.5) ? '' : `&registrationId=${registrationId}`
       const path = `/operations/offline/qr?operationId=${operation.id}${named}`
       return bankJob(life, `bank: shows ${operation.id} to ${phone.name}`, ['GET', path], ({ json }) => {
@@ -90,7 +90,7 @@ export const OFFLINE_ACTIONS: readonly Action[] = [
       const phone = somePhone(life)
       const { userId } = phone
       const [id, data] = [nextName(life, 'cash'), 'A2']
-      // Of the form that the phones read operations in.
+      // The text has the form in which phones read operations.
       const toShow = [id, 'Cash', 'At the counter', data, 'B'].join('\n')
       const body = Buffer.from(`${id}&${data}`).toString('base64')
       const question = { activationId: phone.activationId(), data: toShow, resourceId: RESOURCE, body }

@@ -1,4 +1,4 @@
-// What phones do with tokens: they ask for one, read with it, and give it up.
+// Lists the actions of phones with tokens: they make a token, read with it, and remove it.
 import { type Action, codeJob, somePhone } from './jobs.ts'
 
 export const TOKEN_ACTIONS: readonly Action[] = [
@@ -54,7 +54,7 @@ export const TOKEN_ACTIONS: readonly Action[] = [
     make: (life) => {
       if (life.tokens.length === 0) return undefined
       const { phone, id } = life.site.chance.pick(life.tokens)
-      // Its removal may be done although nobody hears the answer.
+      // The server may remove the token even if its answer is lost.
       life.facts.tokens.delete(id)
       return codeJob(life, phone.removeToken(id), () => {
         life.facts.goneTokens.add(id)

@@ -1,5 +1,5 @@
-// Phones of 3.x that go on under 4.0: they begin with a code of 3.x, and the first code of 4.0 confirms it. Answers are lost on the way, so that a
-// phone does not know which of its two sides the server takes.
+// Lists the actions of phones that upgrade from 3.x to 4.0: they begin with a code of 3.x, and the first code of 4.0 confirms the upgrade. Answers
+// are lost on the way, so that a phone does not know which of its two sides the server takes.
 import { type Action, codeJob } from './jobs.ts'
 import { createSimulatedPhone } from './phones.ts'
 

@@ -1,4 +1,4 @@
-// What phones, the bank, administrators and the servers themselves may do in a step, and what an answer of 200 then promises.
+// Lists the actions of phones, the bank, administrators and servers in a step, each with the promises of an answer 200.
 import { member } from '../../phone/http.ts'
 import { runHousekeeping } from '../../src/domain/housekeeping.ts'
 import { deliverDue } from '../../src/domain/webhook/delivery.ts'
@@ -24,11 +24,11 @@ import {
 import { activationCodeOf, createSimulatedPhone, FACTORS, MOSTLY_RIGHT, type SimulatedPhone } from './phones.ts'
 import { TEMPLATE } from './prepared.ts'
 
-/** It is about whoever it finds. */
+/** The chore that may change any activation. */
 export const HOUSEKEEPING = 'keeps house'
 const PHONE_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0'] as const
 
-/** How the bank names the registration of a phone: by its user, who may have no other one then, or by its id. */
+/** The bank names the registration of a phone by its user, if the user has no other one, or by its id. */
 function nameOf(life: Life, phone: SimulatedPhone): { readonly path: string; readonly userId?: string; readonly about?: string } {
   const { userId } = phone
   if (isNamedByUser(life, phone) && life.site.chance.happens(0.5)) return { path: '/registration', userId, about: userId }
@@ -46,7 +46,7 @@ const changeState = (life: Life, change: 'BLOCK' | 'UNBLOCK'): Job => {
     ['PUT', path, { ...(userId !== undefined && { userId }), change }],
     () => (look) => {
       const state = look.after.activations.get(id)?.state
-      // Somebody else may have changed it again in the same step.
+      // Another request of the same step may have changed the state again.
       const isAlone = look.isCertain && look.changed.length === 1
       return isAlone && state !== to && state !== 'REMOVED' ? `${change} of ${id} was answered, and it is ${state}` : undefined
     },
@@ -58,7 +58,7 @@ const changeState = (life: Life, change: 'BLOCK' | 'UNBLOCK'): Job => {
 const pickOperation = ({ site, operations }: Life): KnownOperation | undefined =>
   operations.length === 0 ? undefined : site.chance.pick(operations.slice(-4))
 
-/** A phone of the user of an operation, or sometimes that of somebody else. */
+/** A phone of the operation's user, or sometimes of another user. */
 const approverOf = (life: Life, { userId }: KnownOperation): SimulatedPhone => {
   const phones = phonesOf(life, userId)
   return phones.length > 0 && life.site.chance.happens(0.9) ? life.site.chance.pick(phones) : somePhone(life)
@@ -288,7 +288,7 @@ export const ACTIONS: readonly Action[] = [
   },
 ]
 
-/** A phone whose requests never left it. */
+/** Moves a phone's counter ahead, as requests do that never left the phone. */
 const skip = (phone: SimulatedPhone, steps: number): Chore => ({
   name: `${phone.name} loses ${steps} codes`,
   work: async () => phone.skip(steps),

@@ -1,16 +1,16 @@
-// Servers that are wrong on purpose, so that it is known what a simulation finds. What is spoilt is the text of a statement, or what the
-// driver does with a connection; the code under src stays as it is.
+// Breaks servers on purpose, to show which faults a simulation finds. It changes the text of a statement, or the driver's use of a connection;
+// the code under src stays as it is.
 
 export interface Breakage {
-  /** The statement as the wrong server would have sent it. */
+  /** Changes a statement into the one that a wrong server would send. */
   readonly patch: (text: string) => string
-  /** A connection whose statement was lost within a transaction is used again, and its transaction stays open. */
+  /** Whether a connection is used again after it lost a statement within a transaction, which stays open. */
   readonly keepsBrokenConnections: boolean
-  /** How many statements were spoilt. */
+  /** The number of changed statements. */
   readonly patched: () => number
 }
 
-/** In a text of SQL: what the wrong server leaves out, and what it has instead. */
+/** A change of the SQL statements that `isMeant` matches: `by` takes the place of the part `replaced`. */
 interface Patch {
   readonly isMeant: RegExp
   readonly replaced: RegExp
@@ -19,7 +19,7 @@ interface Patch {
 
 export const BREAKAGES = {
   none: () => breaking(undefined),
-  /** A code is stored whatever happened to the activation since it was read. */
+  /** A code is stored even if the activation has changed since it was read. */
   'no compare-and-set': () =>
     breaking({ isMeant: MOVES_ACTIVATION, replaced: /and a\.row_version = i\."?row_?version"?/i, by: '' }),
   /** A wrong code leaves no trace in the activation. */
@@ -29,17 +29,17 @@ export const BREAKAGES = {
       replaced: /failed_attempts = i\."?failed_?attempts"?/i,
       by: 'failed_attempts = a.failed_attempts',
     }),
-  /** A door forgets what it answered. */
+  /** A door forgets its answers. */
   'verdicts of doors are not kept': () =>
     breaking({ isMeant: KEEPS_VERDICTS, replaced: /where "verdictKey" is not null/, by: 'where false' }),
-  /** The bank blocks one phone, and all of its user are blocked. */
+  /** When the bank blocks one phone, all phones of its user are blocked. */
   'a phone disturbs the others of its user': () =>
     breaking({
       isMeant: /update activation a set state = i\."to", row_version/,
       replaced: /a\.activation_id = i\."activationId" and a\.row_version = i\."rowVersion" and/,
       by: 'a.user_id = (select user_id from activation where activation_id = i."activationId") and',
     }),
-  /** The list of a phone has what is for another one. */
+  /** The list of a phone contains operations for another phone. */
   'operations for one phone are shown to others': () =>
     breaking({ isMeant: LISTS_OPERATIONS, replaced: LISTS_OPERATIONS, by: 'true' }),
   'connections are used again with an open transaction': () => ({ ...breaking(undefined), keepsBrokenConnections: true }),

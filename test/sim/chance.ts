@@ -1,4 +1,4 @@
-// The only source of chance in a simulation: the same seed makes the same decisions in the same order.
+// Makes all random decisions of a simulation: the same seed makes the same decisions in the same order.
 
 export interface Chance {
   /** 0 to `count` - 1. */

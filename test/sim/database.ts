@@ -1,6 +1,6 @@
-// One embedded database that several servers share, each over connections of its own. A statement does not run when it is sent: it waits
-// until the schedule lets it run, loses it on its way there or back, or lets it arrive after its sender gave up. PostgreSQL would let
-// transactions run side by side; here one that has begun keeps the others waiting, which its locks would do where they meet.
+// Shares one embedded database between several servers, each with connections of its own. A sent statement waits until the schedule runs it,
+// loses it on its way there or back, or runs it after its sender gave up. PostgreSQL would run transactions side by side. Here an open
+// transaction keeps the others waiting, as its locks would do when they need the same rows.
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -17,12 +17,12 @@ import type { Schema } from '../../src/storage/database/schema.ts'
 import type { Breakage } from './breakage.ts'
 
 /**
- * What becomes of a statement. before: it is lost on its way, and the connection with it. after: it is done, and the answer is lost with
- * the connection. late: its sender is told of a lost connection at once, and it is done later.
+ * The fate of a statement. before: statement and connection are lost on the way. after: the statement runs, and its answer is lost with
+ * the connection. late: the sender gets the error of a lost connection at once, and the statement runs later.
  */
 export type StatementFault = 'none' | 'before' | 'after' | 'late'
 
-/** One that was sent and waits. */
+/** A statement that was sent and waits. */
 export interface Statement {
   readonly server: string
   readonly text: string
@@ -30,25 +30,25 @@ export interface Statement {
 }
 
 export interface SharedDatabase {
-  /** Connections of a server; they end with `cut`. */
+  /** Opens the database for a server; its connections end with `cut`. */
   readonly connect: (server: string) => Database
-  /** A server is killed: what it has sent is lost or, where `isDone` says so, done, and it sends nothing more. */
+  /** Kills a server: its sent statements run if `isDone` says so, and are lost otherwise. It sends nothing more. */
   readonly cut: (server: string, isDone: (statement: Statement) => boolean) => Promise<void>
-  /** What may run now, in the order it was sent. */
+  /** The statements that may run now, in the order in which they were sent. */
   readonly ready: () => readonly Statement[]
-  /** Counts what happens, so that a schedule sees when nothing does. */
+  /** A count that grows with every event, so that the schedule sees when nothing happens. */
   readonly activity: () => number
-  /** Ends a transaction that others wait for and in which nobody sends anything, as PostgreSQL does in time; false when there is none. */
+  /** Ends an idle transaction for which others wait, as PostgreSQL does after a time limit; false when there is none. */
   readonly endIdleTransaction: () => Promise<boolean>
-  /** How many statements came after their sender had given up. */
+  /** The number of statements that ran after their sender had given up. */
   readonly lateStatements: () => number
-  /** The database itself, past all faults. */
+  /** The database itself, without faults. */
   readonly direct: Db
 }
 
 type Physical = Embedded['pglite']
 
-/** From the start of a server to its kill. */
+/** One run of a server, from its start to its kill. */
 interface Life {
   isOver: boolean
 }
@@ -56,11 +56,11 @@ interface Life {
 interface Connection extends DatabaseConnection {
   readonly server: string
   isDead: boolean
-  /** Of a wrong server: a statement was lost, and the transaction is still open. */
+  /** True on a wrong server after a statement was lost, while the transaction is still open. */
   isLeftOpen: boolean
 }
 
-/** `breakage` spoils the statements or the connections as a wrong server would have them. */
+/** Shares `pglite`. `breakage` changes statements or connections into those of a wrong server. */
 export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatabase {
   let waiting: Waiting[] = []
   let owner: Connection | undefined
@@ -73,7 +73,7 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
     return { rows, ...(affectedRows !== undefined && { numAffectedRows: BigInt(affectedRows) }) }
   }
   const run = async (connection: Connection, { text, parameters, isLate }: Waiting): Promise<QueryResult<never>> => {
-    // Wherever it is done: by the schedule, or as its server is killed.
+    // Counted here, because the schedule or the kill of its server may run it.
     if (isLate) late += 1
     if (text === 'begin') owner = connection
     try {
@@ -87,7 +87,7 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
     await execute('rollback', [])
   }
   const lose = async (connection: Connection): Promise<void> => {
-    // A wrong server keeps the connection, and with it the transaction.
+    // A wrong server keeps the connection with its open transaction.
     if (breakage.keepsBrokenConnections && owner === connection) {
       connection.isLeftOpen = true
       return
@@ -99,7 +99,7 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
   const perform = async (one: Waiting, fault: StatementFault): Promise<void> => {
     activity += 1
     const { connection } = one
-    // What belongs to a transaction does not outlive its connection.
+    // A statement of a transaction cannot run after the end of its connection.
     const isLate = fault === 'late' && owner !== connection && one.text !== 'begin'
     waiting = waiting.filter((other) => other !== one)
     if (isLate) {
@@ -136,7 +136,7 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
         executeQuery: <R>({ sql: text, parameters }: CompiledQuery) =>
           new Promise<QueryResult<R>>((resolve, reject) => {
             activity += 1
-            // A process that was killed sends nothing, though what it would have done next still runs here.
+            // A killed process sends nothing, though its code still runs in this process.
             if (life.isOver) return
             if (connection.isDead) reject(connectionLost())
             else waiting.push({ connection, text, parameters, isLate: false, resolve: resolve as Waiting['resolve'], reject })
@@ -220,7 +220,7 @@ interface Waiting {
   readonly connection: Connection
   readonly text: string
   readonly parameters: readonly unknown[]
-  /** Its sender has given up. */
+  /** Whether its sender has given up. */
   readonly isLate: boolean
   readonly resolve: (result: QueryResult<never>) => void
   readonly reject: (error: Error) => void

@@ -1,23 +1,23 @@
-// What was answered with 200, and what must therefore be so for ever; and what must hold whatever was answered.
+// Collects the promises of answers 200, which must hold for ever, and checks them and the invariants that always hold.
 import type { AuditReport } from '../../src/domain/audit/verification.ts'
 import type { Received } from './site.ts'
 import type { View } from './view.ts'
 
-/** What the servers have promised by an answer. */
+/** The promises that servers have made by their answers. */
 export interface Facts {
-  /** By side of an activation (sideOf): its counter is at least this. */
+  /** The least counter by side of an activation (sideOf). */
   readonly counters: Map<string, number>
   readonly removed: Set<string>
-  /** By operation: the end that was told. */
+  /** The final status that an answer named, by operation. */
   readonly ended: Map<string, string>
   readonly operations: Set<string>
   /** Users with a registration. */
   readonly registered: Set<string>
   readonly tokens: Set<string>
-  /** Tokens that were given up. */
+  /** Removed tokens. */
   readonly goneTokens: Set<string>
   readonly credentials: Set<string>
-  /** By chain of the audit log. */
+  /** The position of the newest head, by chain of the audit log. */
   readonly heads: Map<string, number>
 }
 
@@ -36,7 +36,7 @@ export const createFacts = (): Facts => ({
 /** Each generation of the protocol has a counter of its own (v4 §10.4). */
 export const sideOf = (activationId: string, generation: number): string => `${activationId} of ${generation}`
 
-/** The first thing that is not as it was promised; undefined when there is none. */
+/** Describes the first broken promise; undefined when there is none. */
 export function findBrokenPromise(facts: Facts, view: View): string | undefined {
   for (const { id, counter: found, generation } of view.activations.values()) {
     const counter = facts.counters.get(sideOf(id, generation)) ?? 0
@@ -60,7 +60,7 @@ export function findBrokenPromise(facts: Facts, view: View): string | undefined 
   return undefined
 }
 
-/** The first thing that went back from one view to the next. */
+/** Describes the first value that went back from one view to the next. */
 export function findStepBack(before: View, after: View): string | undefined {
   for (const [id, was] of before.activations) {
     const is = after.activations.get(id)
@@ -69,7 +69,7 @@ export function findStepBack(before: View, after: View): string | undefined {
       return `the counter of ${id} went back from ${was.counter} to ${is.counter}`
     if (was.state === 'REMOVED' && is.state !== 'REMOVED') return `the removed activation ${id} is ${is.state} again`
     if (is.generation < was.generation) return `${id} went back to generation ${is.generation}`
-    // Each accepted code moves the counter by one at least.
+    // Each accepted code moves the counter by at least one.
     if (is.accepted > is.counter && !is.isUpgraded)
       return `${id} has accepted ${is.accepted} codes, and its counter is ${is.counter}`
   }
@@ -82,8 +82,8 @@ export function findStepBack(before: View, after: View): string | undefined {
 }
 
 /**
- * No activation changes in a step in which nobody asks for anything about it: what happens to one phone leaves the others of its user alone.
- * `meant`: the ids of activations, and of users whose registration is named by them.
+ * Describes the first activation that changed in a step without a request about it: a request about one phone must not change others of its user.
+ * `meant`: the ids of the activations, and of the users, that the step's requests are about.
  */
 export function findDisturbed(before: View, after: View, meant: ReadonlySet<string>): string | undefined {
   for (const [id, { all, userId, state }] of after.activations) {
@@ -94,7 +94,7 @@ export function findDisturbed(before: View, after: View, meant: ReadonlySet<stri
   return undefined
 }
 
-/** What webhooks have promised: everything at least once, and in the order of the changes of one object. */
+/** Describes the first broken promise of webhooks: each message comes at least once, and messages of one object in the order of its changes. */
 export function findWrongDelivery(view: View, received: readonly Received[]): string | undefined {
   const first = new Map<string, number>()
   for (const [place, { deliveryId }] of received.entries()) if (!first.has(deliveryId)) first.set(deliveryId, place)
@@ -113,7 +113,7 @@ export function findWrongDelivery(view: View, received: readonly Received[]): st
   return stranger && `message ${stranger.deliveryId} was received, and tells of a change that is not stored`
 }
 
-/** What the audit log has promised. Heads only move on. */
+/** Describes the first fault of the audit log: a chain that does not verify, or a head that went back. */
 export function findWrongChain(facts: Facts, report: AuditReport): string | undefined {
   for (const { chain, fault, headPosition } of report.chains) {
     if (fault !== undefined) return `the audit chain ${chain} does not verify: ${fault.problem}`

@@ -1,4 +1,4 @@
-// What the simulation is worth: servers that are wrong on purpose are found out, and what was found can be seen again.
+// The simulation finds servers that are wrong on purpose, and a replay shows the same fault again.
 import { expect, test } from 'vitest'
 import { BREAKAGES, type BreakageName } from './breakage.ts'
 import { live, report, SEEDS_MAX } from './suite.ts'
@@ -13,7 +13,7 @@ test.each(NAMES.filter((name) => name !== 'none'))(
     for (let seed = 1; seed <= SEEDS_MAX; seed += 1) {
       const told = await live(seed, breakage)
       if (told.violation === undefined) continue
-      // Not because it stumbled: a promise was broken.
+      // The fault must be a broken promise, and no failure of the simulation itself.
       expect(told.violation).not.toContain('the simulation stopped')
       console.log(`${breakage}: found out by seed ${seed}, ${told.violation}`)
       return

@@ -1,4 +1,4 @@
-// Once a run of simulations: the database and the phones that each of them begins with, and the seed of the first.
+// Prepares the database and the phones with which each simulation begins, once for all, and chooses the first seed.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ export function setup(): void {
   process.env['PAWL_SIM_FIRST'] ??= String(firstSeed())
 }
 
-/** Each change of the sources lives new lives, and the same sources live the same ones: a run that fails fails again. */
+/** Makes the first seed from the sources: changed sources get new seeds, and a failed run of the same sources fails again. */
 function firstSeed(): number {
   const root = fileURLToPath(new URL('../..', import.meta.url))
   const hash = createHash('sha256')

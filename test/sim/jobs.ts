@@ -1,4 +1,4 @@
-// What an action of a simulation is made of: requests, what they promise, and what the simulation knows of phones and operations.
+// Defines the parts of a simulation's actions: requests, the promises of their answers, and the simulation's data on phones and operations.
 import { type HttpReply, type HttpRequest, member } from '../../phone/http.ts'
 import { type Facts, sideOf } from './facts.ts'
 import { bankRequest, type Code, type SimulatedPhone } from './phones.ts'
@@ -6,50 +6,50 @@ import type { Prepared } from './prepared.ts'
 import type { Running, Site } from './site.ts'
 import type { View } from './view.ts'
 
-/** What a step looks like from both ends. */
+/** The database before and after a step. */
 export interface Look {
   readonly before: View
   readonly after: View
-  /** No statement of an earlier step came in this one. */
+  /** Whether no late statement of an earlier step ran in this one. */
   readonly isCertain: boolean
-  /** The activations whose state was to be changed in this step, once for each request for it. */
+  /** The activations whose state requests of this step change, once for each request. */
   readonly changed: readonly string[]
 }
 
-/** What an answer promises about its step; a text when that is not so. */
+/** Checks the promise of an answer about its step. Returns a text when it is broken. */
 export type Check = (look: Look) => string | undefined
 
 export interface Job {
   readonly name: string
   readonly request: HttpRequest
   readonly code?: Code
-  /** What a bank asks with it, of a door. */
+  /** The call of a door that the request makes. */
   readonly ask?: DoorAsk
-  /** The activation whose state it changes beside its code. */
+  /** The activation whose state the request changes, other than by its code. */
   readonly changes?: string | undefined
-  /** The activation or the user that it is about, where neither its code nor what it changes says so. */
+  /** The activation or the user that the request is about, if neither `code` nor `changes` names it. */
   readonly about?: string | undefined
-  /** Is told of an answer of 200. */
+  /** Called with an answer 200. */
   readonly told: (reply: HttpReply) => Check | undefined
 }
 
-/** What a bank asks of a door, and asks again under the same key when no answer comes. */
+/** A bank's call of a door, which it repeats under the same key when no answer comes. */
 export interface DoorAsk {
   readonly phone: SimulatedPhone
   readonly name: string
   readonly request: HttpRequest
-  /** Undefined where the bank made none. */
+  /** The Idempotency-Key; undefined when the bank sends none. */
   readonly key: string | undefined
   readonly code: Code | undefined
   /** Whether the server computes in the thread pool. */
   readonly isPooled: boolean
-  /** Counts an acceptance, over all doors. `isFirst`: it was not asked in an earlier step. */
+  /** Counts an acceptance, over all doors. `isFirst`: the bank did not make this call in an earlier step. */
   readonly accept: (life: Life, isFirst: boolean) => Check | undefined
-  /** The same code or token asked about under another key, or without. */
+  /** A call about the same code or token under another key, or without a key. */
   readonly renew: (key: string | undefined) => DoorAsk
-  /** When it was sent first; undefined before. */
+  /** The time of the first sending; undefined before. */
   sentAt: number | undefined
-  /** The first answer that is kept under the key, when it is known. */
+  /** The first answer, which pawl keeps under the key; undefined while it is unknown. */
   first: { readonly verdict: DoorVerdict; readonly at: number } | undefined
 }
 
@@ -59,11 +59,11 @@ export interface DoorVerdict {
   readonly flags?: readonly string[]
 }
 
-/** The verdict in an answer of a door; undefined of an envelope that was not opened. */
+/** The verdict in an answer of a door; undefined when an envelope was not opened. */
 export const verdictIn = ({ json }: HttpReply): DoorVerdict | undefined =>
   (member(json, 'isOpened') === undefined ? json : member(json, 'verdict')) as DoorVerdict | undefined
 
-/** A text of the bank's own for one phone, as a QR code has it, and who has answered it. */
+/** An offline challenge of the bank for one phone, with the codes that were accepted as answers. */
 export interface ShownChallenge extends Omit<ShownOperation, 'registrationId' | 'isNamed'> {
   readonly challengeId: string
   readonly phone: SimulatedPhone
@@ -80,28 +80,28 @@ export interface Life {
   readonly site: Site
   readonly prepared: Prepared
   readonly facts: Facts
-  /** With an activation. */
+  /** Phones with an activation. */
   readonly phones: SimulatedPhone[]
-  /** On their way to one. */
+  /** Phones whose activation has begun. */
   readonly newcomers: Newcomer[]
   readonly operations: KnownOperation[]
-  /** Shown to phones that are offline. */
+  /** Operations that the bank has shown to offline phones. */
   readonly shown: ShownOperation[]
-  /** Texts of the bank's own. */
+  /** Offline challenges of the bank. */
   readonly challenges: ShownChallenge[]
   readonly tokens: KnownToken[]
-  /** Of doors, the newest last. */
+  /** Calls of doors, the newest last. */
   readonly asks: DoorAsk[]
-  /** Sides of 4.0 of phones of 3.x, for which an upgrade has begun. */
+  /** The 4.0 sides of phones of 3.x whose upgrade has begun. */
   readonly upgrades: Upgrade[]
-  /** Counts what gets a name. */
+  /** The number of names given so far. */
   named: number
 }
 
 export interface Newcomer {
   readonly userId: string
   readonly activationCode: string
-  /** Of a registration that was made beside others. */
+  /** The id of a registration that was made beside others. */
   readonly registrationId?: string
 }
 
@@ -117,16 +117,16 @@ export interface KnownOperation {
 export interface ShownOperation extends KnownOperation {
   readonly text: string
   readonly nonce: string
-  /** Of the phone that it is for. */
+  /** The registration of the phone that the QR code is for. */
   readonly registrationId: string
-  /** Whether the bank names it. */
+  /** Whether the bank names the registration. */
   readonly isNamed: boolean
 }
 
 export interface KnownToken {
   readonly phone: SimulatedPhone
   readonly id: string
-  /** As the phone keeps it. */
+  /** The token in the form in which the phone keeps it. */
   readonly token: unknown
 }
 
@@ -137,17 +137,17 @@ export interface Upgrade {
 
 export interface Action {
   readonly weight: number
-  /** Computes nothing in the thread pool, so that it may run beside others. */
+  /** Whether it computes nothing in the thread pool, so that it may run beside others. */
   readonly isLight: boolean
-  /** Undefined when there is nothing to do it with. */
+  /** Makes the job or the chore; undefined when the action is impossible now. */
   readonly make: (life: Life) => Promise<Job | Chore | undefined> | Job | Chore | undefined
 }
 
-/** The phones of a user: of two sides of an upgrade the one that goes on. */
+/** The phones of a user. Of the two sides of an upgrade, this is the one in `phones`. */
 export const phonesOf = ({ phones }: Life, userId: string): readonly SimulatedPhone[] =>
   phones.filter((phone) => phone.userId === userId)
 
-/** Whether a path that names a user is about this phone, if it is about any. */
+/** Whether a path that names the user can only be about this phone. */
 export const isNamedByUser = (life: Life, { userId }: SimulatedPhone): boolean =>
   phonesOf(life, userId).length === 1 && !life.newcomers.some((newcomer) => newcomer.userId === userId)
 
@@ -160,10 +160,10 @@ export const nextName = (life: Life, kind: string): string => {
 /** The generation of the protocol that a phone speaks. */
 export const generationOf = ({ version }: Pick<SimulatedPhone, 'version'>): number => (version === '4.0' ? 4 : 3)
 
-/** Whether a block that ends by itself may have ended, by the clock of some server. */
+/** Whether a block with an end may be over by the clock of some server. */
 const mayHaveEnded = (until: number | null, now: number): boolean => until !== null && until <= now + SKEW_MAX_MS
 
-/** Any request with a code. `told`: what it promises beside the move of the counter. */
+/** Makes the job of a request with a code. `told`: the promise of its answer, other than the move of the counter. */
 export function codeJob(life: Life, code: Code, told: () => Check | undefined = () => undefined, changes?: string): Job {
   const { phone, counter } = code
   return {
@@ -175,7 +175,7 @@ export function codeJob(life: Life, code: Code, told: () => Check | undefined = 
   }
 }
 
-/** A code was accepted: what that promises, and what `told` does beside. */
+/** Notes that a code was accepted, calls `told`, and returns the check of the promises. */
 export function acceptCode(life: Life, code: Code, told: () => Check | undefined): Check | undefined {
   const { phone, counter } = code
   const id = phone.activationId()
@@ -187,7 +187,7 @@ export function acceptCode(life: Life, code: Code, told: () => Check | undefined
   const further = told()
   return (look) => {
     const was = look.before.activations.get(id)
-    // An upgraded side has a number of its own, which codes of 3.x may have moved on before it began (v4 §10.4).
+    // An upgraded side has a counter of its own, which goes on from that of 3.x (v4 §10.4).
     if (was !== undefined && !was.isUpgraded && !code.isUpgrade && was.counter > counter)
       return `${phone.name}: the code at ${counter} was accepted when the counter was ${was.counter}`
     if (was?.state === 'REMOVED') return `the removed activation of ${phone.name} has verified a code`
@@ -200,12 +200,12 @@ export function acceptCode(life: Life, code: Code, told: () => Check | undefined
   }
 }
 
-/** Whether a guess counts in a step that finds `before`: what has no key to be wrong with does not, nor does what comes late or far too early. */
+/** Whether a guess counts as a failed attempt: the server must have the keys to verify it, and its counter must be within the look-ahead. */
 export function canCount(before: View, { phone, isBiometric, counter }: Code): boolean {
   const target = before.activations.get(phone.activationId())
-  // A code of 3.x for an activation that is of 4.0 by now, a biometric one without biometry.
+  // The server cannot verify a code of 3.x for an upgraded activation, nor a biometric code without biometry.
   if (target?.generation !== generationOf(phone) || (isBiometric && !target.hasBiometry)) return false
-  // An upgraded side has numbers of its own (v4 §10.4).
+  // An upgraded side has a counter of its own (v4 §10.4).
   const ahead = counter - target.counter
   return !target.isUpgraded && ahead >= 0 && ahead < LOOK_AHEAD
 }
@@ -227,7 +227,7 @@ export const ended =
     return undefined
   }
 
-/** The same of a phone's decision: it is the only one, and not any phone's where the operation is for one. */
+/** Notes a phone's decision. It must be the only one, and by the phone for which the operation is, if it is for one. */
 export const decided =
   (life: Life, { id, only }: KnownOperation, phone: SimulatedPhone, status: string): (() => Check | undefined) =>
   () => {
@@ -237,7 +237,7 @@ export const decided =
     return () => `operation ${id} is for ${only} alone, and ${phone.name} made it ${status}`
   }
 
-/** How many counter values a server tries. */
+/** The number of counter values that a server tries. */
 export const LOOK_AHEAD = 20
-/** How far the clock of a server is off at most. */
+/** The greatest error of a server's clock. */
 export const SKEW_MAX_MS = 30_000

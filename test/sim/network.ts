@@ -1,5 +1,5 @@
-// What carries requests in a simulation. Two modules are replaced by it in test/sim/setup.ts: the sender of phones and bank, whose
-// requests go straight into a server, and that of webhooks, whose messages wait for the schedule as statements do.
+// Carries requests in a simulation. It replaces two modules (test/sim/setup.ts): the sender of phones and bank, whose requests go directly
+// into a server, and the sender of webhooks, whose messages wait for the schedule as statements do.
 import type { HttpReply, HttpRequest } from '../../phone/http.ts'
 import type { OutboundAnswer, OutboundRequest } from '../../src/lib/outbound.ts'
 
@@ -10,7 +10,7 @@ export interface Network {
 
 let current: Network | undefined
 
-/** What carries everything from now on; one run at a time. */
+/** Sets the network for all requests from now on. Only one simulation runs at a time. */
 export const useNetwork = (network: Network): void => {
   current = network
 }

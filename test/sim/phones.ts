@@ -1,4 +1,4 @@
-// Phones of a simulation: what those of 3.x and of 4.0 do alike. What they prepare moves their counter, whether it is sent or not.
+// Makes the phones of a simulation, with the same functions for 3.x and 4.0. A prepared code moves the counter, whether it is sent or not.
 import { type HttpRequest, member } from '../../phone/http.ts'
 import type { Prepared } from '../../phone/v3/state.ts'
 import { TOKEN_PATHS } from '../../phone/operations.ts'
@@ -16,7 +16,7 @@ import type { Prepared as PreparedSite, PreparedPhone } from './prepared.ts'
 export type Factors = 'possession' | 'possession_knowledge' | 'possession_biometry'
 export const FACTORS: readonly Factors[] = ['possession', 'possession_knowledge', 'possession_biometry']
 
-/** How a code is made: with the keys of the phone; with that of possession and wrong other ones; with none of them, as strangers do. */
+/** The keys of a code: RIGHT, those of the phone; GUESS, that of possession and wrong other ones; STRANGE, none of the phone's. */
 export type Quality = 'RIGHT' | 'GUESS' | 'STRANGE'
 export const MOSTLY_RIGHT: readonly Quality[] = ['RIGHT', 'RIGHT', 'RIGHT', 'RIGHT', 'GUESS', 'STRANGE']
 
@@ -25,21 +25,21 @@ export interface Code {
   readonly phone: SimulatedPhone
   readonly what: string
   readonly request: Prepared<unknown>
-  /** Of the phone when it made the code. */
+  /** The phone's counter when it made the code. */
   readonly counter: number
   readonly isRight: boolean
-  /** A wrong one that counts as a failed attempt where its counter value is tried. */
+  /** Whether the code is wrong and counts as a failed attempt when the server tries its counter value. */
   readonly isGuess: boolean
   readonly isBiometric: boolean
-  /** The first of 4.0: its activation is of 3.x until then. */
+  /** Whether it is the first code of 4.0, until which the activation is of 3.x. */
   readonly isUpgrade: boolean
-  /** How often it was answered with 200. */
+  /** The number of answers 200 to the code. */
   accepted: number
 }
 
 type Traits = Pick<Code, 'isRight' | 'isGuess' | 'isBiometric' | 'isUpgrade'>
 const traitsOf = (factors: Factors, quality: Quality): Traits => ({
-  // The keys of a guess are right where possession alone is asked for.
+  // The only key of a possession code is right in a guess, too.
   isRight: quality === 'RIGHT' || (quality === 'GUESS' && factors === 'possession'),
   isGuess: quality === 'GUESS' && factors !== 'possession',
   isBiometric: factors === 'possession_biometry',
@@ -55,7 +55,7 @@ export interface ShownOperation {
   readonly nonce: string
 }
 
-/** Headers with a code over a body. */
+/** Makes the headers with a code over a body. */
 type Authorize = (body: Uint8Array) => Readonly<Record<string, string>>
 
 export interface SimulatedPhone {
@@ -64,37 +64,37 @@ export interface SimulatedPhone {
   readonly version: string
   readonly activationId: () => string
   readonly counter: () => number
-  /** What it has made, sent or not, oldest first. */
+  /** The codes that the phone has made, sent or not, oldest first. */
   readonly codes: Code[]
   readonly validate: (factors: Factors, quality: Quality) => Code
   readonly approve: (operation: { id: string; data: string }, quality: Quality) => Code
   readonly reject: (operationId: string) => Code
   readonly remove: () => Code
-  /** Of 4.0: the code that follows the commit. */
+  /** Makes the confirmation that follows the commit; undefined before 4.0. */
   readonly confirm: (() => Code) | undefined
-  /** Asks servers for keys and time. */
+  /** Makes the request for a token. It fetches keys and time from servers. */
   readonly createToken: () => Promise<Code>
-  /** A read with a token; asks servers for the time. */
+  /** Makes a read with a token. It fetches the time from servers. */
   readonly useToken: (token: unknown) => Promise<Prepared<unknown>>
   readonly removeToken: (tokenId: string) => Code
-  /** A request to the bank's own endpoint, which is not sent to pawl as it is. */
+  /** Makes a signed request to an endpoint of the bank, which the bank has pawl verify. */
   readonly signForBank: (factors: Factors, quality: Quality) => Code
-  /** The same encrypted, as `/encryption/open` is told of it; asks servers for keys. */
+  /** Makes an encrypted request to the bank, in the form that `/encryption/open` takes. It fetches keys from servers. */
   readonly sealForBank: (quality: Quality) => Promise<{ readonly code: Code; readonly body: SentEnvelope['body'] }>
-  /** What the user types, in the request that a bank makes of it. */
+  /** Makes the one-time password for an operation, in the request that the bank makes from it. */
   readonly approveOffline: (shown: ShownOperation, quality: Quality, toRequest: (otp: string) => HttpRequest) => Code
-  /** The same for a text of the bank's own. */
+  /** Makes the one-time password for an offline challenge. */
   readonly answerOffline: (shown: ShownOperation, quality: Quality, toRequest: (otp: string) => HttpRequest) => Code
-  /** Of 3.x: begins an upgrade to `next`; asks servers for keys. */
+  /** Begins an upgrade to `next`, and fetches keys from servers; undefined in 4.0. */
   readonly prepareUpgrade: ((next: SimulatedPhone) => Promise<Code>) | undefined
-  /** Of 4.0: its side of an upgrade. */
+  /** Begins the 4.0 side of an upgrade; undefined before 4.0. */
   readonly beginUpgrade: ((activationId: string, counter: number, authorize: Authorize) => Promise<Prepared<unknown>>) | undefined
   readonly confirmUpgrade: (() => Code) | undefined
   readonly prepareActivation: (activationCode: string) => Promise<Prepared<unknown>>
   readonly skip: (steps: number) => void
 }
 
-/** A phone of `prepared`, or a new one of `version` without an activation. */
+/** Makes a phone of `prepared`, or a new one of `version` without an activation. */
 export function createSimulatedPhone(
   site: Pick<PreparedSite, 'app' | 'appV4'>,
   name: string,
@@ -110,7 +110,7 @@ export function createSimulatedPhone(
   const url = 'http://s1'
   const codes: Code[] = []
   const parts = version === '4.0' ? partsV4() : partsV3()
-  /** A code as it is made: a right one that counts, unless `traits` say otherwise. */
+  /** Makes a code and adds it to `codes`. It is right unless `traits` say otherwise. */
   const note = (what: string, make: () => Prepared<unknown>, traits: Partial<Traits> = {}, behind = 0): Code => {
     const counter = parts.state.counter - behind
     const code: Code = { phone, what, counter, request: make(), ...PLAIN, ...traits, accepted: 0 }
@@ -118,7 +118,7 @@ export function createSimulatedPhone(
     return code
   }
 
-  /** A code that was made a moment ago for the bank. Not among `codes`: it goes through a door. */
+  /** A code for the bank that was just made. It is not in `codes`, because it goes through a door. */
   const atBank = (what: string, request: HttpRequest, factors: Factors, quality: Quality): Code => ({
     phone,
     what: `${what} for the bank with ${factors}${WORDS[quality]}`,
@@ -174,14 +174,14 @@ export function createSimulatedPhone(
       confirmUpgrade: () => phone.prepareUpgradeConfirm(),
       beginUpgrade: (activationId: string, counter: number, authorize: Authorize) => {
         phone.state.activationId = activationId
-        // It goes on from that of the code that begins.
+        // The counter of 4.0 goes on from that of the code that begins the upgrade.
         return phone.prepareUpgradeStart((body) => authorize(body), { counter: counter + 1, enableBiometry: true })
       },
     }
   }
 
   const { confirm, confirmUpgrade, authorizeUpgrade, beginUpgrade } = parts
-  /** A code that was made a moment ago, after keys were asked for. */
+  /** Adds a code that was just made, after keys were fetched. */
   const noteMade = (what: string, request: Prepared<unknown>): Code => note(what, () => request, {}, 1)
   const phone: SimulatedPhone = {
     name: `${name} (${version})`,
@@ -201,7 +201,7 @@ export function createSimulatedPhone(
     reject: (id) => note('rejects', () => parts.signed(CANCEL, '/operation/cancel', json({ id }), 'possession', 'RIGHT')),
     remove: () => note('removes itself', () => parts.prepareRemove()),
     confirm: confirm && (() => note('confirms', confirm)),
-    // The counter moves last, when everything else has been asked for.
+    // The counter moves last, after keys and time were fetched.
     createToken: async () => noteMade('creates a token', await parts.prepareTokenCreate({ factors: 'possession_knowledge' })),
     useToken: parts.useToken,
     signForBank: (factors, quality) => {
@@ -237,7 +237,7 @@ export function createSimulatedPhone(
   return phone
 }
 
-/** A request of the bank, or of an administrator. */
+/** Makes a request of the bank, or of an administrator. */
 export function bankRequest(
   credential: string,
   method: string,

@@ -1,4 +1,4 @@
-// A process of its own for global-setup.ts, because vitest runs that where a server does not start.
+// Prepares the database in a process of its own for global-setup.ts, because a server does not start where vitest runs that.
 import { readTemplate, testTemplate } from '../helpers/app.ts'
 import { prepare } from './prepared.ts'
 

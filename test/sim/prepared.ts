@@ -1,5 +1,5 @@
-// What every run begins with: a database with an application, its webhooks, a template, and phones of all versions that are bound. It is
-// made once, as every run would take longer to make it than to use it.
+// Prepares the beginning of every run: a database with an application, its webhooks, a template, and bound phones of all versions. It is made
+// once, because to make it takes longer than a run.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PGlite, types } from '@electric-sql/pglite'
@@ -31,13 +31,13 @@ export interface Prepared {
   readonly app: AppConfiguration
   readonly appV4: V4AppConfiguration
   readonly phones: readonly PreparedPhone[]
-  /** The clock of its last moment, in milliseconds. */
+  /** The time at the end of the preparation, in milliseconds since 1970. */
   readonly at: number
 }
 
 export const TEMPLATE = 'simulated-payment'
 
-/** Makes it in `folder`. Needs the template of the tests (test/helpers/global-setup.ts). */
+/** Makes the prepared files in `folder`. Needs the template of the tests (test/helpers/global-setup.ts). */
 export async function prepare(folder: string, template: Blob): Promise<void> {
   const parsers = { [types.INT8]: (value: string) => value, [types.BYTEA]: (value: string) => Buffer.from(value.slice(2), 'hex') }
   const pglite = await PGlite.create({ loadDataDir: template, parsers, postgresqlconf: ['shared_buffers=16MB'] })
@@ -45,7 +45,7 @@ export async function prepare(folder: string, template: Blob): Promise<void> {
   const database: Database = { db, kind: 'embedded', location: 'memory', close: async () => undefined }
   const masterKey = random(32)
   const at = Date.now()
-  // The ids of the server are the same each time: they decide the order in which some statements do their work.
+  // The server's ids are the same each time, because the order in which some statements work depends on them.
   const platform = { now: () => at, monotonic: () => at, ...createIds(createChance(PREPARED_SEED)) }
   const { app, context } = await startServer(database, { masterKey, platform })
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
@@ -85,12 +85,12 @@ export async function prepare(folder: string, template: Blob): Promise<void> {
   await pglite.close()
 }
 
-/** What `prepare` has made; the phones are new objects each time. */
+/** Reads the files of `prepare`. The phones are new objects each time. */
 export const readPrepared = (folder: string): Prepared =>
   fromJson(JSON.parse(readFileSync(join(folder, 'simulated.json'), 'utf8'))) as Prepared
 
 const PREPARED_SEED = 1
-/** The last of the phones are one user's: of 3.x and of 4.0. */
+/** The number of phones, the last ones, that belong to one user. They are of 3.x and of 4.0. */
 const PHONES_OF_ONE = 3
 const PAYMENT_TEMPLATE = {
   templateName: TEMPLATE,

@@ -1,4 +1,4 @@
-// PAWL_SIM_SEED=n npm run test:sim: the same life again, with everything that happened.
+// Replays one seed, PAWL_SIM_SEED=n npm run test:sim, and prints all events.
 import { expect, test } from 'vitest'
 import { live, report } from './suite.ts'
 

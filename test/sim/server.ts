@@ -1,4 +1,4 @@
-// One server of a simulation: all of it that is not the process, over a database that the simulation holds.
+// Starts one server of a simulation in this process, on a database that the simulation controls.
 import type { FastifyInstance } from 'fastify'
 import { buildApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config/parser.ts'
@@ -13,7 +13,7 @@ export interface Server {
   readonly context: Context
 }
 
-/** Nothing runs in its background: the schedule calls what does. Limits that a simulation would meet by its speed alone are out of reach. */
+/** Starts a server without background work, which the schedule calls. Limits that a simulation would reach only by its speed are raised. */
 export async function startServer(
   database: Database,
   { masterKey, platform }: { readonly masterKey: Uint8Array; readonly platform: Platform },
@@ -27,7 +27,7 @@ export async function startServer(
   return { app: await buildApp(context), context }
 }
 
-/** Ids and random bytes out of a chance: what a server makes of them is the same in each replay. */
+/** Makes ids and random bytes from the chance of the seed, so that a replay has the same ones. */
 export const createIds = (chance: Chance): Pick<Platform, 'randomBytes' | 'uuid'> => ({
   randomBytes: (length) => Buffer.from(chance.bytes(length)),
   uuid: () => {
@@ -39,7 +39,7 @@ export const createIds = (chance: Chance): Pick<Platform, 'randomBytes' | 'uuid'
   },
 })
 
-/** How long a server keeps what it answered at a door, by its own clock. */
+/** The time for which a server keeps an answer of a door, by its own clock. */
 export const VERDICT_KEPT_MS = 600_000
 
 const SETTINGS = {
@@ -53,6 +53,6 @@ const SETTINGS = {
   PAWL_MOBILE_READS_PER_MINUTE: '100000',
   PAWL_OTP_ATTEMPTS_PER_MINUTE: '100000',
   PAWL_TEMPORARY_BLOCK_SECONDS: '60',
-  // Longer than the clocks of two servers are apart.
+  // Longer than the greatest difference between the clocks of two servers.
   PAWL_DOOR_IDEMPOTENCY_SECONDS: String(VERDICT_KEPT_MS / 1000),
 }

@@ -1,4 +1,4 @@
-// Puts the network of the simulation in the place of two modules: what phones and the bank send with, and what webhooks are sent with.
+// Replaces two modules by the network of the simulation: the sender of phones and bank, and the sender of webhooks.
 import { vi } from 'vitest'
 import type * as PhoneHttp from '../../phone/http.ts'
 import type * as Outbound from '../../src/lib/outbound.ts'
@@ -23,12 +23,12 @@ vi.mock('../../src/lib/outbound.ts', async (importOriginal) => ({
   sendOutbound: (...args: Parameters<ReturnType<typeof theNetwork>['sendOutbound']>) => theNetwork().sendOutbound(...args),
 }))
 
-// Servers tell each other of failures by a clock that no seed decides. The limits are out of reach here anyway (server.ts).
+// Servers share failures at times that do not depend on the seed. The limits are out of reach here anyway (server.ts).
 vi.mock('../../src/domain/limits/shared-failures.ts', () => ({
   createSharedFailures: () => ({ tell: () => undefined, ask: () => Promise.resolve(undefined) }),
 }))
 
-// A batch is late after some real milliseconds, which on a busy machine pass in one life and not in the other.
+// A batch is late after some real milliseconds. On a busy machine they would pass in one run and not in its replay.
 vi.mock('../../src/storage/database/request-batcher.ts', async (importOriginal) => {
   const { createRequestBatcher } = await importOriginal<typeof Batcher>()
   const neverLate: typeof createRequestBatcher = (run, options) => createRequestBatcher(run, { ...options, lateMs: DAY_MS })

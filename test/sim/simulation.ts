@@ -1,5 +1,5 @@
-// One life out of one seed: steps of one to three things at once, faults of network, database, clock and processes, and after each step
-// the promises. A life ends with everything well again: what waits is delivered and sealed, and phones go on.
+// Runs one simulation from one seed: steps of one to three actions at once, with faults of network, database, clock and processes. It checks the
+// promises after each step. At the end all faults are over: webhooks are delivered, the audit log is sealed, and phones go on.
 import type { HttpReply } from '../../phone/http.ts'
 import { deliverDue } from '../../src/domain/webhook/delivery.ts'
 import { verifyAudit } from '../../src/domain/audit/verification.ts'
@@ -27,9 +27,9 @@ import { type DeliveryView, look, type View } from './view.ts'
 
 export interface Told {
   readonly seed: number
-  /** What happened, a line each; the last one says what is wrong, if anything is. */
+  /** A line for each event. The last line says what is wrong, if anything is. */
   readonly trace: readonly string[]
-  /** The first thing that is wrong. */
+  /** The first broken promise; undefined when there is none. */
   readonly violation: string | undefined
   readonly steps: number
 }
@@ -41,7 +41,7 @@ export interface SimulationOptions {
   readonly breakage?: BreakageName
 }
 
-/** Lives the life of a seed. */
+/** Runs the simulation of a seed. */
 export async function simulate({ seed, template, readPrepared, breakage = 'none' }: SimulationOptions): Promise<Told> {
   const prepared = readPrepared()
   const wrong: Breakage = BREAKAGES[breakage]()
@@ -85,7 +85,7 @@ async function takeStep(
   const { site } = life
   const { chance, trace } = site
   moveClocks(site)
-  // From the last look on: what phones ask for before they send has late statements done as well.
+  // Counted before makeAll, because late statements may also run while phones fetch keys there.
   const lateBefore = site.lateStatements()
   const made = await makeAll(life)
   const sendings: Sending[] = made.flatMap((one) => send(one, mailbox, chance.happens(FAULTY_REQUESTS), site))
@@ -129,7 +129,7 @@ async function findWrong({ site, facts }: Life, before: Pick<View, 'sealed'>, vi
   return (
     findBrokenPromise(facts, view) ??
     findWrongDelivery(view, site.received) ??
-    // What is sealed changes by the sealer alone.
+    // Only the sealer changes sealed rows, so they are verified only when their number has changed.
     (view.sealed === before.sealed
       ? undefined
       : findWrongChain(facts, await verifyAudit({ db: site.database.direct, installationKeys })))
@@ -146,7 +146,7 @@ const meantBy = (sendings: readonly Sending[]): ReadonlySet<string> =>
     ),
   )
 
-/** Each guess that was refused is a failed attempt, unless a right code came or the count was set back; and nothing else is one. */
+/** Finds a wrong count of failed attempts: each refused guess counts, unless a right code or a change reset the count, and nothing else does. */
 function findMiscounted(
   { before, after, isCertain, changed }: Look,
   sendings: readonly Sending[],
@@ -154,7 +154,7 @@ function findMiscounted(
   now: number,
 ): string | undefined {
   if (!isCertain) return undefined
-  // However often a bank asks under one key, it is one attempt.
+  // All calls under one key are one attempt.
   const sent = new Map<string, Set<unknown>>()
   const refused = new Map<string, Set<unknown>>()
   const add = (to: Map<string, Set<unknown>>, id: string, attempt: unknown) => to.set(id, (to.get(id) ?? new Set()).add(attempt))
@@ -177,7 +177,7 @@ function findMiscounted(
   }
   for (const [id, { failedAttempts, state }] of after.activations) {
     const was = before.activations.get(id)
-    // Before the commit wrong one-time passwords of the bank have the same place.
+    // Before the commit, the same column counts wrong one-time passwords of the bank.
     if (was === undefined || was.state === 'PENDING_COMMIT' || state === 'PENDING_COMMIT') continue
     const guesses = sent.get(id)?.size ?? 0
     if (failedAttempts > was.failedAttempts + guesses)
@@ -186,22 +186,22 @@ function findMiscounted(
   return undefined
 }
 
-/** Whether a guess was refused for what it is, for the first time. */
+/** Whether this is the first refusal of a guess because its code is wrong. */
 function isRefused({ request, ask }: Job, reply: HttpReply, now: number): boolean {
   if (ask !== undefined)
     return (ask.key === undefined || ask.sentAt === now) && reply.status === 200 && verdictIn(reply)?.reason === 'CODE_WRONG'
-  // A limit, or an operation that is over, refuses a password before it is looked at.
+  // A limit, or the end of its operation, may refuse a one-time password before it is verified.
   return request.path !== '/operations/offline/otp' && reply.status < 500 && reply.status !== 200
 }
 
-/** What a door said, for the trace. */
+/** The verdict of a door, for the trace. */
 function tellVerdict({ ask }: Job, reply: HttpReply | Lost): string {
   if (ask === undefined || reply === 'lost' || reply.status !== 200) return ''
   const { isValid, reason = 'the envelope is refused' } = verdictIn(reply) ?? {}
   return isValid === true ? ' -> valid' : ` -> ${reason}`
 }
 
-/** What one sending is: a request to a server, or its own work. */
+/** A request to a server, or the server's own work. */
 interface Sending {
   readonly job?: Job
   readonly chore?: Chore
@@ -209,7 +209,7 @@ interface Sending {
   readonly fault: string
 }
 
-/** One to three things; what computes in the thread pool is done alone, because how long that takes is nobody's decision. */
+/** Makes one to three actions. One that computes in the thread pool is alone in its step, because the seed does not decide its duration. */
 async function makeAll(life: Life): Promise<readonly (Job | Chore)[]> {
   const { chance, settle, trace } = life.site
   const made: (Job | Chore)[] = []
@@ -217,7 +217,7 @@ async function makeAll(life: Life): Promise<readonly (Job | Chore)[]> {
   for (let i = 0; i < count; i += 1) {
     const action = chance.pick(WEIGHED)
     if (!action.isLight && made.length > 0) continue
-    // A phone that is not active gets no keys, for instance.
+    // The server may refuse, for instance, keys for a phone that is not active.
     const [one] = await settle([Promise.resolve(action.make(life)).catch(noteRefusal(trace))], CALM)
     if (one !== undefined) made.push(one)
     if (!action.isLight) break
@@ -225,7 +225,7 @@ async function makeAll(life: Life): Promise<readonly (Job | Chore)[]> {
   return made
 }
 
-/** What a phone asks for before its request may be refused by its server; anything else that goes wrong is a mistake of the simulation. */
+/** Notes that a server refused a phone's preparation of a request. Any other error is a mistake of the simulation. */
 const noteRefusal =
   (trace: string[]) =>
   (error: unknown): undefined => {
@@ -233,20 +233,20 @@ const noteRefusal =
     trace.push(`  refused beforehand: ${error.message}`)
   }
 
-/** What becomes of a request on its way: sent once as a rule, never, twice, later, or with an answer that nobody gets. */
+/** Sends a request: in most cases once, else never, twice, later, or with an answer that is lost. */
 function send(one: Job | Chore, mailbox: Job[], isFaulty: boolean, { chance }: Site): readonly Sending[] {
   const to = chance.pick(SERVERS)
   if ('work' in one) return [{ chore: one, to, fault: '' }]
   if (!isFaulty) return [{ job: one, to, fault: '' }]
   const fault = chance.pick(['dropped', 'repeated', 'repeated', 'delayed', 'answer lost'] as const)
   const isAskPooled = one.ask?.isPooled === true
-  // What computes in the thread pool is done alone.
+  // A call that computes in the thread pool must be alone in its step.
   if (fault === 'delayed' && isAskPooled) return [{ job: one, to, fault: '' }]
   if (fault === 'delayed') mailbox.push(one)
   if (fault === 'dropped' || fault === 'delayed') return []
   if (fault === 'answer lost') return [{ job: one, to, fault: ANSWER_LOST }]
   const isBodyPooled = isAskPooled || (one.code === undefined && one.request.path.startsWith('/pa/'))
-  // Key agreements compute in the thread pool, and two of them at once would be no replay.
+  // Key agreements compute in the thread pool, and two of them at once could not be replayed.
   return isBodyPooled
     ? [{ job: one, to, fault: '' }]
     : [to, chance.pick(SERVERS)].map((server) => ({ job: one, to: server, fault: ', sent twice' }))
@@ -276,7 +276,7 @@ function moveClocks({ chance, advance, skew, trace }: Site): void {
   }
 }
 
-/** Nothing goes wrong any more: webhooks are delivered, the log is sealed, and each active phone within reach is accepted. */
+/** Ends all faults: webhooks must be delivered, the log sealed, and a code of each active phone within the look-ahead accepted. */
 async function endWell(life: Life, last: View): Promise<string | undefined> {
   const { site } = life
   site.trace.push('everything is well again')
@@ -306,7 +306,7 @@ async function endWell(life: Life, last: View): Promise<string | undefined> {
     const wrong = check?.({ before, after, isCertain: true, changed: [] }) ?? findStepBack(before, after)
     if (wrong !== undefined) return wrong
     if (reply.status >= 500) return `${phone.name} was answered ${reply.status} when nothing was wrong`
-    // A phone whose upgrade was confirmed without its knowing asks for its status, and is told.
+    // A phone that does not know that its upgrade was confirmed is left out: it would learn that by its status.
     const isSame = was?.generation === generationOf(phone)
     if (was?.state === 'ACTIVE' && isSame && ahead < LOOK_AHEAD && reply.status !== 200)
       return `${phone.name} is active and ${ahead} codes ahead, and was refused with ${reply.status} ${reply.text}`
@@ -317,7 +317,7 @@ async function endWell(life: Life, last: View): Promise<string | undefined> {
 
 const isWaiting = ({ status }: DeliveryView): boolean => status === 'WAITING'
 
-/** The last message of each operation tells how it is. */
+/** Finds an operation whose last message has another status than the operation. */
 function findUntold({ operations, deliveries }: View): string | undefined {
   const told = new Map(deliveries.map(({ objectId, payload }) => [objectId, payload]))
   for (const { id, status } of operations.values()) {

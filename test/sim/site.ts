@@ -1,5 +1,5 @@
-// Two servers over one database, a clock and a network, under one schedule: between two decisions of the schedule everything runs until it
-// waits for a statement or a message of a webhook, or is done. So what happens depends on the seed alone.
+// Runs two servers with one database, a clock and a network under one schedule. Between two decisions of the schedule, all code runs until it is
+// done, or waits for a statement or a webhook message. So all events depend on the seed alone.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { HttpReply, HttpRequest } from '../../phone/http.ts'
@@ -19,14 +19,14 @@ export const SERVERS: readonly ServerName[] = ['s1', 's2']
 export interface Running extends Server {
   readonly name: ServerName
   readonly seal: () => Promise<void>
-  /** Resolves with `lost` when it is killed. */
+  /** Resolves with `lost` when the server is killed. */
   readonly killed: Promise<Lost>
 }
 
-/** There was no answer. */
+/** Stands for an answer that did not come. */
 export type Lost = 'lost'
 
-/** How often what is under way goes wrong, as a share of 1. */
+/** The shares, from 0 to 1, of statements and messages that fail, and of decisions that kill a server. */
 export interface Faults {
   readonly statement: number
   readonly message: number
@@ -35,7 +35,7 @@ export interface Faults {
 
 export const CALM: Faults = { statement: 0, message: 0, kill: 0 }
 
-/** A message of a webhook that the receiver has taken. */
+/** A webhook message that the receiver has accepted. */
 export interface Received {
   readonly deliveryId: string
   readonly body: string
@@ -44,27 +44,27 @@ export interface Received {
 export interface Site {
   readonly database: SharedDatabase
   readonly chance: Chance
-  /** What has happened, a line each. */
+  /** A line for each event. */
   readonly trace: string[]
   readonly received: readonly Received[]
   readonly server: (name: ServerName) => Running
   readonly send: (name: ServerName, request: HttpRequest) => Promise<HttpReply | Lost>
-  /** Work of a server that no request asks for. */
+  /** Runs background work of a server. */
   readonly work: <T>(name: ServerName, work: (running: Running) => Promise<T>) => Promise<T | Lost>
   /** Moves all clocks. */
   readonly advance: (ms: number) => void
-  /** How far the clock of one server is off from now on. */
+  /** Sets the error of a server's clock. */
   readonly skew: (name: ServerName, ms: number) => void
   readonly now: () => number
-  /** Lets everything under way come to its end, with these faults; then replaces servers that were killed. */
+  /** Runs all open work to its end, with these faults; then starts new servers in place of killed ones. */
   readonly settle: <T>(work: readonly Promise<T>[], faults: Faults) => Promise<readonly T[]>
   readonly kill: (name: ServerName) => Promise<void>
-  /** Statements that came after their sender had given up, so far. */
+  /** The number of statements so far that ran after their sender had given up. */
   readonly lateStatements: () => number
   readonly close: () => Promise<void>
 }
 
-/** Something that waits for the schedule: a statement or a message. */
+/** A statement or a message that waits for the schedule. */
 interface Waiting {
   readonly server: string
   readonly label: string
@@ -86,7 +86,7 @@ export async function openSite({
   const chance = createChance(seed)
   const { pglite } = await createInMemory(template)
   const database = shareDatabase(pglite, breakage)
-  // Apart from the decisions: when a server draws is not one of them.
+  // Random numbers of servers come from another source than decisions, because the time at which a server draws one is no decision.
   let drawn = 0
   const trace: string[] = []
   const received: Received[] = []
@@ -95,7 +95,7 @@ export async function openSite({
   let messages: (Waiting & { readonly take: () => void })[] = []
   let time = prepared.at
   let activity = 0
-  /** Whose work it is that sends a message. */
+  /** The server whose work sends a message. */
   const working = new AsyncLocalStorage<Running>()
 
   const start = async (name: ServerName): Promise<void> => {
@@ -138,7 +138,7 @@ export async function openSite({
     trace.push(`    ${name} is killed`)
   }
 
-  /** Runs what can run without a decision. */
+  /** Runs all code that can run without a decision. */
   const quiet = async (): Promise<void> => {
     for (let turns = 0, seen = -1; turns < QUIET_TURNS; turns += 1) {
       const now = activity + database.activity()
@@ -165,7 +165,7 @@ export async function openSite({
     if (isKilled && chance.happens(0.5)) return kill(one.server as ServerName)
     const outcome = await one.perform(chance, isKilled ? CALM : faults)
     trace.push(`    ${one.server} ${one.label}${outcome}`)
-    // Between the statement and what follows from it: nothing of the server has run since.
+    // The kill comes directly after the statement: no code of the server has run since.
     if (isKilled) await kill(one.server as ServerName)
   }
   const settle: Site['settle'] = async (work, faults) => {
@@ -189,7 +189,7 @@ export async function openSite({
       } else if (performance.now() - idleSince > IDLE_MS && (await database.endIdleTransaction())) {
         trace.push('    the database ends a transaction in which nothing happens')
       } else if (performance.now() - idleSince > STALLED_MS) throw new Error('nothing happens, and something is not done')
-      // Computations of the thread pool: only what runs alone has any.
+      // It waits for a computation in the thread pool, which only an action alone in its step has.
       else await sleep(1)
     }
     for (const name of SERVERS) if (!running.has(name)) await settle([start(name)], CALM)
@@ -222,7 +222,7 @@ export async function openSite({
             return MESSAGE_TEXTS[fault]
           },
         }
-        // What a process would have sent after its kill.
+        // A killed process would not have sent this message.
         if (sender !== undefined && running.get(sender.name) !== sender) return
         messages.push(message)
         activity += 1
@@ -280,7 +280,7 @@ const MESSAGE_TEXTS = {
   refused: ': answered 503',
 } as const
 
-// Promises and callbacks that follow each other without a decision take two or three.
+// Promises and callbacks that follow each other without a decision take two or three turns.
 const QUIET_TURNS = 8
 // Longer than a computation takes within a transaction.
 const IDLE_MS = 500

@@ -1,4 +1,4 @@
-// What the test files of the simulation share.
+// Runs seeds for the test files of the simulation.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -7,21 +7,21 @@ import type { BreakageName } from './breakage.ts'
 import { readPrepared } from './prepared.ts'
 import { simulate, type Told } from './simulation.ts'
 
-/** New seeds of a run, and within how many a wrong server must be found. */
+/** The number of new seeds of a run, within which a wrong server must be found. */
 export const SEEDS_MAX = Number(process.env['PAWL_SIM_SEEDS'] ?? 200)
 
 let template: Blob | undefined
 
-/** Lives the life of one seed on the database that global-setup.ts has made. */
+/** Runs the simulation of one seed on the database that global-setup.ts has made. */
 export function live(seed: number, breakage: BreakageName = 'none'): Promise<Told> {
   template ??= new Blob([readFileSync(join(testTemplate(), 'simulated.tar'))])
   return simulate({ seed, template, breakage, readPrepared: () => readPrepared(testTemplate()) })
 }
 
-/** How to live it again, and all that happened. */
+/** The command that replays a run, and the events of the run. */
 export const report = ({ seed, trace }: Told): string => `PAWL_SIM_SEED=${seed} npm run test:sim\n${trace.join('\n')}`
 
-/** A test for each seed of one quarter, 0 to 3, of this run: files are what workers share. */
+/** Makes a test for each seed of one quarter, 0 to 3. The quarters are in files of their own, because workers share the work by files. */
 export function liveQuarter(quarter: 0 | 1 | 2 | 3): void {
   const size = Math.ceil(SEEDS_MAX / 4)
   const first = Number(process.env['PAWL_SIM_FIRST']) + quarter * size

@@ -1,4 +1,4 @@
-// What the database holds between two steps, as far as the invariants speak of it.
+// Reads the contents of the database that the invariants are about, between two steps.
 import { sql } from 'kysely'
 import type { Db } from '../../src/storage/database/database.ts'
 
@@ -8,19 +8,19 @@ export interface ActivationView {
   readonly state: 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
   readonly counter: number
   readonly failedAttempts: number
-  /** Names with commas. */
+  /** Names of flags, joined by commas. */
   readonly flags: string
-  /** Of the protocol: 3 or 4; 0 before the keys are exchanged. */
+  /** The generation of the protocol, 3 or 4; 0 before the key exchange. */
   readonly generation: number
-  /** Whether a biometric code has a key to be verified with: in 4.0 when the phone has enabled it (v4 §7.4, step 5). */
+  /** Whether the server has a key to verify biometric codes: in 4.0 only when the phone has enabled biometry (v4 §7.4, step 5). */
   readonly hasBiometry: boolean
-  /** Whether it was of 3.x before. */
+  /** Whether the activation was of 3.x before. */
   readonly isUpgraded: boolean
-  /** Milliseconds; null without a block, and of one that does not end by itself. */
+  /** The end of a block in milliseconds since 1970; null without a block, and for a block without an end. */
   readonly blockedUntil: number | null
-  /** Audit rows of codes that were accepted. */
+  /** The number of audit rows of accepted codes. */
   readonly accepted: number
-  /** A hash over all that is stored of it: its row, tokens, where its pushes go, and an upgrade that waits. */
+  /** A hash over all stored rows of the activation: its own row, tokens, push registration, and a waiting upgrade. */
   readonly all: string
 }
 
@@ -31,7 +31,7 @@ export interface OperationView {
 
 export interface DeliveryView {
   readonly id: string
-  /** Webhook and object: messages of the same have an order. */
+  /** The webhook and the object. Messages with the same lane have an order. */
   readonly lane: string
   readonly objectId: string
   readonly status: 'WAITING' | 'DELIVERED' | 'DEAD'
@@ -43,13 +43,13 @@ export interface View {
   readonly operations: ReadonlyMap<string, OperationView>
   readonly tokens: ReadonlySet<string>
   readonly credentials: ReadonlySet<string>
-  /** In the order of the changes they tell of. */
+  /** The deliveries, in the order of the changes that they report. */
   readonly deliveries: readonly DeliveryView[]
-  /** Rows of the audit log in its chains. */
+  /** The number of sealed rows of the audit log. */
   readonly sealed: number
 }
 
-/** Looks at everything, in one statement: it is the most frequent one of a simulation. */
+/** Reads the view in one statement, because it is the most frequent one of a simulation. */
 export async function look(db: Db): Promise<View> {
   const { rows } = await sql<{ seen: Seen }>`select json_build_object(
     'activations', (select coalesce(json_agg(x), '[]') from (

@@ -1,5 +1,5 @@
-// npm run test:sim: whole lives of phones, a bank and administrators on two servers, with faults of network, database, clock and processes,
-// each out of one seed. PAWL_SIM_SEED names the one that is to be run again; PAWL_SIM_SEEDS says how many new ones are run.
+// Configures npm run test:sim: simulations of phones, a bank and administrators on two servers, with faults of network, database, clock and
+// processes, each from one seed. PAWL_SIM_SEED names a seed to replay; PAWL_SIM_SEEDS is the number of new seeds.
 import { defineConfig } from 'vitest/config'
 
 // Only the embedded database can be held between two statements.

@@ -80,7 +80,9 @@ test('what administrators did to a user whose id goes on with the words of the l
   const [userId, other] = [world.newUser(), world.newUser()]
   const longer = `${userId} in ${other}`
   for (const id of [userId, longer])
-    expectOk(await bank.call('PUT', `/admin/applications/${applicationId}/claims/${encodeURIComponent(id)}`, { given_name: MARK }))
+    expectOk(
+      await bank.call('PUT', `/admin/applications/${applicationId}/claims/${encodeURIComponent(id)}`, { given_name: MARK }),
+    )
   expectOk(await bank.call('POST', `/admin/applications/${applicationId}/registrations`, { userId: longer }))
   await sealAll(context)
   const target = `claims about ${userId} in ${applicationId}`
