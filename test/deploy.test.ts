@@ -1,5 +1,5 @@
-// What is shipped for those who run pawl: alerts, their pages, and the dashboard name only metrics and labels that there are, and each
-// other.
+// The files shipped for operators are consistent: alerts, their pages and the dashboard name only metrics and labels that exist, and refer to
+// each other.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

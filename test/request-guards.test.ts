@@ -1,4 +1,4 @@
-// What holds for every request and answer, whatever its API: no answer is kept or guessed at, and a request names one host.
+// Rules for every request and answer, whatever its API: nobody caches an answer or guesses its type, and a request names one host.
 import { connect } from 'node:net'
 import { text as readText } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'

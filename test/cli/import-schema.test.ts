@@ -1,4 +1,4 @@
-// What pawl import powerauth reads of the reference's tables, and what it does not: as docs/IMPORT.md says.
+// pawl import powerauth reads the columns of the reference's tables that docs/IMPORT.md names, and no others.
 import { readFileSync } from 'node:fs'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// What `pawl phone` shows of a scanned operation: its data taken apart as phones do it (cloud §5).
+// `pawl phone` shows a scanned operation with its data split as phones split it (cloud §5).
 import { expect, test } from 'vitest'
 import { drawScanned } from '../../cli/phone/screen.ts'
 

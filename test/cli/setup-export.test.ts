@@ -1,4 +1,4 @@
-// What a set-up file brings along by the way that it took: who exported it, names that others chose, and the encoding of stdin.
+// Influences on a set-up file other than the server: the role that exported it, names that others chose, and the encoding of stdin.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'

@@ -1,4 +1,4 @@
-// What is told apart: a dependency or a resource that is away for a while, and a bug.
+// Errors of a dependency or a resource that is away for a while are told from bugs.
 import { expect, test } from 'vitest'
 import { toPawlError } from '../../src/http/errors.ts'
 

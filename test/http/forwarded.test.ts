@@ -1,4 +1,4 @@
-// Who a request comes from behind a proxy, in the forms that balancers write (PAWL_TRUSTED_PROXIES).
+// The source of a request behind a proxy, in the forms that balancers write (PAWL_TRUSTED_PROXIES).
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'

@@ -1,4 +1,4 @@
-// What one source can take of a listener, and what is left for others. Limits are small, and requests last as long as the test wants.
+// The share of a listener that one source can take, and the rest for others. Limits are small, and requests last as long as the test wants.
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { KyselyPlugin } from 'kysely'

@@ -1,4 +1,4 @@
-// What administrators do at the same time, or while a caller's credential is remembered (cloud §2).
+// Changes that administrators make at the same time, or while a process remembers a caller's credential (cloud §2).
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'

@@ -1,5 +1,5 @@
-// What happens between two statements of a request, at each of them in turn: a block by the bank, a later start of an upgrade, its
-// confirmation. The outcome is as if one had come after the other (v4 §9.4, §9.7, §9.9, §9.12, §9.13, §10).
+// Other changes come between two statements of a request, at each of them in turn: a block by the bank, a later start of an upgrade, its
+// confirmation. The outcome is as if one request had come after the other (v4 §9.4, §9.7, §9.9, §9.12, §9.13, §10).
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type HoldLine, startHeldServer } from '../helpers/fault-line.ts'

@@ -1,4 +1,4 @@
-// What lists, timelines and filters of the console say, with many users, long names and letters from the right, on a desk and on a phone.
+// Lists, timelines and filters of the console with many users, long names and letters from the right, on a desk and on a phone.
 import { sql } from 'kysely'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// What runs beside requests holds up nothing else: operations expire while hours of old rows are deleted.
+// Background work holds up nothing else: operations expire while hours of old rows are deleted.
 import { type KyselyPlugin, sql } from 'kysely'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// What a process does with more connections, requests and bytes than it takes: others and health are served, and each caller is told.
+// A process with more connections, requests and bytes than it takes still serves others and /health, and answers each caller.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { send, sendJson } from '../../phone/http.ts'

@@ -1,4 +1,4 @@
-// What becomes of the log, and of the server, when stdout is a pipe that nobody reads, a full disk, or nothing any more.
+// The log and the server when stdout is a pipe that nobody reads, a full disk, or closed.
 import { spawnSync } from 'node:child_process'
 import { closeSync, openSync, read } from 'node:fs'
 import { join } from 'node:path'

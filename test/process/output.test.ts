@@ -1,4 +1,4 @@
-// Where the output of a command goes: a disk that is full, a reader that leaves, a list without end.
+// The output of a command to a full disk, to a reader that leaves, and of a list without end.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// What a signal of somebody else on the machine must not do: SIGUSR1 opens Node's inspector, and that shows the keys.
+// A signal of somebody else on the machine must not open Node's inspector, which shows the keys: SIGUSR1 does so by default.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { serverUrl } from '../helpers/app.ts'

@@ -1,4 +1,4 @@
-// How many statements each request takes, as docs/PERFORMANCE.md tells it. `vitest run -u` on this file writes the table there.
+// Each request takes as many statements as docs/PERFORMANCE.md says. `vitest run -u` on this file writes the table there.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,5 @@
-// What requests cost that nobody proved anything for: the server's processor time in units of a wrong code of 4.0 over two bytes, which is
-// measured before and after each of them, so that what else the machine does falls out.
+// The cost of requests that prove nothing: the server's processor time in units of a wrong code of 4.0 over two bytes. The unit is
+// measured before and after each of them, so that other work of the machine does not count.
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { BODY_KINDS, fill, listLongBodies, type Measured, type Meter, openMeter, toBytes } from '../../bench/http/long-bodies.ts'
 import { openScene } from '../../bench/http/strangers.ts'

@@ -1,4 +1,4 @@
-// What is remembered of a row keeps the memory of its bytes: that must not be a pool in which they have a small part.
+// A remembered row keeps the memory of its bytes, so the bytes must not be a small part of a large pool.
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

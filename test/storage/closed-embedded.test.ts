@@ -1,4 +1,4 @@
-// What still runs when the embedded database is closed: at the end of a process, a request that drained for too long.
+// Work that goes on after the embedded database was closed, like a request that drained for too long at the end of a process, fails at once.
 import { Kysely, PGliteDialect, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { createInMemory } from '../../src/storage/database/embedded.ts'

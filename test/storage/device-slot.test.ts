@@ -1,5 +1,5 @@
-// Whether a user may have several phones, switched while phones are bound (docs/decisions/0007-one-live-registration.md): never has a user two live
-// registrations where there is to be one.
+// The setting that lets a user have several phones is switched while phones are bound (docs/decisions/0007-one-live-registration.md): without it,
+// a user never has two live registrations.
 import { sql } from 'kysely'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'

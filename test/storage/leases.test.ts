@@ -1,4 +1,4 @@
-// What a process holds for a while it holds no longer because somebody set the clock back.
+// A lease of a process lasts no longer when somebody sets the clock back.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runHousekeeping } from '../../src/domain/housekeeping.ts'

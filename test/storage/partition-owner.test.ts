@@ -1,4 +1,4 @@
-// Where one role migrates and another one serves (docs/UPGRADE.md), the former may go on with what the latter has made.
+// When one role migrates and another one serves (docs/UPGRADE.md), the former may change the partitions that the latter has made.
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

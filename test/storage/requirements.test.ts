@@ -1,4 +1,4 @@
-// What must hold of a database: it is refused, told, or waited for.
+// A server refuses a database that does not meet its requirements, reports what is not met, or waits until it is met.
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// What is over goes after its days, and nothing before or beside it.
+// Ended rows are deleted after their days of retention, and no other row is.
 import { CompiledQuery, sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { member } from '../../phone/http.ts'

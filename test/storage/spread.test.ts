@@ -1,4 +1,4 @@
-// What deploy/citus.sql spreads can be spread, and no statement joins what stands on different nodes but those that are named here
+// The tables that deploy/citus.sql spreads can be spread, and no statement joins rows of different nodes, other than those that are named here
 // (docs/decisions/0020-spreading.md).
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// What is stored on a user: all of it is given out, and after an erasure nothing of it is found in any table, while the audit log still verifies.
+// The stored data of a user: an export has all of it; after an erasure no table has any of it, and the audit log still verifies.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AlteredLogError, eraseUser, exportUser } from '../../src/domain/user-data/user-data.ts'

@@ -1,4 +1,4 @@
-// What administrators are told when nothing has the name that they gave, or something has it already: its kind and a sentence (cloud §10).
+// An administrator who gives a name that nothing has, or that is taken already, gets the kind of the thing and a sentence (cloud §10).
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { member } from '../../../phone/http.ts'
 import type { Kind } from '../../../src/lib/errors.ts'

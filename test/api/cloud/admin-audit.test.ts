@@ -1,4 +1,4 @@
-// What administrators changed, the role that only reads, and the verification of the audit log (cloud §2, §7, §10).
+// The log of changes by administrators, the role that only reads, and the verification of the audit log (cloud §2, §7, §10).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cloudEndpoints } from '../../../src/api/cloud/endpoints.ts'

@@ -1,4 +1,4 @@
-// What protocol 4.0 refuses, and what a refusal costs (v4 §5 to §9, §12).
+// The refusals of protocol 4.0, and the attempts that they cost (v4 §5 to §9, §12).
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { member, type HttpReply } from '../../../phone/http.ts'
 import { random } from '../../../phone/v3/crypto.ts'

@@ -1,4 +1,4 @@
-// What another process changes of an application, its keys and its versions counts with the next request (decision 0012).
+// Changes of an application, its keys and its versions by another process count with the next request (decision 0012).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { send, sendJson } from '../../../phone/http.ts'

@@ -1,4 +1,4 @@
-// How often requests of one source may fail in a minute before they are not looked at any more. Other sources notice nothing.
+// Requests of one source are refused unread after too many failures in a minute. Other sources are served as before.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { random } from '../../../phone/v3/crypto.ts'
 import { withPair } from '../../../phone/header.ts'

@@ -1,4 +1,4 @@
-// What strangers can write: codes for activations that do not exist, and bodies of codes that are refused (cloud §7).
+// The writes that strangers can cause: codes for activations that do not exist, and bodies of refused codes (cloud §7).
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'

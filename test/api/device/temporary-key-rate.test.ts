@@ -1,5 +1,5 @@
-// How many temporary keys one source may have made in a minute: everybody who has an app has its key and secret, so these requests are
-// right.
+// A source may have only so many temporary keys made in a minute. Everybody who has an app has its key and secret, so such requests of a stranger
+// are right.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type HttpReply, sendJson } from '../../../phone/http.ts'
 import type { TestServer } from '../../helpers/app.ts'

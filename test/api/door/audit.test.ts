@@ -1,4 +1,4 @@
-// What the audit log has of a code that a bank had checked: the event of today, a digest in place of the body, and who asked (cloud §7, §12.5).
+// The audit row of a code that a bank had checked has the usual event, a digest in place of the body, and the caller (cloud §7, §12.5).
 import { createHash } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// What a bank may call of the doors, and what it may call wrong (cloud §12.1): roles, structure, keys of requests that come again.
+// The calls of doors by roles, their structure and its faults, and the keys of repeated calls (cloud §12.1).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { doors } from '../../../src/api/door/index.ts'

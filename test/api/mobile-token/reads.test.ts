@@ -1,4 +1,4 @@
-// What is polled writes nothing, and finds its rows by an index however many operations there are (cloud §11, mobile-token §4.1).
+// Polled endpoints write nothing, and find their rows by an index however many operations there are (cloud §11, mobile-token §4.1).
 import { sql } from 'kysely'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

@@ -1,4 +1,4 @@
-// Who may call the back-end API of the reference, how calls are refused, and that it is not there by itself (cloud §15.1, §15.4).
+// The callers of the reference's back-end API, its refusals, and its absence unless a setting switches it on (cloud §15.1, §15.4).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sendJson } from '../../../phone/http.ts'
 import { describeApis } from '../../../src/description.ts'
