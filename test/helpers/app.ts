@@ -1,4 +1,4 @@
-// A listening server on a fresh database: embedded in memory, or PostgreSQL when PAWL_TEST_DATABASE_URL names a server.
+// Starts a listening server on a fresh database: embedded in memory, or PostgreSQL when PAWL_TEST_DATABASE_URL names a server.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -24,20 +24,20 @@ export interface TestServer {
   readonly admin: { readonly user: string; readonly password: string }
   readonly clock: TestClock
   readonly context: Context
-  /** What the server has logged so far, at level debug. */
+  /** The server's log so far, at level debug. */
   readonly log: () => string
-  /** Rejects when an answer was given that the description of the APIs does not know. */
+  /** Rejects when the server has given an answer that is not in the description of the APIs. */
   readonly close: () => Promise<void>
 }
 
 export interface TestClock {
-  /** Lets time pass; less than none sets the clocks back, as nothing within a process does. */
+  /** Moves all clocks. A negative number sets them back, which nothing within a process does. */
   readonly advance: (ms: number) => void
-  /** Sets the clock of the process alone. */
+  /** Moves the clock of the process, and not that of the database. */
   readonly step: (ms: number) => void
   /** The time of a database that has a clock of its own. */
   readonly databaseNow: () => number
-  /** From now on time stands still but for `advance`, and from `go` on it passes again. */
+  /** Stops the clocks until `go`; only `advance` moves them then. */
   readonly stop: () => void
   readonly go: () => void
 }
@@ -47,18 +47,18 @@ export interface TestServerOptions {
   readonly env?: Record<string, string>
   /** A PostgreSQL database of the caller, for several servers on one database; it is not dropped. */
   readonly databaseUrl?: string
-  /** A database of the caller, for several servers on one whatever the tests run on; it is not closed. */
+  /** A database of the caller of any kind, for several servers on it; it is not closed. */
   readonly database?: Database
   readonly masterKeys?: MasterKeys
   /** Puts something between the server and its database. */
   readonly alterDatabase?: (database: Database) => Database
-  /** Gives the database a clock of its own, as PostgreSQL has one: by so many milliseconds the server's is ahead of it. */
+  /** Gives the database a clock of its own, as PostgreSQL has. The server's clock is ahead of it by so many milliseconds. */
   readonly aheadOfDatabase?: number
   /** False leaves housekeeping and webhooks to the test, which calls runHousekeeping and deliverDue. */
   readonly worksInBackground?: boolean
 }
 
-/** All phones of a test share one address, and many of them are there to be refused. */
+/** Limits of one address are out of reach, because all phones of a test share an address, and many tests are about refusals. */
 const TEST_ENV = {
   PAWL_PORT: '0',
   PAWL_LOG_LEVEL: 'debug',
@@ -72,7 +72,7 @@ const UNDOCUMENTED =
 /** Starts one server; close it in afterAll. */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const clock = createClock()
-  // One that is generated is checked without the slow hash; only servers that share a database have to know the same one.
+  // A generated password is checked without the slow hash. Servers that share a database need the same password, so theirs is given.
   const isShared = options.databaseUrl !== undefined || options.database !== undefined
   const adminPassword = isShared ? 'chosen for the tests' : undefined
   const { config, secrets: given } = parseConfig({ ...TEST_ENV, ...options.env }, () => '')
@@ -84,7 +84,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const { database, drop } = options.database ? lend(options.database) : await openTestDatabase(options.databaseUrl)
   const lines: string[] = []
   const log = createLog(config.logLevel, { write: (line: string) => lines.push(line) })
-  // A test moves the clock of its server, and that of PostgreSQL is not to be moved.
+  // A test moves the clock of its server, and cannot move that of PostgreSQL.
   const readTime = options.aheadOfDatabase === undefined ? undefined : async () => clock.databaseNow()
   clock.step(options.aheadOfDatabase ?? 0)
   const context = await createContext(config, secrets, {
@@ -119,15 +119,15 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
 }
 
 export interface PostgresDatabase {
-  /** For pawl. */
+  /** The URL for pawl. */
   readonly databaseUrl: string
-  /** For the test: of a superuser whose sessions are set as usual, with the same search path. */
+  /** The URL for the test: of a superuser with usual settings and the same search path. */
   readonly adminUrl: string
   readonly name: string
   readonly drop: () => Promise<void>
 }
 
-/** A PostgreSQL database of its own without rows, for tests that start several servers on it; `isEmpty`: without a schema as well. */
+/** Makes a PostgreSQL database without rows, for tests that start several servers on it; with `isEmpty` it has no schema either. */
 export async function createPostgresDatabase({ isEmpty = false } = {}): Promise<PostgresDatabase> {
   const server = serverUrl()
   if (server === undefined) throw new Error('PAWL_TEST_DATABASE_URL is not set')
@@ -135,7 +135,7 @@ export async function createPostgresDatabase({ isEmpty = false } = {}): Promise<
   const { PAWL_TEST_ROLE_URL: roleUrl, PAWL_TEST_EMPTY_TEMPLATE: emptyTemplate = 'template1' } = process.env
   await runAll(server, [`create database ${name} template ${isEmpty ? emptyTemplate : testTemplate()}`])
   const adminUrl = new URL(urlOf(server, { database: name }))
-  // Not by searchParams: libpq takes a + for itself.
+  // searchParams would write a space as +, which libpq does not read as a space.
   if (roleUrl !== undefined) adminUrl.search = `options=${encodeURIComponent(`-c search_path=${quoteOption(SCHEMA)}`)}`
   return {
     databaseUrl: urlOf(roleUrl ?? server, { database: name }),
@@ -145,17 +145,17 @@ export async function createPostgresDatabase({ isEmpty = false } = {}): Promise<
   }
 }
 
-/** As the settings within `options` are written. */
+/** Quotes a name as the settings within `options` need it. */
 const quoteOption = (name: string): string => `"${name}"`.replaceAll(' ', String.raw`\ `)
 
 /**
- * How many statements in a PostgreSQL database wait for the end of somebody's transaction. Not to be asked within one: there the list of
- * connections stays what it was, and a new one would never be counted.
+ * Counts the statements in a PostgreSQL database that wait for the end of another transaction. It must not run within a transaction, where the
+ * list of connections does not change, so that new ones would never be counted.
  */
 export const COUNT_WAITING = `
   select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
 
-/** What global-setup.ts has made for this run. */
+/** The folder or the database that global-setup.ts has made for this run. */
 export const testTemplate = (): string => process.env['PAWL_TEST_TEMPLATE'] ?? ''
 
 /** The PostgreSQL server of this run, if there is one. */
@@ -166,7 +166,7 @@ const lend = (database: Database) => ({
   drop: async () => undefined,
 })
 
-/** As the tests run on; `drop` comes after the database was closed. */
+/** Opens a database of the kind that the tests run on. Call `drop` after the database was closed. */
 export async function openTestDatabase(shared?: string): Promise<{ database: Database; drop: () => Promise<void> }> {
   if (shared !== undefined) return { database: await openPostgres(shared), drop: async () => undefined }
   if (serverUrl() === undefined) return { database: await openMigratedInMemory(), drop: async () => undefined }
@@ -174,7 +174,7 @@ export async function openTestDatabase(shared?: string): Promise<{ database: Dat
   return { database: await openPostgres(databaseUrl), drop }
 }
 
-/** An embedded database in memory with the newest schema, whatever the other tests run on. */
+/** Opens an embedded database in memory with the newest schema, whatever the other tests run on. */
 export async function openMigratedInMemory(): Promise<Database> {
   if (serverUrl() === undefined) return openInMemory(readTemplate())
   const database = await openInMemory()
@@ -188,10 +188,10 @@ export const readTemplate = (): Blob => {
   return new TarFile(template)
 }
 
-/** What a worker has read of the template, whose tests are many. */
+/** The template, which a worker reads once for its many tests. */
 let template: ArrayBuffer | undefined
 
-/** Bytes that are not copied, as those of a Blob are, piece by piece. */
+/** A Blob that returns its bytes without copying them piece by piece. */
 class TarFile extends Blob {
   readonly #bytes: ArrayBuffer
   constructor(bytes: ArrayBuffer) {

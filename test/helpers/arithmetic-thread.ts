@@ -1,4 +1,4 @@
-// A thread whose operations a test of threads needs (src/crypto/thread-pool.test.ts).
+// Runs in a thread, with the operations that a test of threads needs (src/crypto/thread-pool.test.ts).
 import { getPriority } from 'node:os'
 import { answerJobs } from '../../src/crypto/thread-pool.ts'
 

@@ -1,4 +1,4 @@
-// What tests of the audit log share: rows, a sealer that is known to be done, and a database that forgets what was done to it.
+// Helps tests of the audit log: writes rows, seals until all rows are sealed, and undoes changes of the database.
 import type { Context } from '../../src/context.ts'
 import { createAuditSealer } from '../../src/domain/audit/seal.ts'
 import { insertAuditEvent } from '../../src/storage/audit/audit.ts'
@@ -18,13 +18,13 @@ export async function writeRow(context: Context, db: Db, applicationId: string |
   })
 }
 
-/** Seals until every row of both tables is sealed, whatever the server's own sealer does meanwhile. Not for chains that are broken. */
+/** Seals until every row of both tables is sealed, whatever the server's own sealer does meanwhile. It never ends on a broken chain. */
 export async function sealAll(context: Context, seal = createAuditSealer(context)): Promise<void> {
   do await seal()
   while (await isUnsealed(context.db))
 }
 
-/** Does something to the database, looks at it, and undoes it. */
+/** Runs `act` and `look` in a transaction, rolls it back, and returns the result of `look`. */
 export async function lookAndUndo<T>(db: Pool, act: (tx: Tx) => Promise<void>, look: (tx: Tx) => Promise<T>): Promise<T> {
   const undone = new Error('undone')
   let seen: { value: T } | undefined

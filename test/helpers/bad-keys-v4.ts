@@ -1,4 +1,4 @@
-// Malformed keys, for each algorithm of protocol 4.0 (v4 §1.7, §1.8, §2.2).
+// Makes malformed keys, for each algorithm of protocol 4.0 (v4 §1.7, §1.8, §2.2).
 import { createECDH } from 'node:crypto'
 import { b64, join } from '../../phone/v3/crypto.ts'
 import { newKemPair, newSigningPair, type PhoneAlgorithm, type PhonePair, sharedSecretRequest } from '../../phone/v4/crypto.ts'
@@ -21,7 +21,7 @@ export function badPoints({ ecPublic, ecCompressed }: PhonePair): Named<unknown>
     ['compressed in name only', with1stByte(2, ecPublic)],
     ['uncompressed in name only', with1stByte(4, ecCompressed)],
     ['not on the curve', offCurve],
-    // About half of all X belong to no point. Two of these are beyond the field, and zero belongs to no point either.
+    // About half of all X belong to no point. Of these texts, two have an X beyond the field, and an X of zero belongs to no point either.
     ['X beyond the field', join(Uint8Array.of(2), Buffer.alloc(48, 255))],
     ['96 bytes', ecPublic.subarray(1)],
     ['98 bytes', join(ecPublic, Uint8Array.of(0))],
@@ -37,7 +37,7 @@ export function badPoints({ ecPublic, ecCompressed }: PhonePair): Named<unknown>
   ]
 }
 
-/** Texts in place of a SubjectPublicKeyInfo. `other`: one of the other parameter set. */
+/** Texts in place of a SubjectPublicKeyInfo. `other`: a key of the other parameter set. */
 function badSpkis(spki: Uint8Array, other: Uint8Array): Named<unknown> {
   const keys: Named<Uint8Array> = [
     ['nothing', new Uint8Array(0)],

@@ -1,5 +1,5 @@
-// A small balancer: asks each back end each second whether it is ready, sends requests in turn to those that are, over connections that it
-// keeps, and never sends one twice.
+// Runs a small balancer: it asks each back end each second whether it is ready, and sends requests in turn to the ready ones, over kept
+// connections. It never sends a request twice.
 import { Agent, createServer, type IncomingHttpHeaders, request as sendRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { send } from '../../phone/http.ts'
@@ -7,7 +7,7 @@ import { send } from '../../phone/http.ts'
 export interface Balancer {
   /** http://127.0.0.1:PORT */
   readonly url: string
-  /** How many back ends it sends requests to. */
+  /** The number of back ends that get requests. */
   readonly readyCount: () => number
   readonly close: () => Promise<void>
 }
@@ -55,7 +55,7 @@ export async function openBalancer(urls: readonly string[]): Promise<Balancer> {
   }
 }
 
-/** Headers of one connection are not those of the next. */
+/** Removes the headers that are only for one connection. */
 const withoutConnection = (headers: IncomingHttpHeaders): IncomingHttpHeaders =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => name !== 'connection' && name !== 'keep-alive'))
 

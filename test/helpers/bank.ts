@@ -1,4 +1,4 @@
-// The bank's side: a thin client of the cloud and administration API with HTTP Basic (cloud §2, §3, §6, §10).
+// Calls the cloud and administration API as a bank, with HTTP Basic (cloud §2, §3, §6, §10).
 import type { HttpReply } from '../../phone/http.ts'
 import { member, send, sendJson } from '../../phone/http.ts'
 import { unb64 } from '../../phone/v3/crypto.ts'
@@ -8,9 +8,9 @@ export interface Bank {
   readonly url: string
   /** The credential as `user:password`; undefined sends none. */
   readonly credential: string | undefined
-  /** Any request with a JSON body, or with none. */
+  /** Sends a request with a JSON body, or without a body. */
   readonly call: (method: string, path: string, json?: unknown) => Promise<HttpReply>
-  /** Any request with a body of any bytes and type. */
+  /** Sends a request with a body of any bytes and type. */
   readonly callRaw: (method: string, path: string, body: Uint8Array | string, contentType?: string) => Promise<HttpReply>
   readonly createApplication: (id: unknown) => Promise<HttpReply>
   readonly register: (userId: unknown) => Promise<HttpReply>
@@ -19,7 +19,7 @@ export interface Bank {
   readonly remove: (userId: string) => Promise<HttpReply>
   readonly view: (userId: string) => Promise<HttpReply>
   readonly createOperation: (body: unknown, headers?: Readonly<Record<string, string>>) => Promise<HttpReply>
-  /** The same at /v2, with `registrationId`, `applicationFlag`, `expiresAt`, or without a user (cloud §6.10). */
+  /** Creates an operation at /v2, with `registrationId`, `applicationFlag`, `expiresAt`, or without a user (cloud §6.10). */
   readonly createDeviceOperation: (body: unknown, headers?: Readonly<Record<string, string>>) => Promise<HttpReply>
   readonly readOperation: (operationId: string) => Promise<HttpReply>
   readonly cancelOperation: (operationId: string, statusReason?: string) => Promise<HttpReply>
@@ -29,7 +29,7 @@ export interface Bank {
   readonly as: (credential: string | undefined, url?: string) => Bank
 }
 
-/** A client at `url` that shows `credential` (`user:password`). */
+/** Makes a client of `url` that sends `credential` (`user:password`). */
 export function createBank(url: string, credential: string | undefined): Bank {
   const headers = basicAuthorization(credential)
   const call = (method: string, path: string, json?: unknown): Promise<HttpReply> => sendJson(url, method, path, json, headers)
@@ -78,7 +78,7 @@ export function readApplication(reply: HttpReply): AppConfiguration {
   }
 }
 
-/** Activation code and its signature from `activationQrCodeData`; throws when the answer is a refusal. */
+/** The activation code and its signature in `activationQrCodeData`; throws when the answer is a refusal. */
 export function readQrCode(reply: HttpReply): { code: string; signature: Uint8Array } {
   const qr = member(reply.json, 'activationQrCodeData')
   if (reply.status !== 200 || typeof qr !== 'string') throw new Error(`HTTP ${reply.status} ${reply.text}`)

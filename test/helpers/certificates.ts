@@ -1,4 +1,4 @@
-// Certificates made with the openssl command, and TLS servers that show them.
+// Makes certificates with the openssl command, and starts TLS servers that show them.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -12,20 +12,20 @@ export interface TestCertificate {
   readonly privateKeyPem: string
   /** Base64 of SHA-256 over the DER bytes. */
   readonly fingerprint: string
-  /** notAfter in seconds. */
+  /** notAfter in seconds since 1970. */
   readonly expires: number
 }
 
 interface CertificateOptions {
   readonly days?: number
   readonly commonName?: string
-  /** All of the subject in place of the common name, as OpenSSL takes it. */
+  /** The whole subject in OpenSSL's form, in place of the common name. */
   readonly subject?: string
-  /** Who signs it; by default it is self-signed, and may sign others. */
+  /** The certificate that signs; by default the new one signs itself, and may sign others. */
   readonly issuer?: TestCertificate
 }
 
-/** A certificate for these subject alternative names, for instance `DNS:api.bank.example`. */
+/** Makes a certificate for these subject alternative names, for instance `DNS:api.bank.example`. */
 export function createCertificate(
   names: readonly string[],
   { days = 30, commonName = 'test', subject = `/CN=${commonName.replace(/[/+\\]/g, '\\$&')}`, issuer }: CertificateOptions = {},
@@ -67,11 +67,11 @@ export interface TlsServer {
   readonly close: () => Promise<void>
 }
 
-/** A TLS server at `localhost`. */
+/** Starts a TLS server at `localhost`. */
 export async function startTlsServer(certificate: TestCertificate): Promise<TlsServer> {
   const asked: string[] = []
   const toContext = ({ pem, privateKeyPem }: TestCertificate) => ({ cert: pem, key: privateKeyPem })
-  // Clients leave as soon as they have seen the certificate, which may be before the server takes the connection.
+  // Names are noted here and not at the connection, because a client may leave before that, as soon as it has the certificate.
   const SNICallback = (name: string, done: (error: null) => void) => {
     asked.push(name)
     done(null)

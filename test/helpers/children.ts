@@ -1,13 +1,13 @@
-// The processes of a program that makes some, such as a PostgreSQL server: its connections are its children.
+// Sends signals to a process and its children, such as a PostgreSQL server, whose connections are its children.
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Sends the signal to a process and all that it made. */
+/** Sends the signal to a process and to its children. */
 export function signalAll(main: number, signal: NodeJS.Signals): void {
   for (const pid of [main, ...childrenOf(main)]) {
     try {
       process.kill(pid, signal)
     } catch (error) {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
     }
   }
@@ -25,7 +25,7 @@ function parentOf(pid: string): number {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     return 0
   }
 }

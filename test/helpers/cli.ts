@@ -1,4 +1,4 @@
-// A command line of pawl within this process: no start of Node, what it prints is kept.
+// Runs a command line of pawl in this process, without a start of Node, and keeps its output.
 import type { Terminal } from '../../cli/command.ts'
 import { ENTRIES } from '../../cli/entries.ts'
 import { runProgram } from '../../cli/program.ts'
@@ -12,13 +12,13 @@ export interface CliEnd {
 export interface CliInput {
   /** All of stdin. */
   readonly input?: string
-  /** What a person types when asked for a secret, one after the other; without any, no person is there. */
+  /** The answers to questions for secrets, in their order; without any, stdin is no terminal. */
   readonly secrets?: readonly string[]
-  /** A person looks at what is printed. */
+  /** Whether stdout is a terminal. */
   readonly isInteractive?: boolean
 }
 
-/** Runs `pawl` with these words and nothing in its environment but `env`. */
+/** Runs `pawl` with these words. Its environment has only `env`. */
 export async function runCli(
   args: readonly string[],
   env: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-// A browser without a screen: a session of the console by plain HTTP, with its cookie and the token of its forms.
+// Opens a session of the console by plain HTTP, without a browser, with its cookie and the token of its forms.
 import { type HttpReply, send } from '../../phone/http.ts'
 
 export interface ConsoleSession {
@@ -28,7 +28,7 @@ export const postForm = (
     body: Buffer.from(new URLSearchParams(form).toString()),
   })
 
-/** What the form of the sign-in answers. */
+/** Sends the form of the sign-in, and returns the answer. */
 export const trySignIn = (
   url: string,
   username: string,
@@ -36,7 +36,7 @@ export const trySignIn = (
   headers: Record<string, string> = {},
 ): Promise<HttpReply> => postForm(url, '/sign-in', { username, password }, headers)
 
-/** Signs in; throws when it is refused. */
+/** Signs in; throws when the console refuses. */
 export async function startSession(url: string, username: string, password: string): Promise<ConsoleSession> {
   const reply = await trySignIn(url, username, password)
   const [, cookie, token] = /^(pawl_console_\d+)=([\w-]{43});/.exec(String(reply.headers['set-cookie'])) ?? []

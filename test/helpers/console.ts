@@ -1,4 +1,4 @@
-// An installation with something on every page of the console, and a browser that is signed in there.
+// Fills an installation so that every page of the console shows something, and signs a browser in.
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { member } from '../../phone/http.ts'
@@ -20,18 +20,18 @@ export interface Furnished {
   readonly applicationId: string
   readonly auditor: { readonly user: string; readonly password: string }
   readonly activationOf: (userId: string) => string
-  /** The user with the most to show. */
+  /** The user whose pages show the most. */
   readonly alice: string
   readonly pendingOperation: string
   readonly webhookId: string
   readonly deliveryId: string
-  /** In the inbox of alice. */
+  /** The id of a message in the inbox of alice. */
   readonly message: string
 }
 
 /**
- * Fills an installation: phones in every state, operations of every end, a webhook, pins, credentials. `mark` stands in each text that a
- * phone or the bank chooses.
+ * Fills an installation: phones in every state, operations of every status, a webhook, pins, credentials. Each text that a phone or the bank
+ * chooses contains `mark`.
  */
 export async function furnish(url: string, admin: string, mark = ''): Promise<Furnished> {
   const applicationId = 'my-app'
@@ -54,7 +54,7 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
     name: `Core banking${mark}`,
     attributes: ['userId', 'parameters'],
   }
-  // Nothing listens there: its deliveries wait.
+  // Nothing listens at this address, so the deliveries wait.
   const webhookId = String(
     member(await ok('POST', '/admin/webhooks', { ...webhook, url: 'https://receiver.invalid/pawl' }), 'id'),
   )
@@ -147,7 +147,7 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
   }
 }
 
-/** Users as there are: names from the right, with signs, as long as a line, and many that begin alike. */
+/** Names of users: written from the right, with signs, as long as a line, and many with the same beginning. */
 export const MANY_USERS: readonly string[] = [
   ...Array.from({ length: 26 }, (_, i) => `Customer-${i + 1}`),
   'محمد عبد الله',
@@ -156,7 +156,7 @@ export const MANY_USERS: readonly string[] = [
   'x'.repeat(100),
 ]
 
-/** Binds a phone to each of them, and asks each for a transfer; every fourth rejects a payment. */
+/** Binds a phone to each of MANY_USERS, and asks each for a transfer; every fourth rejects a payment. */
 export async function populate({ world }: Furnished): Promise<void> {
   const { bank } = world
   const payees = [
@@ -195,7 +195,7 @@ async function bindOf4(bank: Bank, url: string, applicationId: string, userId: s
   return phone.state.activationId
 }
 
-/** Texts of operations may turn nothing around: templates and parameters that would are refused. */
+/** Removes characters that change the direction of text, which pawl refuses in templates and parameters of operations. */
 const withoutDirection = (mark: string): string => mark.replaceAll(/[\u202A-\u202E\u2066-\u2069]/g, '')
 
 const TRANSFER = (mark: string) => ({
@@ -230,7 +230,7 @@ const transferTemplate = (given: string, mark = withoutDirection(given)) => ({
   },
 })
 
-/** Signs in as a person does; the page is then the overview. */
+/** Signs in as a user does; the page is then the overview. */
 export async function signIn(page: Page, url: string, user: string, password: string): Promise<void> {
   await page.goto(`${url}/console/`)
   await page.getByLabel('User name').fill(user)
@@ -239,14 +239,14 @@ export async function signIn(page: Page, url: string, user: string, password: st
   await page.waitForURL(/\/console\/(?!sign-)/)
 }
 
-/** A page of a session of its own. */
+/** Opens a page in a session of its own. */
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
   const context = await browser.newContext(options)
   context.setDefaultTimeout(PATIENCE_MS)
   return context.newPage()
 }
 
-/** Every page that shows something, by a name for its picture. */
+/** The paths of all pages, by a name for the picture of each. */
 export const consolePages = ({
   activationOf,
   pendingOperation,

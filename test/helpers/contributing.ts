@@ -1,5 +1,5 @@
-// The endpoint that CONTRIBUTING.md adds step by step.
+// Reads the patch that CONTRIBUTING.md shows step by step.
 
-/** The diffs of a document, one after the other: a patch. */
+/** The diffs of a document, joined to one patch. */
 export const readDiff = (document: string): string =>
   [...document.matchAll(/^```diff\n(.*?)^```/gms)].map(([, diff = '']) => diff).join('')

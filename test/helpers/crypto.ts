@@ -1,4 +1,4 @@
-// What only tests do with keys and signatures, by node:crypto: the other half of what the server does.
+// Does by node:crypto the operations on keys and signatures that only tests need, as the counterparts of the server's.
 import { createDecipheriv, createECDH, createPrivateKey, type DSAEncoding, type KeyObject, verify } from 'node:crypto'
 import type { Curve } from '../../src/crypto/key.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'

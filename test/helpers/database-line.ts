@@ -1,22 +1,22 @@
-// The way from a server to PostgreSQL, on which a chosen statement can be held, swallowed or cut, and all connections can fall silent
-// as they do when a machine disappears without a word.
+// Proxies the connections of a server to PostgreSQL. It can hold, swallow or cut a chosen statement, and silence all connections, as happens
+// when a machine disappears.
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { readMessages } from './postgres-messages.ts'
 
 /**
- * hold: the statement arrives HOLD_MS late, and is answered then. swallow: it never arrives, and nothing of its connection does any more,
- * not even its end. mute: the same, but the statement is done first. cut: it is done, and the connection breaks before the answer.
+ * hold: the statement arrives HOLD_MS late, and is answered then. swallow: neither the statement nor anything later on its connection arrives, not
+ * even the end. mute: like swallow, but the statement runs first. cut: the statement runs, and the connection breaks before the answer.
  */
 export type LineFault = 'hold' | 'swallow' | 'mute' | 'cut'
 
 export interface DatabaseLine {
-  /** Of the database, over this way. */
+  /** The URL of the database through this proxy. */
   readonly url: string
-  /** The next statement whose text matches is met; resolves then. */
+  /** Applies the fault to the next statement whose text matches, and resolves then. */
   readonly strike: (statement: RegExp, fault: LineFault) => Promise<void>
-  /** Every connection there is falls silent, in both directions; new ones are carried. */
+  /** Silences every present connection in both directions; new connections work. */
   readonly silence: () => void
-  /** Sends a statement on each connection as if the server had, before its next one; the answer is kept from it. */
+  /** Sends a statement on each connection before the server's next one, and hides the answer from the server. */
   readonly smuggle: (statement: string) => void
   readonly close: () => Promise<void>
 }
@@ -29,7 +29,7 @@ interface Carried {
   smuggle: (statement: string) => void
 }
 
-/** Opens a way to the database at `databaseUrl`. */
+/** Opens a proxy to the database at `databaseUrl`. */
 export async function openDatabaseLine(databaseUrl: string): Promise<DatabaseLine> {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()
@@ -77,7 +77,7 @@ export async function openDatabaseLine(databaseUrl: string): Promise<DatabaseLin
   }
 }
 
-/** Carries one connection. What a client sends up to a Query or Sync is one statement. */
+/** Carries one connection. The messages of a client up to a Query or Sync are one statement. */
 function carry(near: Socket, far: Socket, spring: (text: string) => LineFault | undefined): Carried {
   const fromClient = readMessages(0)
   const fromServer = readMessages(1)
@@ -86,7 +86,7 @@ function carry(near: Socket, far: Socket, spring: (text: string) => LineFault | 
   let loses: 'mute' | 'cut' | undefined
   let answersToKeep = 0
   let smuggled: string | undefined
-  /** What waits behind a statement that is held. */
+  /** Messages that wait behind a held statement. */
   let queue: Buffer[] | undefined
   let parts: Buffer[] = []
   let text = ''
@@ -142,7 +142,7 @@ function carry(near: Socket, far: Socket, spring: (text: string) => LineFault | 
     if (loses === 'mute') isSilent = true
     else for (const socket of [near, far]) socket.destroy()
   }
-  // A machine that has disappeared does not hear that the other side is gone.
+  // A machine that has disappeared does not notice the end of the other side.
   near.once('close', () => {
     if (!isSilent && queue === undefined) far.end()
   })
@@ -159,7 +159,7 @@ function carry(near: Socket, far: Socket, spring: (text: string) => LineFault | 
   }
 }
 
-/** Parse names its statement first, Bind after the portal. */
+/** The name of the statement: Parse has it first, Bind after the portal. */
 function nameOf(type: string, message: Buffer): string {
   const first = readText(message, 5)
   return type === 'P' ? first : readText(message, 5 + first.length + 1)

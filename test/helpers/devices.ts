@@ -1,4 +1,4 @@
-// Users with several phones (cloud §17): registrations by their ids, and phones that are bound beside others.
+// Makes users with several phones (cloud §17): further registrations, and phones that are bound beside others.
 import { type HttpReply, member } from '../../phone/http.ts'
 import type { PhoneToken } from '../../phone/v3/state.ts'
 import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
@@ -12,15 +12,15 @@ export interface Device {
   readonly token: PhoneToken
 }
 
-/** POST /v2/registrations. */
+/** Calls POST /v2/registrations. */
 export const createFurther = (bank: Bank, userId: unknown, more: object = {}, query = ''): Promise<HttpReply> =>
   bank.call('POST', `/v2/registrations${query}`, { userId, ...more })
 
-/** Says whether a user may have several phones. */
+/** Sets whether a user may have several phones. */
 export const setMultiDevice = (bank: Bank, applicationId: string, isMultiDevice: boolean): Promise<HttpReply> =>
   bank.call('PATCH', `/admin/applications/${applicationId}`, { isMultiDevice })
 
-/** A phone that has exchanged its keys, and waits for its commit or has had it. */
+/** Makes a phone that has exchanged its keys. It waits for its commit, unless `more` demands a commit at the key exchange. */
 export async function bindDevice(world: World, userId: string, more: object = {}): Promise<Omit<Device, 'token'>> {
   const reply = expectOk(await createFurther(world.bank, userId, more))
   const phone = world.newPhone('3.2')
@@ -28,7 +28,7 @@ export async function bindDevice(world: World, userId: string, more: object = {}
   return { id: String(member(reply.json, 'registrationId')), phone }
 }
 
-/** An active phone with a token. */
+/** Makes an active phone with a token. */
 export async function addDevice(world: World, userId: string): Promise<Device> {
   const bound = await bindDevice(world, userId)
   expectOk(await world.bank.call('POST', `/v2/registrations/${bound.id}/commit`, {}))

@@ -1,4 +1,5 @@
-// Follows a document as its reader does: types its blocks of commands in their order, reads values off what they print, compares what it shows.
+// Follows a document as its reader does: types its blocks of commands in their order, reads values off their output, and compares the output
+// with the document.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,13 +9,13 @@ import { expect } from 'vitest'
 export interface Block {
   /** One command a line. */
   readonly commands: readonly string[]
-  /** What the document shows of the output; `…` stands for anything. */
+  /** The lines of output that the document shows; `…` stands for anything. */
   readonly shown: readonly string[]
-  /** ```sh stopped: the server is stopped before. */
+  /** Whether the server is stopped before the block, marked as ```sh stopped. */
   readonly needsStop: boolean
 }
 
-/** What a reader reads off the screen and types later, by the placeholder that the documents have for it. */
+/** Patterns of values that a reader reads off the screen and types later, by their placeholder in the documents. */
 export const READ_OFF: Readonly<Record<string, RegExp>> = {
   'THE-PRINTED-PASSWORD': /^Administrator: \w+, password: (\S+)/m,
   'THE-PASSWORD-OF-BANK': /^username +bank\n(?:.+\n)*?password +(\S+)/m,
@@ -30,7 +31,7 @@ export const READ_OFF: Readonly<Record<string, RegExp>> = {
   'THE-HEAD': /^ *head (application:my-app=\d+:\w+)/m,
 }
 
-/** `NAME=value OTHER='a value'`, with nothing behind it that is run. */
+/** A line of assignments without a command, like `NAME=value OTHER='a value'`. */
 const ASSIGNMENT = /^(?:export )?(?:\w+=(?:'[^']*'|\S*)(?: |$))+$/
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -47,24 +48,24 @@ export function readBlocks(path: string): readonly Block[] {
 }
 
 export interface Reader {
-  /** Carries out every block of a document, and expects what it shows. Returns how many commands it typed. */
+  /** Carries out every block of a document, and expects the shown output. Returns the number of typed commands. */
   readonly follow: (path: string, only?: (block: Block, index: number) => boolean) => Promise<number>
-  /** What has been printed by the commands that go on. */
+  /** The output so far of commands that keep running. */
   readonly running: () => string
-  /** Ends what still runs. */
+  /** Ends the commands that still run. */
   readonly close: () => Promise<void>
 }
 
 export interface Desk {
   readonly env: Readonly<Record<string, string>>
-  /** What stands in the documents, and what is typed instead: the addresses of this machine. */
+  /** Texts of the documents and the texts to type in their place: the addresses of this machine. */
   readonly typed: ReadonlyMap<string, string>
 }
 
-/** A reader at a terminal with this environment; what is read off in one document is known in the next. */
+/** Makes a reader at a terminal with this environment, who remembers the values of one document in the next. */
 export function openReader({ env, typed }: Desk): Reader {
   const known = new Map<string, string>()
-  // What a shell remembers from one line to the next.
+  // Assignments that a shell keeps from one line to the next.
   const assignments: string[] = []
   const servers: Typed[] = []
   const here = (text: string): string => [...typed].reduce((said, [from, to]) => said.replaceAll(from, to), text)
@@ -77,7 +78,7 @@ export function openReader({ env, typed }: Desk): Reader {
     const [, ready] = READY.find(([begins]) => line === begins || line.startsWith(`${begins} --`)) ?? []
     const started = ready === undefined ? undefined : await start(whole, env, ready)
     if (started !== undefined) servers.push(started)
-    // Where a secret is asked for, the reader types what the start printed.
+    // At the question for a password, the reader types the one that the start printed.
     const answer = command.endsWith(' login') ? (known.get('THE-PRINTED-PASSWORD') ?? '') : ''
     const printed = started === undefined ? await run(whole, env, answer) : started.printed()
     for (const [name, pattern] of Object.entries(READ_OFF)) {
@@ -108,7 +109,7 @@ export function openReader({ env, typed }: Desk): Reader {
   }
 }
 
-/** Commands that go on, and what they print when they serve. */
+/** Commands that keep running, and the text that they print when they serve. */
 const READY: readonly (readonly [string, string])[] = [
   ['npm start', 'Ready.'],
   ['npm run example:bank', 'It asks pawl at'],
@@ -121,7 +122,7 @@ interface Typed {
   readonly end: () => Promise<void>
 }
 
-/** Types a command that goes on, in a second terminal, and waits until the server of it serves. */
+/** Types a command that keeps running, in a second terminal, and waits until it serves. */
 async function start(command: string, env: Desk['env'], ready: string): Promise<Typed> {
   const child = spawnShell(command, env)
   const output = collect(child)
@@ -136,7 +137,7 @@ async function start(command: string, env: Desk['env'], ready: string): Promise<
     end: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return
       const ended = new Promise((resolve) => child.once('close', resolve))
-      // Ctrl+C reaches npm and what it started.
+      // Ctrl+C reaches npm and the processes that it started.
       process.kill(-(child.pid ?? 0), 'SIGINT')
       await ended
     },
@@ -147,7 +148,7 @@ async function start(command: string, env: Desk['env'], ready: string): Promise<
 function run(command: string, env: Desk['env'], answer: string): Promise<string> {
   const child = spawnShell(command, env)
   const output = collect(child)
-  // A command that does not ask may be over before.
+  // A command that asks nothing may have ended before.
   child.stdin?.on('error', () => undefined).end(answer)
   return new Promise((resolve, reject) => {
     child.once('error', reject)
@@ -156,13 +157,13 @@ function run(command: string, env: Desk['env'], answer: string): Promise<string>
 }
 
 /**
- * With the umask of a terminal. That of this process closes what it makes to others, once it has opened an embedded database; npx then takes the
- * right to read bin/pawl.mjs from them.
+ * Starts a shell with the umask of a terminal. An embedded database has set the umask of this process so that others cannot read new files; with
+ * it, npx would make bin/pawl.mjs unreadable for others.
  */
 const spawnShell = (command: string, env: Desk['env']): ChildProcess =>
   spawn('bash', ['-c', `umask 022\n${command}`], { cwd: root, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
 
-/** Both streams together, as a terminal shows them. */
+/** Collects the output of both streams together, as a terminal shows it. */
 function collect(child: ChildProcess): () => string {
   let printed = ''
   for (const stream of [child.stdout, child.stderr])

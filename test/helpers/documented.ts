@@ -1,14 +1,14 @@
-// Watches a server: every answer it gives must be one that the description of the APIs knows, status and body.
+// Watches a server: the description of the APIs must have the status and the body of every answer.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { member } from '../../phone/http.ts'
 
 export interface Documented {
-  /** Answers of endpoints that the document does not have, or not so; one line each. */
+  /** A line for each answer that the document does not have. */
   readonly undocumented: () => readonly string[]
 }
 
-/** Follows the answers of `server` from now on. What is compiled of a document is kept for the next server with the same one. */
+/** Follows the answers of `server` from now on. Compiled schemas are kept for the next server with the same document. */
 export function watchAnswers(server: Server, document: object): Documented {
   const find = finders.get(document) ?? createFinder(document)
   finders.set(document, find)
@@ -28,7 +28,7 @@ export function watchAnswers(server: Server, document: object): Documented {
 export const compileSchema = (schema: unknown, document: object): ValidateFunction =>
   validatorOf(document).compile(JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#/', `"$ref":"${DOCUMENT}#/`)))
 
-/** A validator that knows what references of the document lead to; the shared schemas are compiled once. */
+/** A validator that can follow references into the document; shared schemas are compiled once. */
 function validatorOf(document: object): Ajv2020 {
   const known = validators.get(document)
   if (known !== undefined) return known
@@ -70,10 +70,10 @@ function judge(
   response: ServerResponse,
   chunk: unknown,
 ): string | undefined {
-  // The console is no API: its tests say what it shows.
+  // The console is no API, and has tests of its own.
   if (/^\/console\b/.test(url)) return undefined
   const { statusCode: status } = response
-  // HEAD is GET without the body; where a code is over the method there is none.
+  // HEAD is GET without the body. Endpoints whose code covers the method have no HEAD.
   if (method === 'HEAD' && status === 404) return undefined
   const found = find(method === 'HEAD' ? 'GET' : method, url.split('?')[0] ?? '')
   const place = `${method} ${url.split('?')[0]} answers ${status}`
@@ -98,7 +98,7 @@ function judge(
 
 const explain = ({ errors }: ValidateFunction): string => JSON.stringify(errors)
 
-/** Names win over parameters; a malformed path has no operation. */
+/** Finds the operation of a path. Names have precedence over parameters; a malformed path has no operation. */
 function createFinder(document: object): Find {
   const templates = Object.entries(member(document, 'paths') as Record<string, Record<string, unknown>>)
     .map(([path, methods]) => ({ pattern: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`), methods, path }))

@@ -1,4 +1,4 @@
-// Envelopes that a phone sends to the bank's own endpoints, and what the bank makes of them (cloud §13).
+// Makes envelopes that a phone sends to endpoints of the bank, and the bank's calls of the doors for envelopes (cloud §13).
 import type { HttpReply } from '../../phone/http.ts'
 import { sendJson } from '../../phone/http.ts'
 import { encryptionHeader, prepareSigned, seal } from '../../phone/v3/channel.ts'
@@ -14,16 +14,16 @@ import type { PhoneV4 } from './world-v4.ts'
 
 export type AnyPhone = VirtualPhone | PhoneV4
 
-/** An envelope as a back end tells a door of it. */
+/** An envelope, with the body of the bank's call. */
 export interface SentEnvelope {
   readonly body: Readonly<Record<string, unknown>>
-  /** Opens the answer as the phone does; throws when something is wrong with it. */
+  /** Opens the answer as the phone does; throws when it is wrong. */
   readonly open: (answer: unknown) => string
 }
 
 const isV4 = (phone: AnyPhone): phone is PhoneV4 => 'algorithm' in phone.options
 
-/** What a phone encrypts for the bank with the generic label of a scope. */
+/** Encrypts a text for the bank, with the generic label of a scope. */
 export async function sealForBank(
   phone: AnyPhone,
   plaintext: string,
@@ -34,7 +34,7 @@ export async function sealForBank(
   return toDoor(sealed, { scope: scope.toUpperCase(), encryption: Object.values(headers)[0] })
 }
 
-/** The same under a label of pawl's own. */
+/** Encrypts `{}` for the bank under a label of a pawl endpoint. */
 export async function sealUnderLabel(phone: AnyPhone, label: string): Promise<SentEnvelope> {
   const headers = isV4(phone) ? v4EncryptionHeader(phone, 'activation') : encryptionHeader(phone, 'activation')
   return toDoor(await sealWith(phone, label, 'activation', '{}', {}), {
@@ -43,7 +43,7 @@ export async function sealUnderLabel(phone: AnyPhone, label: string): Promise<Se
   })
 }
 
-/** Signed and encrypted: the code covers the plaintext. Preparing it moves the counter of the phone. */
+/** Signs and encrypts a text for the bank: the code covers the plaintext. The counter of the phone moves. */
 export async function signForBank(
   phone: AnyPhone,
   plaintext: string,
@@ -75,7 +75,7 @@ const toDoor = ({ envelope, open }: Sealed, more: Readonly<Record<string, unknow
   open: (answer) => Buffer.from(open(answer)).toString('utf8'),
 })
 
-/** Any call of `/encryption`. */
+/** Calls a door of `/encryption`. */
 export const callEncryption = (bank: Bank, door: 'open' | 'seal', body: unknown, key?: string): Promise<HttpReply> =>
   sendJson(bank.url, 'POST', `/encryption/${door}`, body, {
     ...basicAuthorization(bank.credential),
@@ -89,13 +89,13 @@ export interface OpenedAnswer extends Readonly<Record<string, unknown>> {
   readonly verdict?: Readonly<Record<string, unknown>>
 }
 
-/** What the bank is answered; throws when it is an error. */
+/** Has an envelope opened; returns the answer, and throws when it is an error. */
 export const openAt = async (bank: Bank, { body }: SentEnvelope, more: object = {}, key?: string): Promise<OpenedAnswer> =>
   expectOk(await callEncryption(bank, 'open', { ...body, ...more }, key)).json as OpenedAnswer
 
 export const textOf = ({ plaintext }: OpenedAnswer): string | undefined =>
   plaintext === undefined ? undefined : Buffer.from(plaintext, 'base64').toString('utf8')
 
-/** Asks for the envelope of an answer. */
+/** Has a text sealed as the answer to an envelope. */
 export const sealAt = (bank: Bank, sealTicket: unknown, text: string): Promise<HttpReply> =>
   callEncryption(bank, 'seal', { sealTicket, plaintext: Buffer.from(text).toString('base64') })

@@ -1,4 +1,4 @@
-// A world for tests of the doors for device keys: phones of every kind with what they sign, and a second application.
+// Opens a world for tests of the doors for device keys: phones of every kind that sign, and a second application.
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { expect } from 'vitest'
@@ -12,7 +12,7 @@ import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import { expectOk } from './world.ts'
 import { startWorldV4, type WorldV4 } from './world-v4.ts'
 
-/** A phone as these tests see it: whose it is, and its device keys, ECDSA first. */
+/** A phone with its user and its device keys, ECDSA first. */
 export interface SigningPhone {
   readonly activationId: string
   readonly userId: string
@@ -21,19 +21,19 @@ export interface SigningPhone {
 
 export interface DoorWorld extends WorldV4 {
   readonly bank: Bank
-  /** A phone of 3.3 as EC_P256, or one of 4.0. */
+  /** Makes a phone: of 3.3 for EC_P256, else of 4.0. */
   readonly signingPhone: (algorithm: 'EC_P256' | PhoneAlgorithm) => Promise<SigningPhone>
-  /** A registration whose code no phone has used. */
+  /** Makes a registration whose code no phone has used. */
   readonly createdRegistration: () => Promise<Pick<SigningPhone, 'activationId' | 'userId'>>
-  /** A phone of 3.3 in another application, and that application's back end. */
+  /** Makes a phone of 3.3 in another application, with that application's back end. */
   readonly foreignPhone: () => Promise<SigningPhone & { readonly bank: Bank }>
-  /** A credential of this role, of the application that is named. */
+  /** Makes a credential of this role, for the named application. */
   readonly openBank: (role: string, application?: string) => Promise<Bank>
-  /** Rows of the audit log about device signatures: event and data, the oldest first. */
+  /** Event and data of the audit rows about device signatures, oldest first. */
   readonly auditOf: (activationId: string) => Promise<readonly (readonly [string, string])[]>
 }
 
-/** Starts a server of its own. */
+/** Opens the world on a new server. */
 export async function startDoorWorld(options: TestServerOptions = {}): Promise<DoorWorld> {
   const v4 = await startWorldV4(options)
   const { world, server } = v4
@@ -85,7 +85,7 @@ export function signerOf({ signers }: Pick<SigningPhone, 'signers'>, place = 0):
   return signer
 }
 
-/** Lines of the audit row of data. */
+/** The data of an audit row about signed bytes, in lines. */
 export const auditLines = (how: string, data: Uint8Array, refusal?: string): string =>
   [how, data.length, createHash('sha256').update(data).digest('hex'), ...(refusal === undefined ? [] : [refusal])].join('\n')
 

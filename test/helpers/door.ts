@@ -1,20 +1,20 @@
-// The bank's own endpoints, to which a phone sends its requests: what a back end makes of one for a door (cloud §12).
+// Converts requests of phones to endpoints of the bank into the bank's calls of doors (cloud §12).
 import type { HttpReply, HttpRequest } from '../../phone/http.ts'
 import { member, sendJson } from '../../phone/http.ts'
 import { type Bank, basicAuthorization } from './bank.ts'
 import { expectOk } from './world.ts'
 
-/** Where tests say that phones are. */
+/** The address of phones in tests. */
 export const PHONE_ADDRESS = '203.0.113.7'
 
-/** What the phone signs for, at the bank. */
+/** The resource id of the bank's endpoint. */
 export const RESOURCE = '/transfer'
 
 export interface DoorBody extends Readonly<Record<string, unknown>> {
   readonly client: Readonly<Record<string, unknown>>
 }
 
-/** A request of a phone as the door for codes is told of it. */
+/** The body of a call of the door for codes, for a request of a phone. */
 export function toDoor(request: HttpRequest, more: Readonly<Record<string, unknown>> = {}): DoorBody {
   const [, query] = request.path.split(/\?(.*)/s)
   const { method, body } = request
@@ -29,18 +29,18 @@ export function toDoor(request: HttpRequest, more: Readonly<Record<string, unkno
   }
 }
 
-/** The value of a protocol header, in whatever spelling. */
+/** The value of a protocol header, in either dialect. */
 export const headerOf = ({ headers }: HttpRequest, kind: 'Authorization' | 'Token'): string =>
   headers[`X-PowerAuth-${kind}`] ?? headers[`X-Svc-${kind}`] ?? ''
 
-/** Any call of a door. */
+/** Calls a door. */
 export const callDoor = (bank: Bank, door: string, body: unknown, key?: string): Promise<HttpReply> =>
   sendJson(bank.url, 'POST', `/verification/${door}`, body, {
     ...basicAuthorization(bank.credential),
     ...(key !== undefined && { 'Idempotency-Key': key }),
   })
 
-/** The verdict on a request of a phone. */
+/** Has a request of a phone verified, and returns the verdict. */
 export const verdictOf = async (
   bank: Bank,
   request: HttpRequest,
@@ -52,7 +52,7 @@ export const verdictOf = async (
 export const readVerdict = (reply: HttpReply): Readonly<Record<string, unknown>> =>
   expectOk(reply).json as Readonly<Record<string, unknown>>
 
-/** A credential of a role, with an application if it has one. */
+/** Creates a credential of a role, for an application if one is named. */
 export async function createCaller(admin: Bank, username: string, role: string, application?: string): Promise<Bank> {
   const created = expectOk(await admin.call('POST', '/admin/users', { username, role, application }))
   return admin.as(`${username}:${String(member(created.json, 'password'))}`)

@@ -1,4 +1,4 @@
-// Shared expectations: how a refusal looks on the wire, and what a refusal must leave alone.
+// Expects refusals with their exact form, and that a refusal changes nothing.
 import { expect } from 'vitest'
 import type { HttpReply } from '../../phone/http.ts'
 import { member } from '../../phone/http.ts'
@@ -46,7 +46,7 @@ export function expectError(reply: HttpReply, status: number, code: string): voi
     code,
   })
   expect(typeof message === 'string' && message.length > 0, reply.text).toBe(true)
-  // Codes that many mistakes share say which it was.
+  // An error whose code stands for many mistakes must say which it was.
   if (['ERROR_REQUEST', 'ERROR_ADMIN', 'ERROR_AUDIT'].includes(code))
     expect(member(reply.json, 'responseObject', 'violations', '0', 'hint'), reply.text).toEqual(expect.any(String))
   expect(reply.headers['content-type']).toMatch(/^application\/json/)
@@ -61,7 +61,7 @@ export interface Counters {
   readonly failedAttempts: number
 }
 
-/** What the server counts for an activation, read from the status blob (v3 §9.3). */
+/** Reads state and counts of an activation from the status blob (v3 §9.3). */
 export async function readCounters(phone: VirtualPhone, url = phone.options.url): Promise<Counters> {
   const { state, ctrByte, failedAttempts } = await phone.readStatus({ withChallenge: true, url })
   return { state, ctrByte, failedAttempts }

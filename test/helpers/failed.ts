@@ -1,5 +1,5 @@
-// A test that fails prints the last that its servers logged, but for requests that were answered 200. And the files of a
-// worker share its timers, so none may leave them changed.
+// Prints the last log lines of the servers when a test fails, apart from requests that were answered 200. Checks that a file leaves
+// the timers unchanged, because the files of a worker share them.
 import { afterEach, beforeAll, expect } from 'vitest'
 import { takeLogged } from './logged.ts'
 

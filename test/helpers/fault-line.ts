@@ -1,23 +1,23 @@
-// A database that is lost at the n-th statement: on PostgreSQL the connection is cut, before the statement reaches the database or before
-// its answer reaches the server; the embedded one fails in the same two places. And one whose answer to the n-th statement comes late, so
-// that something else can happen between two statements of a request.
+// Loses a database at the n-th statement: on PostgreSQL it cuts the connection before the statement reaches the database, or before its answer
+// reaches the server; the embedded database fails in the same two places. Also delays the answer to the n-th statement, so that
+// something else can happen between two statements of a request.
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import type { KyselyPlugin } from 'kysely'
 import type { Pool } from '../../src/storage/database/database.ts'
 import { createPostgresDatabase, serverUrl, startTestServer, type TestServer } from './app.ts'
 import { readMessages } from './postgres-messages.ts'
 
-/** Before the statement, or after it was done (which is not told any more). */
+/** Before the statement, or after it, so that its answer is lost. */
 export type FaultPlace = 'before' | 'after'
 
 export interface FaultLine {
-  /** The `n`-th statement from now on (1 is the next) is lost. */
+  /** Loses the database at the `n`-th statement from now on; 1 is the next. */
   readonly arm: (n: number, place: FaultPlace) => void
-  /** Ends it; false when there were fewer statements. */
+  /** Ends that; false when there were fewer statements. */
   readonly disarm: () => boolean
 }
 
-/** Starts a server whose database can be lost; nothing runs in its background. */
+/** Starts a server whose database can be lost, without background work. */
 export async function startFaultyServer(): Promise<{ server: TestServer; faults: FaultLine; close: () => Promise<void> }> {
   const trap = createTrap()
   if (serverUrl() === undefined) {
@@ -41,8 +41,8 @@ export async function startFaultyServer(): Promise<{ server: TestServer; faults:
 
 export interface HoldLine {
   /**
-   * Sends a request whose `n`-th statement (1 is the first) is answered only when `meanwhile` is over. Outside of transactions only: the
-   * embedded database has one connection.
+   * Sends a request, and delays the answer to its `n`-th statement (1 is the first) until `meanwhile` is over. The statement must be outside of
+   * transactions, because the embedded database has one connection.
    */
   readonly meet: <T>(n: number, send: () => Promise<T>, meanwhile: () => Promise<unknown>) => Promise<Met<T>>
 }
@@ -53,14 +53,14 @@ export interface Met<T> {
   readonly isMet: boolean
 }
 
-/** Starts a server whose requests can be held up between two statements; nothing runs in its background. */
+/** Starts a server whose requests can be held up between two statements, without background work. */
 export async function startHeldServer(): Promise<{ server: TestServer; line: HoldLine }> {
   let left = 0
   let reach = (): void => undefined
   let released: Promise<void> = Promise.resolve()
   const plugin: KyselyPlugin = {
     transformQuery: ({ node }) => node,
-    // Counted here: constant texts are not transformed before. The connection is free by now, others may use it.
+    // Statements are counted here, because constant texts skip transformQuery. The connection is free by now, and others may use it.
     transformResult: async ({ result }) => {
       left -= 1
       if (left === 0) {
@@ -94,7 +94,7 @@ export async function startHeldServer(): Promise<{ server: TestServer; line: Hol
 }
 
 interface Trap extends FaultLine {
-  /** Counts a statement; tells where it is to be lost. */
+  /** Counts a statement; returns where to lose it, if it is the chosen one. */
   readonly count: () => FaultPlace | undefined
 }
 
@@ -118,7 +118,7 @@ function createTrap(): Trap {
   }
 }
 
-/** Begin and commit do not count as statements here: a transaction fails at each of the statements within. */
+/** Makes the embedded database fail. Begin and commit are not counted: a transaction fails at each of its statements. */
 function failAt(trap: Trap): KyselyPlugin {
   const counted = new WeakMap<object, FaultPlace | undefined>()
   const count = (queryId: object): FaultPlace | undefined => {
@@ -130,7 +130,7 @@ function failAt(trap: Trap): KyselyPlugin {
       if (count(queryId) === 'before') throw connectionLost()
       return node
     },
-    // Constant texts come here only: they are always lost after they were done.
+    // Constant texts come only here, so they are always lost after they ran.
     transformResult: async ({ result, queryId }) => {
       if (count(queryId) !== undefined) throw connectionLost()
       return result
@@ -140,7 +140,7 @@ function failAt(trap: Trap): KyselyPlugin {
 
 const connectionLost = (): Error => Object.assign(new Error('the connection was cut'), { code: 'ECONNRESET' })
 
-/** Stands between a server and PostgreSQL, and reads their messages to know where a statement ends. */
+/** Starts a proxy between a server and PostgreSQL, which reads their messages to know where a statement ends. */
 async function startProxy(databaseUrl: string, trap: Trap): Promise<{ url: string; close: () => Promise<void> }> {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()
@@ -164,7 +164,7 @@ async function startProxy(databaseUrl: string, trap: Trap): Promise<{ url: strin
     const fromServer = readMessages(1)
     client.on('data', (bytes: Buffer) => {
       for (const { type, message } of fromClient(bytes)) {
-        // A statement is a Query, or what goes before a Sync: without it nothing of it stays.
+        // A statement is a Query, or the messages before a Sync, without which they have no effect.
         const place = type === 'Q' || type === 'S' ? trap.count() : undefined
         if (place === 'before') return cut()
         if (place === 'after') isAnswerLost = true

@@ -1,4 +1,4 @@
-// Many requests at once, spread over the addresses of a world, and what became of them.
+// Sends many requests at once, spread over the addresses of a world, and checks their outcome.
 import { expect } from 'vitest'
 import type { HttpReply, HttpRequest } from '../../phone/http.ts'
 import { send } from '../../phone/http.ts'
@@ -10,10 +10,10 @@ import { expectOk, registrationOf, type World } from './world.ts'
 export const flood = (world: Pick<World, 'urls' | 'url'>, requests: readonly HttpRequest[]): Promise<HttpReply[]> =>
   Promise.all(requests.map((request, i) => send(world.urls[i % world.urls.length] ?? world.url, request)))
 
-/** One request many times. */
+/** A list of the same request many times. */
 export const repeat = <T>(times: number, request: T): T[] => Array.from({ length: times }, () => request)
 
-/** Sends a request 50 times at once, and opens the one answer that is a 200. None of the others may be a fault of the server. */
+/** Sends a request 50 times at once, and opens the one answer 200. No other answer may be a fault of the server. */
 export async function sendFifty<T>(world: World, request: Prepared<T>): Promise<T> {
   const replies = await flood(world, repeat(50, request))
   const granted = replies.filter(({ status }) => status === 200)
@@ -25,7 +25,7 @@ export async function sendFifty<T>(world: World, request: Prepared<T>): Promise<
   return request.open(granted[0] as HttpReply)
 }
 
-/** Wrong codes may have blocked the activation: the bank makes it usable. */
+/** Unblocks the activation if wrong codes have blocked it. */
 export async function unblock(world: Pick<World, 'bank'>, userId: string): Promise<void> {
   if ((await registrationOf(world, userId)) === 'BLOCKED') expectOk(await world.bank.change(userId, 'UNBLOCK'))
 }

@@ -1,4 +1,4 @@
-// Once a run: a migrated, empty database, so that each test loads or copies it instead of making its own, and an empty home.
+// Makes a migrated, empty database once a run, which each test loads or copies, and an empty home folder.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,9 +13,9 @@ import { makeHostileServer } from './hostile.ts'
 let remove: () => void | Promise<void> = () => undefined
 const home = mkdtempSync(join(tmpdir(), 'pawl-test-home-'))
 
-/** Workers inherit the environment: PAWL_TEST_TEMPLATE is a folder, or the name of a database where the tests run on PostgreSQL. */
+/** Sets PAWL_TEST_TEMPLATE, which workers inherit: a folder, or the name of a database if the tests run on PostgreSQL. */
 export async function setup(): Promise<void> {
-  // The account that runs the tests may have logged in to a server of its own, and keep phones.
+  // The real home folder may have a credential and phones of the account that runs the tests.
   process.env['HOME'] = home
   for (const name of ['XDG_CONFIG_HOME', 'XDG_DATA_HOME']) delete process.env[name]
   process.env['PAWL_TEST_TEMPLATE'] = await (serverUrl() === undefined ? makeFolder() : makeDatabase())
@@ -27,8 +27,8 @@ export async function teardown(): Promise<void> {
 }
 
 /**
- * Holds `data`, a data directory as a stopped server leaves it but without keys, and `memory.tar`, the same for openInMemory. Each test
- * server unpacks it, so it is kept small: segments of the log of 1 MB in place of 16, and none of the databases that others are copied from.
+ * Makes a folder with `data`, a data directory as a stopped server leaves it but without keys, and `memory.tar`, the same for openInMemory. Each
+ * test server unpacks it, so it is small: log segments have 1 MB in place of 16, and PostgreSQL's template databases are missing.
  */
 async function makeFolder(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-test-'))

@@ -1,4 +1,4 @@
-// HAProxy as deploy/haproxy/haproxy.cfg sets it up, with the addresses of a test in place of those of an operator.
+// Starts HAProxy as deploy/haproxy/haproxy.cfg sets it up, with the addresses of a test in place of an operator's.
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -12,14 +12,14 @@ import { findQuietPort } from './ports.ts'
 export const HAPROXY = '/usr/sbin/haproxy'
 export const hasHaproxy = existsSync(HAPROXY)
 
-/** A process of pawl behind it. */
+/** The ports of a pawl process behind HAProxy. */
 export interface Behind {
   readonly port: string
   readonly internalPort: string
 }
 
 export interface Haproxy extends Balancer {
-  /** What phones reach; `url` is what the bank reaches. */
+  /** The address for phones; `url` is the address for the bank. */
   readonly phonesUrl: string
 }
 
@@ -28,7 +28,7 @@ const READY_ATTEMPTS = 400
 const READY_STEP_MS = 50
 const TLS = / ssl crt \S+( alpn \S+)?/g
 
-/** Starts it before two processes, without TLS, and waits until both are up. `limits`: lines of the file, and what stands in their place. */
+/** Starts HAProxy before two processes, without TLS, and waits until both are up. `limits`: lines of the file and their replacements. */
 export async function openHaproxy(
   behind: readonly [Behind, Behind],
   limits: Readonly<Record<string, string>> = {},
@@ -79,14 +79,14 @@ export async function openHaproxy(
 }
 
 export interface Stripping {
-  /** Where the prefix is. */
+  /** The address, with the prefix. */
   readonly url: string
   readonly close: () => Promise<void>
 }
 
 /**
- * Starts it at `url`, of which it takes the path off, before a listener of pawl, by the lines that docs/OPERATIONS.md shows. With an https URL it
- * ends TLS, by the certificate and key in the file `pem`.
+ * Starts HAProxy at `url` before a listener of pawl, with the lines of docs/OPERATIONS.md that remove the path of `url`. With an https URL it ends
+ * TLS, with the certificate and the key in the file `pem`.
  */
 export async function openStripping(url: string, listenerPort: number, pem?: string): Promise<Stripping> {
   const [, shown = ''] = /^```haproxy\n([^]*?)^```$/m.exec(OPERATIONS) ?? []
@@ -128,7 +128,7 @@ const isTaken = (host: string): Promise<boolean> =>
     socket.once('error', () => resolve(false))
   })
 
-/** What HAProxy itself says of the shipped file, with a certificate that is made for it. Throws with its complaint. */
+/** Has HAProxy check the shipped file, with a new certificate. Throws with its complaint. */
 export function checkShippedConfiguration(): void {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-haproxy-'))
   try {
@@ -141,7 +141,7 @@ export function checkShippedConfiguration(): void {
   }
 }
 
-/** Makes a certificate of its own for localhost and 127.0.0.1, with its key, in a file as HAProxy reads it. */
+/** Makes a self-signed certificate for localhost and 127.0.0.1 and its key, in one file for HAProxy. */
 export function makePem(folder: string): string {
   const pem = join(folder, 'all.pem')
   const words = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']

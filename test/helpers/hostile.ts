@@ -1,11 +1,11 @@
-// A PostgreSQL whose databases are set as unlike a new one as a bank may have set its own, so that all tests show what pawl takes for granted: with
-// PAWL_TEST_DATABASE_HOSTILE=1.
+// Makes PostgreSQL databases whose settings differ as much from the defaults as a bank's may, so that all tests show false assumptions of pawl.
+// PAWL_TEST_DATABASE_HOSTILE=1 switches it on.
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { openDatabase } from '../../src/storage/database/database.ts'
 import { migrate } from '../../src/storage/database/migrate.ts'
 
-/** Of the roles, for every session that does not say otherwise. */
+/** Settings of the roles, for every session that does not set others. */
 export const HOSTILE_SETTINGS: Readonly<Record<string, string>> = {
   DateStyle: 'German, DMY',
   IntervalStyle: 'sql_standard',
@@ -18,10 +18,10 @@ export const HOSTILE_SETTINGS: Readonly<Record<string, string>> = {
   default_transaction_isolation: 'serializable',
 }
 
-/** Lower-cases I as the Turkish do, and sorts as nobody does who compares bytes. */
+/** A locale that lower-cases I as Turkish does, and sorts otherwise than by bytes. */
 export const TURKISH = `template template0 encoding 'UTF8' locale_provider icu icu_locale 'tr-TR' locale 'C.UTF-8'`
 
-/** Pawl is not alone in its databases: another program keeps its migrations as pawl does. */
+/** Tables of another program in the same database, which keeps its migrations as pawl does. */
 export const ANOTHER_PROGRAM = `
   create table public.kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null);
   create table public.kysely_migration_lock (id varchar(255) primary key, is_locked integer not null default 0);
@@ -29,10 +29,10 @@ export const ANOTHER_PROGRAM = `
   insert into public.kysely_migration_lock values ('migration_lock', 0)`
 
 export interface HostileServer {
-  /** To copy: a database that no server has started on, and one with the newest schema. */
+  /** Databases to copy: one that no server has started on, and one with the newest schema. */
   readonly empty: string
   readonly migrated: string
-  /** Of the role that serves, which is another one than that which has migrated. */
+  /** The URL of the role that serves, which is not the role that has migrated. */
   readonly roleUrl: string
   readonly drop: () => Promise<void>
 }
@@ -75,7 +75,7 @@ export async function makeHostileServer(server: string): Promise<HostileServer> 
   }
 }
 
-/** Where pawl has its tables; the name has to be quoted. */
+/** The schema of pawl's tables. Its name has to be quoted. */
 export const SCHEMA = 'Bank ğ'
 
 interface Place {
@@ -84,7 +84,7 @@ interface Place {
   readonly password?: string
 }
 
-/** The same server with another database or role. */
+/** The URL of the same server with another database or role. */
 export function urlOf(server: string, { database, role, password }: Place): string {
   const url = new URL(server)
   if (database !== undefined) url.pathname = `/${database}`
@@ -93,7 +93,7 @@ export function urlOf(server: string, { database, role, password }: Place): stri
   return url.toString()
 }
 
-/** One after the other on a connection of their own. */
+/** Runs statements one after the other on a new connection. */
 export async function runAll(url: string, statements: readonly string[]): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

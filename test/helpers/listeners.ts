@@ -1,4 +1,4 @@
-// The listeners of a process, each with the routes that it really has.
+// Opens the listeners of a process, each with a list of its real routes.
 import diagnostics from 'node:diagnostics_channel'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
@@ -7,7 +7,7 @@ import type { Context } from '../../src/context.ts'
 
 export interface Route {
   readonly method: string
-  /** With a name in place of each parameter. */
+  /** The path, with a name in place of each parameter. */
   readonly path: string
 }
 
@@ -23,7 +23,7 @@ export const SURFACES = ['everything', 'public', 'internal'] as const satisfies 
 /** Builds a listener around a context, and opens it on loopback. */
 export async function openListener(context: Context, surface: Surface): Promise<Listener> {
   const routes: Route[] = []
-  // Fastify tells of a server before it has its first route.
+  // Fastify publishes this message before a server has its first route.
   const follow = (message: unknown): void => {
     const { fastify } = message as { fastify: FastifyInstance }
     fastify.addHook('onRoute', ({ method, url }) => {
@@ -41,7 +41,7 @@ export async function openListener(context: Context, surface: Surface): Promise<
   return { surface, port, routes, close }
 }
 
-/** Headers of a request, with a blank line at their end. */
+/** The first line and the headers of a request, with a blank line at their end. */
 export const headersOf = ({ method, path }: Route, headers: Readonly<Record<string, string | undefined>>): string =>
   `${method} ${path} HTTP/1.1\r\nHost: a\r\n${Object.entries(headers)
     .flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}\r\n`]))

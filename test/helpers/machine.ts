@@ -1,5 +1,5 @@
-// A machine for docs/start/production.md within a scratch folder: a shell of root, and what stands in for systemd. PostgreSQL, HAProxy, Prometheus
-// and pawl are the real programs; what was started here is ended here, by pid.
+// Makes a machine for docs/start/production.md in a scratch folder: a shell of root, and a replacement of systemd. PostgreSQL, HAProxy, Prometheus
+// and pawl are the real programs. It ends the processes that it has started, by pid.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -27,18 +27,18 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 export interface Machine {
   readonly folder: string
-  /** What the services have printed. */
+  /** The output of the services so far. */
   readonly journal: () => string
-  /** Types one command in the shell. Throws with what it printed when its status is not 0. `answer`: what is typed when it asks. */
+  /** Types a command in the shell. Throws with its output when its status is not 0. `answer`: the text to type when it asks. */
   readonly type: (command: string, answer?: string) => Promise<string>
-  /** What systemctl would do, with these words behind it. */
+  /** Does the work of systemctl with these words. */
   readonly systemctl: (...words: readonly string[]) => Promise<void>
-  /** Ends what still runs, and removes all of it. */
+  /** Ends all processes, and removes the folder. */
   readonly close: () => Promise<void>
 }
 
 export interface MachineSpecification {
-  /** What is changed in the page; the files of deploy are changed so as well. */
+  /** Changes a text of the page, or a file of deploy, for this machine. */
   readonly here: (text: string) => string
   readonly folder: string
   /** The account of pawl, which the page makes. */
@@ -51,12 +51,12 @@ export interface MachineSpecification {
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-machine-'))
   chmodSync(folder, 0o755)
-  // What is made on the machine is for its accounts to read. A test before this one may have closed it, as a database in a folder does.
+  // Accounts of the machine must be able to read its files. An earlier test may have set another umask, as an embedded database in a folder does.
   process.umask(0o022)
   return folder
 }
 
-/** A fresh machine: folders, the checkout, and a PostgreSQL server as Debian's package leaves it. */
+/** Makes a fresh machine: folders, the checkout, and a PostgreSQL server as Debian's package installs it. */
 export async function openMachine({
   here,
   folder,
@@ -129,7 +129,7 @@ export async function openMachine({
   }
 }
 
-/** The checkout of this test, with the files of deploy as they are here. */
+/** Makes a copy of this checkout by links, with the files of deploy changed for this machine. */
 function makeCheckout(checkout: string, here: (text: string) => string): void {
   mkdirSync(checkout, { recursive: true })
   for (const name of readdirSync(root)) if (name !== 'deploy') symlinkSync(join(root, name), join(checkout, name))
@@ -147,7 +147,7 @@ function makeCheckout(checkout: string, here: (text: string) => string): void {
   }
 }
 
-/** Makes a cluster with the access of Debian's package: its own account over the socket, passwords over TCP. Returns how it is started. */
+/** Makes a cluster with the access rules of Debian's package: its account over the socket, passwords over TCP. Returns its start command. */
 function makeCluster(folder: string, port: string): [readonly string[], object] {
   const identity = serverIdentity()
   mkdirSync(folder)
@@ -160,7 +160,7 @@ function makeCluster(folder: string, port: string): [readonly string[], object] 
   return [[join(newestBin(), 'postgres'), '-D', data, '-p', port, ...settings], { ...identity, cwd: folder }]
 }
 
-/** How Debian's package starts it, at this port: as an account of its own. */
+/** The command with which Debian's package starts Prometheus, as its own account, at this port. */
 function prometheus(folder: string, port: string): readonly string[] {
   const data = join(folder, 'prometheus')
   execFileSync('install', ['-d', '-o', 'prometheus', data])
@@ -171,7 +171,7 @@ function prometheus(folder: string, port: string): readonly string[] {
 const asAccount = (account: string): readonly string[] =>
   `setpriv --reuid=${account} --regid=${account} --clear-groups --no-new-privs --bounding-set=-all`.split(' ')
 
-/** What systemd itself says of the units. Throws with its complaint. */
+/** Has systemd check the units. Throws with its complaint. */
 function verifyUnits(folder: string): void {
   for (const name of readdirSync(folder)) {
     const { status, stderr } = spawnSync('systemd-analyze', ['verify', join(folder, name)], { encoding: 'utf8' })
@@ -199,7 +199,7 @@ function readUnit(path: string, instance: string, account: string, run: string):
   return [[...asAccount(account), ...command.split(' ')], { cwd: valuesOf('WorkingDirectory')[0], env: { PATH, ...env } }]
 }
 
-/** A shell that remembers what was typed, as a terminal does. */
+/** Opens one shell for all commands, so that it keeps variables as a terminal does. */
 function openShell(folder: string, env: NodeJS.ProcessEnv): Pick<Machine, 'type' | 'close'> {
   const bash = spawn('bash', [], { cwd: folder, env, stdio: ['pipe', 'pipe', 'ignore'] })
   let printed = ''

@@ -1,9 +1,9 @@
-// A model test: random commands run against the server and against a model of it, which must agree after each.
+// Runs model tests: random commands run against the server and against a model of it, which must agree after each.
 import fc from 'fast-check'
 
 export type Command<M extends object, R> = fc.AsyncCommand<M, R>
 
-/** A command that prints as `name`. `run` acts on the server, says what the model expects of it, and moves the model. */
+/** A command that prints as `name`. `run` acts on the server, checks it against the model, and changes the model. */
 export const command = <M extends object, R>(name: string, run: (model: M, real: R) => Promise<void>): Command<M, R> => ({
   check: () => true,
   run,
@@ -11,7 +11,7 @@ export const command = <M extends object, R>(name: string, run: (model: M, real:
 })
 
 /**
- * A number of lives, more in CI: each begins as `start` says and goes on with up to `max` of the commands. One that fails is made shorter
+ * Runs several sequences of commands, more in CI. Each begins with a value of `start`, and has up to `max` commands. A failing one is shortened
  * and printed with its seed, which PAWL_TEST_SEED takes.
  */
 export async function assertModel<S, M extends object, R>(
@@ -29,7 +29,7 @@ export async function assertModel<S, M extends object, R>(
 }
 
 const LIVES = process.env['CI'] ? 30 : 8
-// A life takes a second, or five on a busy machine; the rest of the time is for making one shorter that fails.
+// A sequence takes a second, or five on a busy machine. The rest of the time is for shortening a failing one.
 const TIME_MS = 200_000
-/** For the test that asserts a model. */
+/** The time limit of a test that calls assertModel. */
 export const MODEL_TIMEOUT_MS = TIME_MS + 40_000

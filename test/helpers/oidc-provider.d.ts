@@ -1,4 +1,4 @@
-// What tests use of the package oidc-provider, which brings no types.
+// Declares the parts of the package oidc-provider that tests use, because it has no types.
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 

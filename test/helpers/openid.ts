@@ -1,11 +1,11 @@
-// An OpenID provider on 127.0.0.1: `oidc-provider` behind its HTTP, with codes that tests make without a browser.
+// Starts an OpenID provider on 127.0.0.1, by the package `oidc-provider`, and makes codes without a browser.
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Provider } from 'oidc-provider'
 import { challengeOf } from '../../phone/oidc.ts'
 
-/** A login of a user, as the app has it. */
+/** The values of a login that the app has. */
 export interface TestLogin {
   readonly code: string
   readonly nonce: string
@@ -16,14 +16,14 @@ export interface OpenIdServer {
   readonly issuer: string
   /** Paths of all requests so far. */
   readonly paths: readonly string[]
-  /** Logs a user in at a client; the code is good once. */
+  /** Logs a user in at a client. The code can be used once. */
   readonly logIn: (userId: string, clientId?: string) => Promise<TestLogin>
   readonly close: () => void
 }
 
 /**
- * Logs a user in as a browser does, at the address that an app has made, and agrees to all that is asked. Returns where it ends: the redirect URI
- * with what the app is told.
+ * Logs a user in as a browser does, at the address that an app has made, and agrees to every question. Returns the address at which it ends: the
+ * redirect URI with the values for the app.
  */
 export async function browse(address: string, userId: string): Promise<string> {
   const cookies = new Map<string, string>()
@@ -65,7 +65,7 @@ export const CLIENT_SECRET = 'a secret: with signs + and %'
 
 const random = (): string => randomBytes(32).toString('base64url')
 
-/** Clients: `app`, which shows its secret by HTTP Basic; `posting` in the body; `keyed` by the key `jwk`; `open` not at all. */
+/** Clients: `app` sends its secret by HTTP Basic, `posting` in the body; `keyed` signs with the key `jwk`; `open` has no secret. */
 export async function startOpenIdServer(jwk: object): Promise<OpenIdServer> {
   const paths: string[] = []
   let serve: ReturnType<Provider['callback']> | undefined

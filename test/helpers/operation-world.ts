@@ -1,4 +1,4 @@
-// A world for tests of operations: templates of their own, users whose phone has a token, and a look at what is stored (cloud §4, §6).
+// Opens a world for tests of operations: with templates, users whose phone has a token, and functions that read stored rows (cloud §4, §6).
 import { sql } from 'kysely'
 import { expect } from 'vitest'
 import type { MasterKeys } from '../../src/domain/secrets/record-keys.ts'
@@ -46,25 +46,25 @@ export interface Side {
 }
 
 export interface OperationWorld extends World {
-  /** One for each server. */
+  /** The contexts of the servers. */
   readonly contexts: readonly Context[]
   readonly db: Db
-  /** What the servers have logged so far. */
+  /** The logs of the servers so far. */
   readonly log: () => string
-  /** Puts a template under a new name, which it returns; every member has a default. */
+  /** Stores a template under a new name, and returns the name. Every member has a default. */
   readonly template: (change?: Partial<Template>) => Promise<string>
-  /** Of version 3.2 by default, the quickest that has all checks of a token. */
+  /** Makes a holder, by default of version 3.2, the quickest version that has all checks of a token. */
   readonly holder: (version?: PhoneVersion, options?: Partial<PhoneOptions>, side?: Side) => Promise<Holder>
-  /** A second application with a bank of its own. */
+  /** Makes a second application with a bank of its own. */
   readonly openSide: () => Promise<Side>
-  /** A payment of a user, from the default template of this world if none is named. */
+  /** Creates a payment of a user, by default from the default template of this world. */
   readonly operation: (userId: string, body?: Readonly<Record<string, unknown>>, bank?: Bank) => Promise<TestOperation>
-  /** Takes the user of an operation away, as if it had been created without one. */
+  /** Removes the user from an operation, as if it had been created without one. */
   readonly unclaim: (operationId: string) => Promise<void>
   readonly stored: (operationId: string) => Promise<StoredOperation>
-  /** What may be counted: counter and failed attempts of the phone, status and failures of the operation. */
+  /** Reads all counts: counter and failed attempts of the phone, status and failures of the operation. */
   readonly counts: (holder: Bound, operationId: string) => Promise<Record<string, unknown>>
-  /** The types of the audit rows that are about the operation itself, oldest first, after that of its creation. */
+  /** The types of the audit rows about the operation itself, oldest first, without its creation. */
   readonly audit: (operationId: string) => Promise<string[]>
   readonly setFlags: (holder: Bound, flags: string) => Promise<void>
   readonly housekeeping: () => Promise<void>
@@ -72,7 +72,7 @@ export interface OperationWorld extends World {
 
 /** Parameters of the default template. */
 export const PAYMENT = { amount: '10', currency: 'EUR', iban: 'DE89370400440532013000' } as const
-/** Operation data of these. */
+/** The operation data of PAYMENT. */
 export const PAYMENT_DATA = 'A1*A10EUR*IDE89370400440532013000'
 
 const DEFAULT_TEMPLATE: Template = {
@@ -92,18 +92,18 @@ const DEFAULT_TEMPLATE: Template = {
 }
 
 export interface OperationWorldOptions {
-  /** More than one share a PostgreSQL database. */
+  /** The number of servers. Several share a PostgreSQL database. */
   readonly servers?: number
   readonly env?: Record<string, string>
   /** A PostgreSQL database of the caller, who drops it. */
   readonly databaseUrl?: string
-  /** False leaves housekeeping to the test. */
+  /** False: only the test runs housekeeping. */
   readonly worksInBackground?: boolean
-  /** True for time that passes by `advance` alone. */
+  /** True: only `advance` moves the clock. */
   readonly hasStoppedClock?: boolean
 }
 
-/** Starts the servers of a world of its own. */
+/** Starts servers and opens a world on them. */
 export async function startOperationWorld(options: OperationWorldOptions = {}): Promise<OperationWorld> {
   const { servers = 1, env = {}, worksInBackground = true, hasStoppedClock = false } = options
   const own = servers > 1 ? await createPostgresDatabase() : undefined
@@ -214,13 +214,13 @@ async function createTools(world: World, contexts: readonly Context[], { db }: C
   }
 }
 
-/** Moves the clock to the beginning of a step of one-time passwords, so that a step does not end between two looks at it. */
+/** Moves the clock to the beginning of a step of one-time passwords, so that the step does not end between two checks. */
 export async function beginStep({ contexts, advance }: Pick<OperationWorld, 'contexts' | 'advance'>): Promise<void> {
   const now = contexts[0]?.platform.now() ?? 0
   await advance(STEP_MS - (now % STEP_MS))
 }
 
-/** Expects that what may be counted is the same after `act`. */
+/** Expects that all counts are the same after `act`. */
 export async function expectNothingCounted(
   world: OperationWorld,
   holder: Bound,

@@ -1,4 +1,4 @@
-// Operations as rows, for tests that watch what a change of them causes.
+// Inserts and changes operations as rows, for tests about the effects of such changes.
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Db } from '../../src/storage/database/database.ts'
@@ -47,10 +47,10 @@ export async function endOperation(db: Db, id: string, status: OperationStatus):
 
 /** 2026-01-01. */
 export const CREATED_AT = 1_767_225_600_000
-/** Ten years later: no test ends them by housekeeping. */
+/** Ten years later, so that housekeeping expires no operation of a test. */
 export const EXPIRES_AT = CREATED_AT + 315_360_000_000
 
-/** A template of which nothing matters but its name, as POST /admin/templates takes it. */
+/** A template for tests to which only its name matters, as POST /admin/templates takes it. */
 export const plainTemplate = (templateName: string) => ({
   templateName,
   operationType: 'test',

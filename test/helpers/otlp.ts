@@ -1,9 +1,9 @@
-// Reads the spans that a collector is sent: OTLP in protobuf, as opentelemetry-proto numbers its fields (trace.proto, common.proto).
+// Reads the spans that a collector receives: OTLP in protobuf, with the field numbers of opentelemetry-proto (trace.proto, common.proto).
 
 export interface ExportedSpan {
   readonly traceId: string
   readonly spanId: string
-  /** Empty where it is the first of its trace. */
+  /** Empty for the first span of a trace. */
   readonly parentSpanId: string
   readonly name: string
   /** Nanoseconds since 1970. */
@@ -33,7 +33,7 @@ function readSpan(span: Buffer): ExportedSpan {
   }
 }
 
-/** A text, or a number: no attribute of pawl is anything else. */
+/** Reads an attribute that is a text or a number. pawl has no others. */
 function readAttribute(attribute: Buffer): readonly [string, unknown] {
   const [key = Buffer.alloc(0)] = messagesOf(attribute, 1)
   const [value] = messagesOf(attribute, 2).flatMap(fieldsOf)

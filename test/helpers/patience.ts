@@ -1,4 +1,4 @@
-// How long tests wait for what comes when it comes.
+// Defines the time for which tests wait for an event that may come late.
 
-/** In milliseconds. Nothing is claimed about that time: what never comes fails before the test runs out of it. A claim has its assertion. */
+/** In milliseconds. The time is no claim: an event that never comes fails before the test's own time limit. Claims about time are assertions. */
 export const PATIENCE_MS = 100_000

@@ -1,4 +1,4 @@
-// PgBouncer before the PostgreSQL of a test, in a mode of one's own choice.
+// Starts PgBouncer before the PostgreSQL of a test, in a given mode.
 import { spawn } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,14 +13,14 @@ export const PGBOUNCER = '/usr/sbin/pgbouncer'
 export const hasPgbouncer = existsSync(PGBOUNCER)
 
 export interface Pgbouncer {
-  /** Of the database, through it. */
+  /** The URL of the database through PgBouncer. */
   readonly url: string
   readonly close: () => Promise<void>
 }
 
 /**
- * Starts it with three servers for all clients. `ignores`: parameters of a connection that it takes and forgets, as operators set it who
- * have read its error message and nothing else. `more`: lines for other databases.
+ * Starts it, by default with three server connections for all clients. `ignores`: parameters of a connection that it accepts and drops, as it does
+ * for operators who follow its error message. `more`: lines for other databases.
  */
 export async function openPgbouncer(
   databaseUrl: string,
@@ -48,7 +48,7 @@ max_client_conn = 200
 ignore_startup_parameters = ${ignores}
 `,
   )
-  // It refuses to run as root.
+  // PgBouncer refuses to run as root.
   const identity = serverIdentity()
   if (identity !== undefined) for (const path of [folder, file]) chownSync(path, identity.uid, identity.gid)
   const child = spawn(PGBOUNCER, [file], { stdio: ['ignore', 'ignore', 'pipe'], ...identity })

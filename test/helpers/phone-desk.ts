@@ -1,4 +1,4 @@
-// `pawl phone` within this process, on phones of a world's application, each in a file of its own.
+// Runs `pawl phone` in this process, on phones of a world's application, each in a file of its own.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,15 +13,15 @@ export const PASSWORD = 'a good one'
 
 export interface PhoneDesk {
   readonly world: World
-  /** What is compiled into the app. */
+  /** The configuration text that is compiled into the app. */
   readonly sdkConfig: string
-  /** Where files of phones and pictures lie. */
+  /** The directory of the files of phones and pictures. */
   readonly directory: string
   /** Runs `pawl phone` with these words on this file. */
   readonly phone: (store: string, args: readonly string[], env?: Readonly<Record<string, string>>) => Promise<CliEnd>
-  /** Text of the QR code of a new registration. */
+  /** Registers a user, and returns the text of the QR code. */
   readonly register: (userId: string) => Promise<string>
-  /** Binds a phone of a new user in a file of its own, and commits; `show` makes the words that name the code. Returns the user. */
+  /** Binds a phone of a new user in a new file, and commits. `show` makes the words that name the code. Returns the user. */
   readonly bindPhone: (store: string, more?: readonly string[], show?: (qrText: string) => readonly string[]) => Promise<string>
   /** Asks for a payment and returns the operation. */
   readonly ask: (userId: string, amount?: string) => Promise<string>
@@ -29,7 +29,7 @@ export interface PhoneDesk {
   readonly close: () => Promise<void>
 }
 
-/** What a command printed that did its work and had nothing to complain of. */
+/** The output of a command, which must have succeeded and printed nothing to stderr. */
 export async function ok(end: Promise<CliEnd>): Promise<string> {
   const { code, stdout, stderr } = await end
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -75,7 +75,7 @@ export async function openPhoneDesk(): Promise<PhoneDesk> {
   }
 }
 
-/** A picture of a QR code of four pixels a module, or of nothing. */
+/** Draws a picture of a QR code with four pixels a module, or an empty picture. */
 export function drawPicture(text: string | undefined): Uint8Array {
   const modules = text === undefined ? [] : encodeQR(text, 'raw', { ecc: 'low', border: 4 })
   const size = text === undefined ? 40 : modules.length

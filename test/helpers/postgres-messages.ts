@@ -1,13 +1,13 @@
-// Messages of the protocol between PostgreSQL and its clients, for what stands between them.
+// Splits the protocol between PostgreSQL and its clients into messages, for proxies between them.
 
 export interface Message {
   /** Empty for the first message of a client. */
   readonly type: string
-  /** The whole of it, as it goes over the wire. */
+  /** The bytes of the whole message. */
   readonly message: Buffer
 }
 
-/** Cuts a stream of PostgreSQL into its messages; `typeLength` is 0 until the first one has passed, which has no type. */
+/** Splits a stream into messages. `typeLength` is 0 for a client, whose first message has no type. */
 export function readMessages(typeLength: 0 | 1) {
   let header: 0 | 1 = typeLength
   let rest = Buffer.alloc(0)

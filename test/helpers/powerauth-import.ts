@@ -1,4 +1,4 @@
-// An import as the command makes it, from a database of the reference into that of a server that runs.
+// Imports a database of the reference into that of a running server, as the command does.
 import { importAll } from '../../cli/import/import.ts'
 import { createRecordOpener } from '../../cli/import/records.ts'
 import { createRecorder, type Told } from '../../cli/import/report.ts'
@@ -6,16 +6,16 @@ import { readSource } from '../../cli/import/source.ts'
 import { type Database, openDatabase } from '../../src/storage/database/database.ts'
 import { createPostgresDatabase, openMigratedInMemory, serverUrl, type TestServer } from './app.ts'
 
-/** A database of its own, on PostgreSQL where the tests run on it. */
+/** A database of the reference; on PostgreSQL if the tests run on it. */
 export interface Origin {
   readonly database: Database
-  /** Of PostgreSQL. */
+  /** The URL on PostgreSQL; undefined for an embedded database. */
   readonly databaseUrl: string | undefined
-  /** Comes after the database was closed. */
+  /** Drops the database, after it was closed. */
   readonly drop: () => Promise<void>
 }
 
-/** Opens an empty one. */
+/** Opens an empty database. */
 export async function openOrigin(): Promise<Origin> {
   if (serverUrl() === undefined)
     return { database: await openMigratedInMemory(), databaseUrl: undefined, drop: async () => undefined }
@@ -32,7 +32,7 @@ export interface ImportRun {
   readonly timeZone?: string
 }
 
-/** Imports into the running server's database. `reasonOf`: why a row was left out; `mendsOf`: what was changed of one that was taken. */
+/** Imports into the running server's database. `reasonOf`: the reason why a row was left out; `mendsOf`: the changes of an imported row. */
 export async function importInto({ from, into, masterDbKey, isDryRun = false, isLiveOnly = false, timeZone = 'UTC' }: ImportRun) {
   const told: Told[] = []
   const report = await readSource(from.db, timeZone, (source) =>

@@ -1,7 +1,7 @@
-// The tables of PowerAuth server 1.9 and of the enrollment server 1.9 on PostgreSQL, by the Liquibase change sets of their repositories: 1.4.x to 1.9.x of
-// wultra/powerauth-server (docs/db/changelog), 1.4.x to 1.8.x of wultra/enrollment-server. In the order in which they can be made.
+// Lists the tables of PowerAuth server 1.9 and of the enrollment server 1.9 on PostgreSQL, after the Liquibase change sets of their repositories:
+// 1.4.x to 1.9.x of wultra/powerauth-server (docs/db/changelog), 1.4.x to 1.8.x of wultra/enrollment-server. They can be made in this order.
 
-/** By table and column: the type, with what constrains it. */
+/** The type and the constraints of each column, by table. */
 export const REFERENCE_TABLES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   pa_application: { id: 'integer primary key', name: 'varchar(255) not null', roles: 'varchar(255)' },
   pa_master_keypair: {
@@ -237,7 +237,7 @@ export const REFERENCE_TABLES: Readonly<Record<string, Readonly<Record<string, s
   },
 }
 
-/** Statements that make the tables, with the indexes that are unique and those that the import uses. */
+/** Statements that make the tables, with unique indexes and those that the import uses. */
 export const REFERENCE_DDL: readonly string[] = [
   ...Object.entries(REFERENCE_TABLES).map(
     ([table, columns]) =>

@@ -1,5 +1,5 @@
-// A database as PowerAuth server 1.9 leaves it: its tables, and rows with the encryption of its records, made here a second time from its
-// documentation (Encrypting Records in Database).
+// Makes a database like that of PowerAuth server 1.9: its tables, and rows with its record encryption, which is written here a second time from
+// its documentation (Encrypting Records in Database).
 import { createCipheriv, randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { b64, bytesOf, deriveKeys, join, kdfInternal, newKeyPair, type PhoneVersion, random } from '../../phone/v3/crypto.ts'
@@ -9,10 +9,10 @@ import type { Pool } from '../../src/storage/database/database.ts'
 import { REFERENCE_DDL } from './powerauth-schema.ts'
 
 export interface ReferenceDatabase {
-  /** The phone of a new user, bound as far as its row says; the row may be changed in any column. */
+  /** Adds the phone of a new user, in the state that its row says. Any column of the row may be given. */
   readonly addPhone: (version: PhoneVersion, given?: PhoneGiven) => Promise<ReferencePhone>
   readonly insert: (table: string, row: Readonly<Record<string, unknown>>) => Promise<void>
-  /** `IV ‖ AES-CBC`, under the key of these ids. */
+  /** Encrypts under the key of these ids; Base64 of `IV ‖ AES-CBC`. */
   readonly encrypt: (plaintext: Uint8Array, ids: readonly string[]) => string
   readonly app: { readonly applicationKey: string; readonly applicationSecret: string; readonly masterPublicKey: Uint8Array }
 }
@@ -28,11 +28,11 @@ export interface PhoneGiven {
 export interface ReferencePhone {
   readonly userId: string
   readonly activationId: string
-  /** Speaks to a server that has taken it over. */
+  /** The same phone for a server that has imported it. */
   readonly at: (url: string) => VirtualPhone
 }
 
-/** 2026-01-02 03:04:05 of its clock; the reference stores no time zone. */
+/** A time of the reference's clock. The reference stores no time zone. */
 export const LOCAL_TIME = '2026-01-02 03:04:05.678'
 
 /** Makes the tables, and one application `bank-app` with one version. */
@@ -111,7 +111,7 @@ export async function createReferenceDatabase(db: Pool, masterDbKey: Uint8Array)
   return { addPhone, insert, encrypt, app }
 }
 
-/** What Java's BigInteger writes: no zeros in front, but one where the first bit is set. */
+/** The bytes of Java's BigInteger: without leading zeros, except one if the first bit is set. */
 function toBigInteger(scalar: Uint8Array): Uint8Array {
   const digits = scalar.subarray(scalar.findIndex((byte) => byte !== 0))
   return (digits[0] ?? 0) > 127 ? join(new Uint8Array(1), digits) : digits

@@ -1,4 +1,4 @@
-// The real process: bin/pawl.mjs as an operator starts it, on a database of its own. What was started here is ended here, by pid.
+// Starts the real process, bin/pawl.mjs, as an operator does, on a database of its own. It ends the processes that it has started, by pid.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -14,7 +14,7 @@ export type Environment = Readonly<Record<string, string>>
 /** The database of this run: PostgreSQL when PAWL_TEST_DATABASE_URL names a server. */
 export const DATABASE_KIND: DatabaseKind = serverUrl() === undefined ? 'embedded' : 'postgresql'
 
-/** The administrator's password wherever a test gives one. */
+/** The administrator's password in tests that give one. */
 export const ADMIN_PASSWORD = 'chosen by the operator'
 
 /** A place for a server: a directory, or a PostgreSQL database and its master key. */
@@ -22,17 +22,17 @@ export interface Installation {
   readonly kind: DatabaseKind
   /** Settings that open it. */
   readonly env: Environment
-  /** For the files of a test; it exists, and lies beside the data. */
+  /** A directory for the files of a test. It exists, and is beside the data. */
   readonly directory: string
-  /** Where the embedded database will be. */
+  /** The data directory of the embedded database. */
   readonly dataDir: string
-  /** Of PostgreSQL, for the test itself. */
+  /** The URL of the PostgreSQL database for the test itself. */
   readonly adminUrl?: string
-  /** 32 bytes; of an embedded one only after its first start. */
+  /** The master key, 32 bytes; with an embedded database only after its first start. */
   readonly masterKey: () => Uint8Array
 }
 
-/** Makes an installation that no server has used; endEverything removes it. `isEmpty`: the first start makes the database as well. */
+/** Makes an installation that no server has used; endEverything removes it. `isEmpty`: the database has no schema yet. */
 export async function createInstallation(kind: DatabaseKind, { isEmpty = false } = {}): Promise<Installation> {
   const directory = mkdtempSync(join(tmpdir(), 'pawl-test-'))
   cleanups.push(async () => rmSync(directory, { recursive: true, force: true }))
@@ -49,7 +49,7 @@ export async function createInstallation(kind: DatabaseKind, { isEmpty = false }
   return { kind, directory, dataDir, env, adminUrl, masterKey: () => key }
 }
 
-/** How a process ended, and everything it printed. */
+/** The end of a process, and all of its output. */
 export interface Ended {
   /** Null after a signal. */
   readonly code: number | null
@@ -60,9 +60,9 @@ export interface Ended {
 
 export interface Running {
   readonly pid: number
-  /** Everything printed so far, stdout before stderr. */
+  /** All output so far, stdout before stderr. */
   readonly output: () => string
-  /** Resolves when `text` was printed on stdout; rejects when the process ends before, or after a minute. */
+  /** Resolves when stdout has `text`; rejects when the process ends before, or after a time limit. */
   readonly printed: (text: string) => Promise<void>
   readonly send: (signal: NodeJS.Signals) => void
   /** Sends the signal and waits for the end. */
@@ -75,7 +75,7 @@ export interface PawlProcess extends Running {
   readonly url: string
 }
 
-/** Starts a server on a free port and waits until it listens; rejects with what it printed when it does not. */
+/** Starts a server on a free port and waits until it listens; rejects with its output when it does not. */
 export async function startPawl(...env: readonly Environment[]): Promise<PawlProcess> {
   const running = startNode(['bin/pawl.mjs'], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
   await running.printed('Ready.')
@@ -83,18 +83,18 @@ export async function startPawl(...env: readonly Environment[]): Promise<PawlPro
   return { ...running, url }
 }
 
-/** Starts a server that should refuse, and waits for its end; one that never ends is killed. */
+/** Starts a server that should refuse to start, and waits for its end. Kills it when it does not end. */
 export const refusePawl = (...env: readonly Environment[]): Promise<Ended> =>
   runNode(['bin/pawl.mjs'], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
 
-/** Runs a script of the project to its end; one that never ends is killed. */
+/** Runs a script of the project to its end. Kills it when it does not end. */
 export async function runNode(args: readonly string[], env: Environment = {}): Promise<Ended> {
   const running = startNode(args, env)
   const timer = setTimeout(() => running.send('SIGKILL'), PATIENCE_MS)
   return running.ended.finally(() => clearTimeout(timer))
 }
 
-/** Kills what still runs and removes every installation; for afterEach or afterAll. */
+/** Kills all processes and removes every installation; for afterEach or afterAll. */
 export async function endEverything(): Promise<void> {
   const ends = [...children].map((child) => new Promise((resolve) => child.once('close', resolve)))
   killChildren()
@@ -103,8 +103,8 @@ export async function endEverything(): Promise<void> {
 }
 
 /**
- * Starts a script of the project. Nothing of the test's own environment reaches the process but what Node needs. `stdout`: a descriptor that
- * takes the place of what is otherwise read and kept.
+ * Starts a script of the project. Of the test's environment it gets only PATH and HOME. `stdout`: a descriptor for the output, which is
+ * otherwise read and kept.
  */
 export function startNode(args: readonly string[], env: Environment = {}, stdout: 'pipe' | number = 'pipe'): Running {
   const { PATH = '', HOME = '' } = process.env

@@ -1,4 +1,4 @@
-// A server of the bank that pawl asks: it notes every question and answers as a test says.
+// Starts a server of the bank that pawl asks. It notes every question, and gives the answers of a test.
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -6,7 +6,7 @@ export interface Question {
   readonly method: string
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  /** Undefined where the body is protobuf. */
+  /** The parsed body; undefined for protobuf. */
   readonly json: unknown
   readonly body: Buffer
 }
@@ -14,7 +14,7 @@ export interface Question {
 export interface ProviderAnswer {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** Text or bytes as they are, anything else as JSON. */
+  /** The body: text or bytes are sent unchanged, any other value as JSON. */
   readonly body?: unknown
 }
 
@@ -23,12 +23,12 @@ export interface Provider {
   readonly url: string
   /** All questions so far. */
   readonly questions: Question[]
-  /** Answers from now on; `undefined` never answers. */
+  /** Sets the answers from now on; for `undefined` it never answers. */
   readonly answerWith: (answer: (question: Question) => ProviderAnswer | undefined) => void
   readonly close: () => void
 }
 
-/** Listens on 127.0.0.1 and answers `{}` until told otherwise. */
+/** Listens on 127.0.0.1, and answers `{}` until answerWith is called. */
 export async function startProvider(): Promise<Provider> {
   const questions: Question[] = []
   let answer: (question: Question) => ProviderAnswer | undefined = () => ({ body: {} })
@@ -64,7 +64,7 @@ export async function startProvider(): Promise<Provider> {
   }
 }
 
-/** Members that no phone would get as the bank has written them: the text of each, its path, and what is said of it. */
+/** JSON members that would change on their way to a phone: the text of each, its path, and the problem that pawl reports. */
 export const UNCARRIED: readonly (readonly [text: string, path: string, problem: string])[] = [
   ['"limit":1e999', 'limit', 'must be a number up to 2^53 - 1'],
   ['"limit":-1e400', 'limit', 'must be a number up to 2^53 - 1'],
@@ -79,10 +79,10 @@ export const UNCARRIED: readonly (readonly [text: string, path: string, problem:
   ['"of":{"a\\u0000b":1}', 'of.a\u0000b', 'must be Unicode text without U+0000'],
 ]
 
-/** A text as it stands in a line of the log. */
+/** A text in the form that it has in a log line. */
 export const inLog = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** Answers that count as failures, by what is wrong with them; for every provider. */
+/** Answers that count as failures of any provider, each with its fault. */
 export const BROKEN_ANSWERS: readonly [string, ProviderAnswer | undefined][] = [
   ['none within the time limit', undefined],
   ['an error', { status: 500, body: { userId: 'x' } }],

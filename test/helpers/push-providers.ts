@@ -1,5 +1,5 @@
-// Stand-ins of APNs and FCM: servers that speak their protocols, check what they are shown, keep what they got and answer as told (mobile-token
-// §7.1). Written from the documentation of Apple and Google, with none of the code that sends.
+// Starts replacements of APNs and FCM: servers that speak their protocols, check credentials, keep pushes and give the answers of a test
+// (mobile-token §7.1). They are written from the documentation of Apple and Google, without code of the server.
 import { generateKeyPairSync, type KeyObject, verify } from 'node:crypto'
 import { createServer as createHttpServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import {
@@ -15,13 +15,13 @@ import type { TestCertificate } from './certificates.ts'
 
 /** A push that was received, accepted or not. */
 export interface ReceivedPush {
-  /** Of the device. */
+  /** The token of the device. */
   readonly token: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly json: Readonly<Record<string, unknown>>
-  /** What the SDK reads. */
+  /** The values that the SDK reads. */
   readonly data: Readonly<Record<string, string>>
-  /** Of the JWT or access token that was shown. */
+  /** The claims of the JWT or of the access token. */
   readonly claims: Readonly<Record<string, unknown>>
   readonly status: number
 }
@@ -32,7 +32,7 @@ export interface PushAnswer {
   readonly json?: unknown
 }
 
-/** How a push is answered; `hang` never answers, `reset` ends the connection, `cut` does so in the middle of saying that a token is gone. */
+/** The answer to a push. `hang`: none; `reset`: the connection ends; `cut`: it ends in the middle of the answer that a token is gone. */
 type Answered = PushAnswer | 'hang' | 'reset' | 'cut'
 export type AnswerPush = (push: Omit<ReceivedPush, 'status'>) => Answered | Promise<Answered>
 
@@ -40,25 +40,25 @@ export interface PushProviderServer {
   readonly url: string
   /** Settings of a server that sends its pushes here. */
   readonly env: Readonly<Record<string, string>>
-  /** What must not be seen anywhere. */
+  /** Texts that no log, answer or table may contain. */
   readonly secrets: readonly string[]
   readonly received: ReceivedPush[]
-  /** Those that were answered 200. */
+  /** The pushes that were answered 200. */
   readonly accepted: () => readonly ReceivedPush[]
   readonly take: () => ReceivedPush[]
   readonly answerWith: (answer: AnswerPush | number) => void
-  /** Connections (APNs), or access tokens that were given out (FCM), so far. */
+  /** The number so far of connections (APNs), or of issued access tokens (FCM). */
   readonly openings: () => number
   readonly close: () => Promise<void>
 }
 
-/** In every access token. */
+/** A text in every access token. */
 const ACCESS_MARK = 'never-to-be-seen'
 export const APNS_KEY_ID = 'ABC123DEFG'
 export const APNS_TEAM_ID = 'TEAM567890'
 export const APNS_TOPIC = 'com.example.bank'
 
-/** An APNs, in the clear without a certificate. It answers 403 to a JWT that is not as Apple demands. */
+/** Starts an APNs; without a certificate it uses no TLS. It answers 403 to a JWT that does not meet Apple's rules. */
 export async function startApns({
   certificate,
   now = Date.now,
@@ -112,7 +112,7 @@ export async function startApns({
     stream.on('data', (chunk: Buffer) => chunks.push(chunk))
     stream.on('end', () => {
       const text = Buffer.concat(chunks).toString('utf8')
-      // What was reset ends as well.
+      // A stream that was reset also gets this event.
       if (!stream.aborted && !stream.destroyed && text.endsWith('}')) void takePush(stream, headers, text)
     })
   })
@@ -142,11 +142,11 @@ export async function startApns({
 }
 
 export interface FcmServer extends PushProviderServer {
-  /** How the token endpoint answers from now on; undefined gives tokens. */
+  /** Sets the answer of the token endpoint from now on; for undefined it issues tokens. */
   readonly answerTokenWith: (answer: PushAnswer | 'hang' | undefined) => void
 }
 
-/** An FCM with its token endpoint on one port. It answers 401 to an access token that it has not given out. */
+/** Starts an FCM with its token endpoint on one port. It answers 401 to an access token that it has not issued. */
 export async function startFcm({ expiresIn = 3_600 } = {}): Promise<FcmServer> {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const kept = keepPushes()
@@ -222,7 +222,7 @@ export async function startFcm({ expiresIn = 3_600 } = {}): Promise<FcmServer> {
   }
 }
 
-/** What was written arrives. */
+/** The time in which written bytes arrive. */
 const CUT_MS = 50
 const CLIENT_EMAIL = 'pusher@bank-example.iam.gserviceaccount.com'
 
@@ -232,7 +232,7 @@ function keepPushes() {
   const received: ReceivedPush[] = []
   let answering: AnswerPush | number = 200
   return {
-    /** `refusal`: of a push that proves nothing. */
+    /** `refusal`: the answer to a push without a valid credential. */
     answer: async (push: Omit<ReceivedPush, 'status'>, refusal: PushAnswer | undefined): Promise<Answered> => {
       const kept = { ...push, status: 0 }
       received.push(kept)
@@ -251,7 +251,7 @@ function keepPushes() {
   }
 }
 
-/** The claims of a JWT that is signed as it must be, else undefined. */
+/** The claims of a JWT; undefined when its signature or a claim is wrong. */
 function readJwt(jwt: string, key: KeyObject, expected: Readonly<Record<string, string>>): Record<string, unknown> | undefined {
   const [header = '', payload = '', signature = ''] = jwt.split('.')
   const signed = Buffer.from(`${header}.${payload}`)

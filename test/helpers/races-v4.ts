@@ -1,4 +1,4 @@
-// Races of protocol 4.0 that a server must decide as if requests came one after the other (v4 §7.4, §7.5, §9). As in races.ts, the
+// Declares races of protocol 4.0 that a server must decide as if requests came one after the other (v4 §7.4, §7.5, §9). As in races.ts, the
 // addresses are a list.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectInStep, flood, isAccepted, repeat, sendFifty, unblock } from './flood.ts'
@@ -8,7 +8,7 @@ import { declareUpgradeRaces } from './upgrade-races.ts'
 import { expectOk, registrationOf, type World } from './world.ts'
 import { openPhonesV4, type PhonesV4, type PhoneV4 } from './world-v4.ts'
 
-/** Declares the races on a world that `open` starts and that is closed at the end. */
+/** Declares the races on a world that `open` starts. It is closed at the end. */
 export function describeRacesV4(title: string, open: () => Promise<World>): void {
   describe(title, () => {
     let v4: PhonesV4
@@ -176,7 +176,7 @@ function keyRaces(v4: () => PhonesV4): void {
       const superseded = granted.filter((key) => key !== undefined).filter((key) => key !== last)
       for (const key of superseded) expect(await isAccepted(phone, { knowledge: key })).toBe(false)
       phone.adopt({ knowledge: last ?? random(32) })
-      // Codes with a key that is no longer good have left the phone ahead, until one is accepted.
+      // Codes with a replaced key have moved the phone ahead; the next accepted code brings phone and server together.
       if (superseded.length > 0) await phone.exchange(phone.prepareValidation())
       await expectInStep(v4().world, bound)
     }
@@ -205,7 +205,7 @@ function keyRaces(v4: () => PhonesV4): void {
         const add = await phone.prepareBiometryAdd()
         const [added, removed] = await flood(v4().world, [add, phone.prepareBiometryRemove()])
         expect([added?.status, removed?.status]).toContain(200)
-        // The code of the removal came after that of the addition: what it was granted stays true.
+        // The code of the removal came after that of the addition, so a granted removal stays in effect.
         const isEnabled = removed?.status !== 200
         expect(await phone.readStatus()).toMatchObject({ flags: isEnabled ? 8 : 0 })
         const biometry = added?.status === 200 ? add.open(added) : random(32)
@@ -223,7 +223,7 @@ function keyRaces(v4: () => PhonesV4): void {
       const [changed, added] = await flood(v4().world, [change, add])
       expect([changed?.status, added?.status]).toContain(200)
       if (added?.status === 200) expect(await isAccepted(phone, { biometry: add.open(added) })).toBe(true)
-      // The code of biometry/add was made with the old key, after the change: granted as well, it says that the old key stays.
+      // The code of biometry/add was made with the old key, after the change. If it was granted, the old key stays.
       const knowledge = changed?.status === 200 ? change.open(changed) : random(32)
       if (added?.status !== 200) expect(await isAccepted(phone, { knowledge })).toBe(true)
     }
@@ -285,7 +285,7 @@ function bankRaces(v4: () => PhonesV4): void {
 
 interface Authenticated {
   readonly prepare: (phone: PhoneV4) => Promise<Prepared<unknown>> | Prepared<unknown>
-  /** What the one that was granted must have done. */
+  /** Checks the effect of the request that was granted. */
   readonly check?: (phone: PhoneV4, answer: unknown) => unknown
 }
 

@@ -1,5 +1,5 @@
-// Races that a server must decide as if requests came one after the other (v3 §10.5). The addresses are a list:
-// the same races run against one process and against several on one database.
+// Declares races that a server must decide as if requests came one after the other (v3 §10.5). The addresses are a list,
+// because the same races run against one process and against several on one database.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readApplication } from './bank.ts'
 import { errorCode, readCounters, STATE } from './expectations.ts'
@@ -12,7 +12,7 @@ import type { Prepared } from '../../phone/v3/state.ts'
 import type { World } from './world.ts'
 import { expectOk, registrationOf } from './world.ts'
 
-/** Declares the races on a world that `open` starts and that is closed at the end. */
+/** Declares the races on a world that `open` starts. It is closed at the end. */
 export function describeRaces(title: string, open: () => Promise<World>): void {
   describe(title, () => {
     let world: World
@@ -93,7 +93,7 @@ function blockRaces(world: () => World, version: Version): void {
     const wrong = Array.from({ length: 10 }, () => phone.prepareValidation({ wrongKeys: { knowledge: random(16) } }))
     const [replies, block] = await Promise.all([flood(world(), wrong), world().bank.change(userId, 'BLOCK')])
     expect(tally(replies)).toEqual({ 401: 10 })
-    // The codes may have blocked the activation first; then the bank's change is refused.
+    // If the codes have blocked the activation first, the bank's change is refused.
     expect(block.status === 200 || errorCode(block) === 'ERROR_REGISTRATION_CHANGE').toBe(true)
     const { state, failedAttempts } = await readCounters(phone)
     expect(state).toBe(STATE.BLOCKED)
@@ -248,13 +248,13 @@ const repeat = <T>(times: number, request: T): T[] => Array.from({ length: times
 /** Two clients of the bank, on two addresses if there are two. */
 const banks = (world: World) => [world.bank, world.bank.as(world.bank.credential, world.urls.at(-1) ?? world.url)]
 
-/** How many answers had which status. */
+/** The number of answers by status. */
 function tally(replies: readonly HttpReply[]): Record<number, number> {
   const counts: Record<number, number> = {}
   for (const { status } of replies) counts[status] = (counts[status] ?? 0) + 1
   return counts
 }
 
-/** Error codes of the refused ones. */
+/** The error codes of the refusals. */
 const codes = (replies: readonly HttpReply[]): unknown[] =>
   replies.filter((reply) => reply.status !== 200).map((reply) => errorCode(reply))

@@ -1,4 +1,4 @@
-// The bank's receiver of webhooks: a real HTTP server that keeps what it got and answers as told (cloud §9).
+// Starts the bank's receiver of webhooks: a real HTTP server that keeps messages and gives the answers of a test (cloud §9).
 import { createHmac } from 'node:crypto'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
@@ -16,11 +16,11 @@ export interface Received {
 export interface Receiver {
   /** http://127.0.0.1:PORT/hook */
   readonly url: string
-  /** Everything received, in order. */
+  /** The messages so far, in the order of their arrival. */
   readonly received: readonly Received[]
-  /** How it answers from now on; by default 200. */
+  /** Sets the answer from now on; by default 200. */
   readonly answerWith: (answer: Answer) => void
-  /** Takes everything received so far and starts anew. */
+  /** Returns the messages so far, and clears the list. */
   readonly take: () => Received[]
   /** Closes the port. */
   readonly goDown: () => Promise<void>
@@ -31,7 +31,7 @@ export interface Receiver {
 /** A status, or an answer of any kind; a function that does nothing never answers. */
 export type Answer = number | ((request: Received, response: ServerResponse) => void)
 
-/** Starts a receiver; it ends with the process or with goDown. */
+/** Starts a receiver, until the end of the process or goDown. */
 export async function startReceiver(): Promise<Receiver> {
   const received: Received[] = []
   let answer: Answer = 200
@@ -73,7 +73,7 @@ export async function startReceiver(): Promise<Receiver> {
   }
 }
 
-/** The signatures of a message under `whsec_` secrets, as the header should have them; written from docs/WEBHOOKS.md. */
+/** The value that the signature header of a message must have, with these `whsec_` secrets; written from docs/WEBHOOKS.md. */
 export function signaturesOf({ headers, text }: Received, ...secrets: readonly string[]): string {
   const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${text}`
   const sign = (secret: string) =>

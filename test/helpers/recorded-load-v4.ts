@@ -1,5 +1,5 @@
-// Phones of protocol 4.0 under the same load as those of 3.x (recorded-load.ts), phones that upgrade meanwhile, and what both do when the
-// server is back.
+// Runs phones of protocol 4.0 under the same load as those of 3.x (recorded-load.ts), and phones that upgrade, and checks both when the server
+// is back.
 import { expect } from 'vitest'
 import type { Bank } from './bank.ts'
 import { readApplication, readQrCode } from './bank.ts'
@@ -14,7 +14,7 @@ import { createPhoneV4 } from '../../phone/v4/virtual-phone.ts'
 import { type PhoneV4, readAppV4 } from './world-v4.ts'
 import { expectOk } from './world.ts'
 
-/** A phone, its user, and where the server must be with it. */
+/** A phone, its user, and the counter that the server must have. */
 export interface LoadPhoneV4 {
   readonly userId: string
   readonly phone: PhoneV4
@@ -36,7 +36,7 @@ export async function activatePhonesV4(admin: Bank, bank: Bank, applicationId: s
   return Promise.all(Array.from({ length: count }, (_, index) => activate(index)))
 }
 
-/** Every phone sends one request after the other. A phone that loses one waits for the server, or for the end. */
+/** Has every phone send one request after the other. A phone without an answer waits for the server, or for the end of the load. */
 export async function runLoadV4(phones: readonly LoadPhoneV4[], options: LoadOptions): Promise<LoadResult> {
   const result: LoadResult = { recorded: 0, refused: [], lost: 0 }
   const { url, isOver, record } = options
@@ -66,7 +66,7 @@ export async function runLoadV4(phones: readonly LoadPhoneV4[], options: LoadOpt
 
 interface Planned {
   readonly request: Prepared<unknown>
-  /** What the phone does with a new key; one whose answer is lost it never had. */
+  /** Gives the phone a new key. It is not called when the answer is lost. */
   readonly use?: (key: Uint8Array) => void
 }
 
@@ -87,7 +87,7 @@ async function prepareOne(phone: PhoneV4, turn: number): Promise<Planned> {
   }
 }
 
-/** The server stands where the last accepted code put it, or behind the one that was under way. */
+/** Expects that the server's counter is that of the last accepted code, or of the code that was under way. */
 export async function expectNothingForgottenV4(url: string, phones: readonly LoadPhoneV4[]): Promise<void> {
   for (const { phone, accepted } of phones) {
     const { state, failedAttempts, ctrByte, ctrDataHash } = await goOn(phone, url).readStatus()
@@ -101,7 +101,7 @@ export async function expectNothingForgottenV4(url: string, phones: readonly Loa
   }
 }
 
-/** Every factor is good, with keys whose answer arrived; tokens handed out before are there. The replays may have blocked some. */
+/** Expects that every factor works with the keys whose answers arrived, and that issued tokens exist. Replays may have blocked activations. */
 export async function expectUsableV4(bank: Bank, phones: readonly LoadPhoneV4[]): Promise<void> {
   for (const load of phones) {
     await unblock({ bank }, load.userId)
@@ -113,7 +113,7 @@ export async function expectUsableV4(bank: Bank, phones: readonly LoadPhoneV4[])
   }
 }
 
-/** Activates `count` phones of 3.3 that are to be upgraded. */
+/** Activates `count` phones of 3.3 for upgrades. */
 export async function openUpgrades(admin: Bank, bank: Bank, applicationId: string, count: number): Promise<UpgradingPhone[]> {
   const app = readApplication(await admin.call('GET', `/admin/application?id=${applicationId}`))
   const appV4 = await readAppV4(admin, applicationId)
@@ -128,7 +128,7 @@ export async function openUpgrades(admin: Bank, bank: Bank, applicationId: strin
   return Promise.all(Array.from({ length: count }, (_, index) => open(index)))
 }
 
-/** Starts a random number of times, then confirms and goes on in 4.0, until it is over or the server is gone. */
+/** Starts each upgrade a random number of times, then confirms it and goes on in 4.0, until the end of the load or the loss of the server. */
 export async function runUpgrades(upgrades: readonly UpgradingPhone[], isOver: () => boolean): Promise<void> {
   const run = async ({ phone, prepareStart }: UpgradingPhone): Promise<void> => {
     for (let starts = 1 + Math.floor(Math.random() * 12); starts > 0 && !isOver(); starts -= 1) {
@@ -145,12 +145,12 @@ export async function runUpgrades(upgrades: readonly UpgradingPhone[], isOver: (
   await Promise.all(runs)
 }
 
-/** Each is a working activation of 3.3 or of 4.0, and becomes one of 4.0 in the way a phone does it (v4 §10.3). */
+/** Expects that each is a working activation of 3.3 or 4.0, and finishes its upgrade as a phone does (v4 §10.3). */
 export async function finishUpgrades(bank: Bank, upgrades: readonly UpgradingPhone[]): Promise<void> {
   for (const { old, phone: mobile, prepareStart } of upgrades) {
     const url = bank.url
     const phone = goOn(mobile, url)
-    // Without keys, or with those of a start that another one followed whose answer was lost, there is no status of 4.0.
+    // The phone cannot read a status of 4.0 without keys, or with keys of a start that was followed by another one whose answer was lost.
     const status = phone.state.keys && (await phone.readStatus().catch(() => undefined))
     const version = status?.currentVersion ?? 3
     const isOldGood = (await old.send(old.prepareValidation(), url)).status === 200
@@ -165,7 +165,7 @@ export async function finishUpgrades(bank: Bank, upgrades: readonly UpgradingPho
   }
 }
 
-/** The same phone at an address where the server is now. */
+/** The same phone at the present address of the server. */
 const goOn = (phone: PhoneV4, url: string): PhoneV4 => createPhoneV4({ ...phone.options, url }, phone.state)
 const positionOf = ({ state: { counter, ctrData } }: PhoneV4) => ({ counter, ctrData })
 const FACTORS = ['possession', 'possession_knowledge', 'possession_biometry'] as const

@@ -1,5 +1,5 @@
-// Phones that sign one request after the other. Each request that was answered 200 is in a file, durably, before its phone goes on;
-// so whatever becomes of the server, all of the file must be refused when it is sent again.
+// Runs phones that sign one request after the other. A file has each request that was answered 200, durably, before its phone goes on.
+// So whatever happens to the server, it must refuse every request of the file when it is sent again.
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Bank } from './bank.ts'
@@ -29,7 +29,7 @@ export function openRecorder(path: string): Recorder {
   }
 }
 
-/** The requests of a file, oldest first. A last line without its end was never finished and does not count. */
+/** The requests of a file, oldest first. An unfinished last line does not count. */
 export function readRecords(path: string): HttpRequest[] {
   const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1)
   return lines.map((line) => {
@@ -38,18 +38,18 @@ export function readRecords(path: string): HttpRequest[] {
   })
 }
 
-/** A phone, its user, and how far the server must be with it. */
+/** A phone, its user, and the counter that the server must have. */
 export interface LoadPhone {
   readonly userId: string
   readonly phone: VirtualPhone
-  /** Codes made so far, those that nobody answered included. */
+  /** The number of codes made so far, with those that got no answer. */
   codesMade: number
-  /** The same, and the phone's counter, when the newest code was answered 200. */
+  /** The value of codesMade, and the phone's counter, when the newest code was answered 200. */
   codesAccepted: number
   ctrDataAccepted: Uint8Array
 }
 
-/** A client of the bank that acts for an application, made with an administrator's credential (`user:password`). */
+/** Makes a bank's client for an application, with an administrator's credential (`user:password`). */
 export async function openApplication(
   url: string,
   admin: string,
@@ -85,7 +85,7 @@ const versionOf = (index: number) => PHONE_VERSIONS[index % PHONE_VERSIONS.lengt
 
 export interface LoadOptions {
   readonly url: string
-  /** Asked before each request. */
+  /** Called before each request. */
   readonly isOver: () => boolean
   /** Called for each request answered 200, before its phone goes on. */
   readonly record: (request: HttpRequest) => void
@@ -95,11 +95,11 @@ export interface LoadResult {
   recorded: number
   /** Answers other than 200 to a right code, as `STATUS body`. */
   readonly refused: string[]
-  /** Requests without an answer, or with 503: nobody knows whether they were served. */
+  /** The number of requests without an answer or with 503, which the server may have served or not. */
   lost: number
 }
 
-/** Every phone sends one request after the other. A phone that loses one waits for the server, or for the end. */
+/** Has every phone send one request after the other. A phone without an answer waits for the server, or for the end of the load. */
 export async function runLoad(phones: readonly LoadPhone[], options: LoadOptions): Promise<LoadResult> {
   const result: LoadResult = { recorded: 0, refused: [], lost: 0 }
   await Promise.all(phones.map((phone, index) => runPhone(phone, index, options, result)))
@@ -107,13 +107,13 @@ export async function runLoad(phones: readonly LoadPhone[], options: LoadOptions
 }
 
 async function runPhone(load: LoadPhone, index: number, { url, isOver, record }: LoadOptions, result: LoadResult): Promise<void> {
-  // A phone keeps the version it was activated in: the server takes no older one any more.
+  // A phone keeps the version of its activation, because the server accepts no older one.
   const phone = load.phone.speaking({ url, version: versionOf(index) })
   for (let turn = index; !isOver(); turn++) {
     const answered = await sendOne(load, phone, turn)
     if (answered === undefined || answered.reply.status === 503) {
       result.lost += 1
-      // Each code that nobody answers may put the phone one further ahead, and the server looks ahead only so far.
+      // Each code without an answer may move the phone one step further ahead, and the look-ahead of the server is limited.
       await waitForServer(url, isOver)
     } else if (answered.reply.status === 200) {
       record(answered.request)
@@ -124,7 +124,7 @@ async function runPhone(load: LoadPhone, index: number, { url, isOver, record }:
   }
 }
 
-/** Undefined when the connection broke. */
+/** Sends one request; undefined when the connection broke. */
 async function sendOne(
   load: LoadPhone,
   phone: VirtualPhone,
@@ -144,7 +144,7 @@ async function sendOne(
   }
 }
 
-/** Mostly plain signatures; now and then a token or the vault. */
+/** Prepares a request: mostly a signature alone, now and then a token or a vault unlock. */
 async function prepareOne(phone: VirtualPhone, turn: number): Promise<Prepared<unknown>> {
   switch (turn % 11) {
     case 4:
@@ -156,7 +156,7 @@ async function prepareOne(phone: VirtualPhone, turn: number): Promise<Prepared<u
   }
 }
 
-/** Resolves when the server is ready, or when it is over. */
+/** Resolves when the server is ready, or at the end of the load. */
 export async function waitForServer(url: string, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
     const request = { method: 'GET', path: '/health/ready', headers: {}, body: NO_BODY }
@@ -171,16 +171,16 @@ export async function waitForServer(url: string, isOver: () => boolean): Promise
 
 export interface ReplayResult {
   readonly replayed: number
-  /** 401; at the vault 400 or 401. */
+  /** Answers 401; at the vault 400 or 401. */
   readonly refused: number
   readonly accepted: readonly HttpRequest[]
-  /** Any other answer, as `STATUS method path`: it proves nothing. */
+  /** Other answers, as `STATUS method path`. They prove nothing. */
   readonly otherwise: readonly string[]
 }
 
 /**
- * Sends every request again, one after the other. The newest come first: what a server forgot is the end of what it knew, and wrong
- * codes with two factors soon block the activation, after which nothing is accepted any more.
+ * Sends every request again, one after the other, the newest first. A server forgets the newest codes if any, and wrong codes with two factors
+ * soon block the activation, after which no code is accepted.
  */
 export async function replay(url: string, requests: readonly HttpRequest[]): Promise<ReplayResult> {
   const accepted: HttpRequest[] = []
@@ -195,7 +195,7 @@ export async function replay(url: string, requests: readonly HttpRequest[]): Pro
   return { replayed: requests.length, refused, accepted, otherwise }
 }
 
-/** Some open the envelope before they check the code, if there is one, and refuse a used one with 400. */
+/** Whether an endpoint opens the envelope before it checks a code. Such an endpoint refuses a used envelope with 400. */
 const opensFirst = ({ path }: HttpRequest): boolean =>
   ['/vault/unlock', '/activation/rename', '/activation/status', '/user/info'].some((end) => path.endsWith(end))
 

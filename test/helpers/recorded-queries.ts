@@ -1,4 +1,4 @@
-// The statements of a storage function, to be explained by a real database.
+// Records the statements of a storage function, which a real database then explains.
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
 import type { Db, Tx } from '../../src/storage/database/database.ts'
 import type { Schema } from '../../src/storage/database/schema.ts'
@@ -8,7 +8,7 @@ export interface Query {
   readonly values: readonly unknown[]
 }
 
-/** What a storage function asks the database, without a database. */
+/** Runs a storage function without a database, and returns its statements. */
 export async function recordQueries(call: (db: Db, tx: Tx) => Promise<unknown>): Promise<Query[]> {
   const queries: Query[] = []
   const db = new Kysely<Schema>({

@@ -1,4 +1,4 @@
-// The back-end API of the reference (cloud §15): what a Spring library makes of a phone's request, and calls with it.
+// Calls the back-end API of the reference (cloud §15), with the members that a Spring library takes from a phone's request.
 import { type HttpReply, type HttpRequest, member, sendJson } from '../../phone/http.ts'
 import { type Bank, basicAuthorization } from './bank.ts'
 import { headerOf, RESOURCE } from './door.ts'
@@ -9,19 +9,19 @@ export const DIALECTS: readonly DialectName[] = ['v3', 'v4']
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Any call; `request` is the request object. */
+/** Calls the API with a request object. */
 export const callReference = (bank: Bank, dialect: DialectName, path: string, requestObject: unknown): Promise<HttpReply> =>
   sendJson(bank.url, 'POST', `/rest/${dialect}/${path}`, { requestObject }, basicAuthorization(bank.credential))
 
-/** The response object; throws when the answer is an error. */
+/** Calls the API and returns the response object; throws when the answer is an error. */
 export const askReference = async (bank: Bank, dialect: DialectName, path: string, requestObject: unknown): Promise<Members> =>
   member(expectOk(await callReference(bank, dialect, path, requestObject)).json, 'responseObject') as Members
 
-/** Names and values of a protocol header. */
+/** The names and values in a protocol header. */
 export const pairsOf = (header: string): Readonly<Record<string, string>> =>
   Object.fromEntries([...header.matchAll(/(\w+)="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]))
 
-/** What a request to verify is, in the words of a dialect. */
+/** The members of a call that verifies a request, with the names of a dialect. */
 export function codeOf(
   dialect: DialectName,
   request: HttpRequest,
@@ -42,7 +42,7 @@ export function codeOf(
   }
 }
 
-/** Words of a dialect. */
+/** Names of paths and members by dialect. */
 export const WORDS = {
   v3: { place: 'signature', code: 'signature', factors: 'signatureType', version: 'signatureVersion', isValid: 'signatureValid' },
   v4: {
@@ -54,11 +54,11 @@ export const WORDS = {
   },
 } as const
 
-/** The verdict on a request of a phone. */
+/** Has a request of a phone verified, and returns the verdict. */
 export const verifyAt = (bank: Bank, dialect: DialectName, request: HttpRequest, more: Members = {}): Promise<Members> =>
   askReference(bank, dialect, `${WORDS[dialect].place}/verify`, { ...codeOf(dialect, request), ...more })
 
-/** What a request to validate a token is, of the value of its header. */
+/** The members of a call that validates a token, from the value of its header. */
 export function tokenOf(header: string): Record<string, unknown> {
   const { token_id, token_digest, nonce, timestamp, version } = pairsOf(header)
   return { tokenId: token_id, tokenDigest: token_digest, nonce, timestamp: Number(timestamp), protocolVersion: version }

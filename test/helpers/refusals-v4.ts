@@ -1,9 +1,9 @@
-// What a refusal of protocol 4.0 looks like, and what it must leave alone (v4 §12).
+// Expects refusals of protocol 4.0 with their exact form, and reads the rows that they must not change (v4 §12).
 import { expect } from 'vitest'
 import type { TestServer } from './app.ts'
 import { type HttpReply, member } from '../../phone/http.ts'
 
-/** HTTP status, code, message without its prefix. */
+/** HTTP status, code, and message without its prefix. */
 export const REFUSED_V4 = {
   code: [401, 'ERR_AUTHENTICATION', 'CODE_INVALID'],
   request: [401, 'ERR_AUTHENTICATION', 'REQUEST_INVALID'],
@@ -18,12 +18,12 @@ export const REFUSED_V4 = {
   userInfo: [400, 'ERR_USER_INFO', 'USER_INFO_ERROR'],
   configuration: [400, 'ERR_CONFIG', 'CONFIG_FAILURE'],
   status: [400, 'ERR_STATUS', 'STATUS_ERROR'],
-  /** Its message names the member. */
+  /** The message names the member. */
   validation: [400, 'ERR_VALIDATION', undefined],
 } as const satisfies Record<string, readonly [number, string, string | undefined]>
 export type RefusalV4 = keyof typeof REFUSED_V4
 
-/** Expects exactly this refusal; `what` is shown when it is another. */
+/** Expects exactly this refusal. `what`: a text for the failure. */
 export function expectRefusedV4(reply: HttpReply, refusal: RefusalV4, what = '', prefix = 'POWER_AUTH_'): void {
   const [status, code, message] = REFUSED_V4[refusal]
   const text: unknown = message === undefined ? expect.any(String) : prefix + message
@@ -34,7 +34,7 @@ export function expectRefusedV4(reply: HttpReply, refusal: RefusalV4, what = '',
   })
 }
 
-/** All that is stored of activations, in their tables; `except` names columns of `activation` that may change. */
+/** The rows of all activations in their tables, as text. `except`: columns of `activation` that may change. */
 export async function readStored({ context: { db } }: TestServer, except: readonly string[] = []): Promise<string> {
   const activations = await db.selectFrom('activation').selectAll().orderBy('activation_id').execute()
   const kept = activations.map((row) => Object.entries(row).filter(([name]) => !except.includes(name)))
@@ -46,7 +46,7 @@ export async function readStored({ context: { db } }: TestServer, except: readon
   return JSON.stringify([kept, rest])
 }
 
-/** What an accepted code of two factors moves. */
+/** The columns that an accepted code of two factors changes. */
 export const MOVED_BY_A_CODE = ['counter', 'ctr_data', 'row_version', 'last_used_at']
 
 /** The code and message of a refusal. */

@@ -1,10 +1,10 @@
-// Many activations, sealed as real ones are, that no phone belongs to: for a new master key to go through.
+// Inserts many activations without phones, sealed as real ones are, for tests that rotate the master key.
 import { places } from '../../src/domain/secrets/secrets.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import type { Db } from '../../src/storage/database/database.ts'
 import { random } from '../../phone/v3/crypto.ts'
 
-/** Copies of one activation that is there, under ids and for users of their own; returns the ids. */
+/** Inserts copies of an existing activation, with ids and users of their own; returns the ids. */
 export async function insertActivations(db: Db, recordKeys: RecordKeys, count: number): Promise<readonly string[]> {
   const model = await db.selectFrom('activation').selectAll().where('state', '=', 'ACTIVE').executeTakeFirstOrThrow()
   const run = Buffer.from(random(4)).toString('hex')

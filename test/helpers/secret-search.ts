@@ -1,9 +1,9 @@
-// Looks for secrets in bytes, in every spelling a program would write them: raw, hex, Base64 wherever it starts, lists of numbers.
+// Searches bytes for secrets, in every spelling that a program may write: raw, hex, Base64 at any offset, lists of numbers.
 import { readFileSync, writeFileSync } from 'node:fs'
 
 export interface Secret {
   readonly name: string
-  /** At least 8 bytes; of a text its UTF-8 bytes. */
+  /** At least 8 bytes; UTF-8 for a text. */
   readonly bytes: Uint8Array
   readonly isText: boolean
 }
@@ -15,7 +15,7 @@ export interface Secrets {
   readonly list: () => readonly Secret[]
 }
 
-/** An empty collection. */
+/** Makes an empty collection. */
 export function createSecrets(): Secrets {
   const known = new Map<string, Secret>()
   const add = (name: string, bytes: Uint8Array, isText: boolean): void => {
@@ -31,7 +31,7 @@ export function createSecrets(): Secrets {
   }
 }
 
-/** Writes secrets to a file that only this user reads, one JSON object a line. */
+/** Writes secrets to a file that only this account may read, one JSON object a line. */
 export function writeSecrets(path: string, secrets: readonly Secret[]): void {
   const lines = secrets.map(({ name, bytes, isText }) =>
     JSON.stringify({ name, isText, hex: Buffer.from(bytes).toString('hex') }),
@@ -39,7 +39,7 @@ export function writeSecrets(path: string, secrets: readonly Secret[]): void {
   writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 })
 }
 
-/** Reads what writeSecrets wrote. */
+/** Reads a file of writeSecrets. */
 export function readSecrets(path: string): Secret[] {
   const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1)
   return lines.map((line) => {
@@ -48,7 +48,7 @@ export function readSecrets(path: string): Secret[] {
   })
 }
 
-/** The spellings of a secret that are looked for, by name. */
+/** The spellings of a secret to search for, by name. */
 export function spell({ bytes, isText }: Pick<Secret, 'bytes' | 'isText'>): Record<string, Buffer> {
   const value = Buffer.from(bytes)
   const hex = value.toString('hex')
@@ -72,10 +72,10 @@ export function spell({ bytes, isText }: Pick<Secret, 'bytes' | 'isText'>): Reco
   return spellings
 }
 
-/** Returns where which secrets stand in a text or file, as `NAME in PLACE (SPELLING) at OFFSET`; a name is reported once a place. */
+/** Returns the found secrets as `NAME in PLACE (SPELLING) at OFFSET`, each name once for a place. */
 export type Search = (place: string, content: Uint8Array) => string[]
 
-/** Prepares a search: one pass over the content, however many secrets. */
+/** Prepares a search that reads the content once, however many secrets there are. */
 export function createSearch(secrets: readonly Secret[]): Search {
   const byPrefix = new Map<number, Pattern[]>()
   const isPrefix = new Uint8Array(1 << 24)
@@ -108,8 +108,8 @@ interface Pattern {
 }
 
 /**
- * The part of the Base64 text that depends on the value alone when `shift` bytes stand before it and anything behind it. Padding
- * never belongs to it, so the text is found with and without.
+ * The part of a Base64 text that depends only on the value, when `shift` bytes precede it and any bytes follow. Padding is never
+ * a part of it, so the text is found with and without padding.
  */
 function encodeShifted(value: Buffer, shift: number): string {
   const text = Buffer.concat([Buffer.alloc(shift), value]).toString('base64')

@@ -1,4 +1,4 @@
-// Servers and set-up files for the tests of `pawl apply` and `pawl export`.
+// Starts servers for the tests of `pawl apply` and `pawl export`, and reads the example of a set-up file.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -10,17 +10,17 @@ import { type CliEnd, type CliInput, runCli } from './cli.ts'
 import { startTestServer, type TestServer } from './app.ts'
 
 export interface SetupServer extends TestServer {
-  /** A command line as the administrator. */
+  /** Runs a command line as the administrator. */
   readonly pawl: (line: readonly string[], input?: CliInput) => Promise<CliEnd>
-  /** `pawl apply` with this file on stdin. */
+  /** Runs `pawl apply` with this file on stdin. */
   readonly apply: (file: string, ...more: readonly string[]) => Promise<CliEnd>
-  /** What `pawl export` prints. */
+  /** Runs `pawl export` and returns its output. */
   readonly exported: () => Promise<string>
 }
 
-/** A server with no application. */
+/** Starts a server without an application. */
 export async function startSetupServer(): Promise<SetupServer> {
-  // Nothing but commands changes its database.
+  // Without background work, only commands change its database.
   const server = await startTestServer({ env: { PAWL_CREDENTIAL_FAILURES_PER_MINUTE: '100000' }, worksInBackground: false })
   const admin = `${server.admin.user}:${server.admin.password}`
   const pawl: SetupServer['pawl'] = (line, input) => runCli(line, { PAWL_URL: server.url, PAWL_ADMIN: admin }, input)
@@ -39,7 +39,7 @@ export async function startSetupServer(): Promise<SetupServer> {
 /** The example of docs/SETUP-FILE.md. */
 export const EXAMPLE = /^```yaml\n([^]*?)^```$/m.exec(readFileSync('docs/SETUP-FILE.md', 'utf8'))?.[1] ?? ''
 
-/** Every row of every table. */
+/** Reads every row of every table. */
 export async function dumpRows(db: Db): Promise<ReadonlyMap<string, string>> {
   const { rows: tables } = await sql<{ name: string }>`
     select table_name as name from information_schema.tables
@@ -54,13 +54,13 @@ export async function dumpRows(db: Db): Promise<ReadonlyMap<string, string>> {
 }
 
 interface Hooks {
-  /** Done before the server is given the request. */
+  /** Called before the server gets the request. */
   readonly before?: (method: string, path: string) => Promise<unknown>
-  /** What the server has done, and its answer is not heard. */
+  /** Whether the server's answer to the request is dropped. */
   readonly isCut?: (method: string, path: string) => boolean
 }
 
-/** Stands between a command and the server. */
+/** Starts a proxy between a command and the server. */
 export async function startProxy({ url: target }: Pick<SetupServer, 'url'>, { before, isCut = () => false }: Hooks) {
   const proxy = createServer((incoming, outgoing) => {
     const chunks: Buffer[] = []

@@ -1,4 +1,4 @@
-// Loaded before everything else (node --import): the clock of the process is off by what a file says, in milliseconds, from moment to moment.
+// Shifts the clock of a process by the milliseconds in a file, which may change at any time. Loaded before everything else (node --import).
 import { readFileSync } from 'node:fs'
 
 const file = process.env.SHIFTED_CLOCK_FILE

@@ -1,22 +1,22 @@
-// Connections that say what they are told to, and no more, from any address of this machine.
+// Opens raw connections from any address of this machine, which send exactly the given bytes.
 import { connect, type Socket } from 'node:net'
 
 export interface RawConnection {
   readonly socket: Socket
-  /** Everything that came over it. */
+  /** The text received so far. */
   readonly text: () => string
   readonly isOpen: () => boolean
   readonly closed: Promise<void>
 }
 
 export interface Sockets {
-  /** Connects from `from` and sends `bytes`. `staysOpen`: it never ends its own side. */
+  /** Connects from the address `from` and sends `bytes`. `staysOpen`: the connection never ends its own side. */
   readonly open: (from: string, bytes?: string, options?: { staysOpen?: boolean }) => Promise<RawConnection>
   readonly openMany: (count: number, from: string, bytes?: string) => Promise<RawConnection[]>
   readonly endAll: () => void
 }
 
-/** Connections to a port of 127.0.0.1. */
+/** Opens connections to a port of 127.0.0.1. */
 export function createSockets(port: () => number): Sockets {
   const sockets: Socket[] = []
   const open: Sockets['open'] = async (from, bytes = '', { staysOpen = false } = {}) => {
@@ -34,7 +34,7 @@ export function createSockets(port: () => number): Sockets {
   }
   return {
     open,
-    // One after the other: which came first matters.
+    // Opened one after the other, because their order matters.
     openMany: async (count, from, bytes) => {
       const opened = []
       for (let i = 0; i < count; i += 1) opened.push(await open(from, bytes))
@@ -49,6 +49,6 @@ export function createSockets(port: () => number): Sockets {
 export const requestOf = (method: string, path: string, headers = ''): string =>
   `${method} ${path} HTTP/1.1\r\nHost: a\r\n${headers}Content-Length: 0\r\n\r\n`
 
-/** The beginning of a request: its headers, and one byte of `length` of its body. */
+/** The beginning of a request: its headers, and the first of `length` bytes of its body. */
 export const beginningOf = (path: string, length = 15_000, headers = ''): string =>
   `POST ${path} HTTP/1.1\r\nHost: a\r\n${headers}Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n{`

@@ -1,15 +1,15 @@
-// Which tables each statement of the committed snapshots reads or writes, as PostgreSQL's own parser sees it.
+// Finds the tables that each statement of the committed snapshots reads or writes, by PostgreSQL's own parser.
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Embedded } from '../../src/storage/database/embedded.ts'
 
 export interface StatementTables {
-  /** Of the storage function, as in the snapshot. */
+  /** The title of the storage function in the snapshot. */
   readonly title: string
-  /** Without views: the tables behind them. */
+  /** The tables. A view is replaced by its tables. */
   readonly tables: readonly string[]
 }
 
-/** Every statement that reads or writes rows; definitions and locks of a whole table name one table and are left out. */
+/** Finds every statement that reads or writes rows. Definitions and locks of a whole table, which name one table, are left out. */
 export async function findStatementTables({ pglite }: Pick<Embedded, 'pglite'>): Promise<StatementTables[]> {
   const statements = readStatements()
   for (const [i, { text }] of statements.entries()) await pglite.query(`prepare s${i} as ${text}`)
@@ -17,7 +17,7 @@ export async function findStatementTables({ pglite }: Pick<Embedded, 'pglite'>):
     `select name, array_to_string(parameter_types, ', ') as types from pg_prepared_statements`,
   )
   const types = new Map(prepared.map((row) => [row.name, row.types]))
-  // The catalog says what the body of such a function depends on.
+  // The catalog has the dependencies of the body of such a function.
   for (const [i, { text }] of statements.entries())
     await pglite.query(`create function f${i}(${types.get(`s${i}`)}) returns void begin atomic ${text}; end`)
   const { rows } = await pglite.query<{ name: string; tables: string[] }>(FIND_TABLES)
@@ -27,7 +27,7 @@ export async function findStatementTables({ pglite }: Pick<Embedded, 'pglite'>):
 
 const SNAPSHOTS = new URL('../storage/', import.meta.url)
 
-/** The snapshots have a line `-- title`, then the statements of that function. */
+/** Reads the snapshots, which have a line `-- title`, then the statements of that function. */
 function readStatements(): { title: string; text: string }[] {
   const files = readdirSync(SNAPSHOTS, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.sql.snap'))
   return files.flatMap((file) =>

@@ -1,25 +1,25 @@
-// Counts what requests ask of the database, by the texts that reach it.
+// Counts the statements of requests, by the texts that reach the database.
 import { Kysely, PGliteDialect } from 'kysely'
 import { createInMemory, type Embedded } from '../../src/storage/database/embedded.ts'
 import type { Pool } from '../../src/storage/database/database.ts'
 import { readTemplate, startTestServer, type TestServer, type TestServerOptions } from './app.ts'
 
-/** What one request asked of the database. */
+/** The statements of one request. */
 export interface Statements {
   readonly reads: number
   readonly writes: number
-  /** Each takes a begin and a commit besides. */
+  /** The number of transactions. Each also has a begin and a commit, which are not counted. */
   readonly transactions: number
   readonly texts: readonly string[]
 }
 
 export interface CountedServer {
   readonly server: TestServer
-  /** Runs `work` and tells what reached the database meanwhile. */
+  /** Runs `work`, and returns the statements that reached the database meanwhile. */
   readonly count: <T>(work: () => Promise<T>) => Promise<{ readonly result: T; readonly statements: Statements }>
 }
 
-/** Starts a server on an embedded database whose statements are counted; nothing runs in its background. */
+/** Starts a server on an embedded database whose statements are counted, without background work. */
 export async function startCountedServer(options: TestServerOptions = {}): Promise<CountedServer> {
   let texts: string[] = []
   let transactions = 0
@@ -74,6 +74,6 @@ export async function startCountedServer(options: TestServerOptions = {}): Promi
   }
 }
 
-// Also what writes in a `with`; functions that write are not used.
+// It also matches a write within a `with`. pawl uses no functions that write.
 const WRITE =
   /^\s*(insert|update|delete)\b|\b(insert into|update [a-z_]+ (?:as )?[a-z_]* ?set|delete from)\b|\bfor (no key )?update\b/i

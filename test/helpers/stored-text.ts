@@ -1,8 +1,8 @@
-// Where a text stands in the database, whatever it is written in.
+// Finds a text in the database, in any of its spellings.
 import { sql } from 'kysely'
 import type { Db } from '../../src/storage/database/database.ts'
 
-/** Each `table.column` that holds the text: as it is, in hexadecimal digits or in Base64, in text, in JSON, or within bytes. */
+/** Returns each `table.column` with the text: plain, in hexadecimal digits or in Base64, in columns of text, JSON or bytes. */
 export async function findStoredText(db: Db, text: string): Promise<string[]> {
   const { rows: columns } = await sql<{ table: string; column: string; type: string }>`
     select c.table_name as table, c.column_name as column, c.data_type as type from information_schema.columns c
@@ -21,7 +21,7 @@ export async function findStoredText(db: Db, text: string): Promise<string[]> {
   return rows.map(({ place }) => place)
 }
 
-/** In Base64 a text looks different behind nothing, one and two bytes; what its neighbours change is cut off. */
+/** The spellings of a text. Base64 differs by the number of bytes before it, modulo three; characters that depend on neighbours are cut off. */
 function formsOf(text: string): readonly string[] {
   const bytes = Buffer.from(text)
   const hex = bytes.toString('hex')

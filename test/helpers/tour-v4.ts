@@ -1,4 +1,4 @@
-// A walk through every endpoint of protocol 4.0 with one algorithm, right and wrong, that notes each secret of the phones on its way.
+// Calls every endpoint of protocol 4.0 with one algorithm, rightly and wrongly, and notes each secret of the phones.
 import type { Bank } from './bank.ts'
 import { readApplication, readQrCode } from './bank.ts'
 import type { HttpReply } from '../../phone/http.ts'
@@ -20,10 +20,10 @@ export interface TourV4Options {
   readonly secrets: Secrets
 }
 
-/** How many activations a walk leaves in the database. */
+/** The number of activations that a tour leaves in the database. */
 export const ACTIVATIONS_OF_TOUR_V4 = 5
 
-/** Visits everything; throws when an answer is not the one that shows the place was reached. */
+/** Makes all calls; throws when an answer does not show that the call reached its endpoint. */
 export async function tourV4(options: TourV4Options): Promise<void> {
   const { admin, bank, application, algorithm, secrets } = options
   const app = await readAppV4(admin, application)
@@ -60,7 +60,7 @@ async function usePhone(phone: PhoneV4, secrets: Secrets): Promise<void> {
     await sendNoted(phone, phone.prepareValidation({ body: 'pay', factors }), 200, secrets)
   }
   for (const scope of ['application', 'activation'] as const) {
-    // Its secret is used once more, so it stands in the database and is known.
+    // The key is used once more, so that the database has its secret, and the tour knows it.
     const temporaryKey = await phone.fetchTemporaryKey(scope)
     secrets.addBytes('shared secret of a temporary key', temporaryKey.secret)
     await phone.exchange(await phone.prepareConfiguration(scope, { temporaryKey }))
@@ -82,12 +82,12 @@ async function usePhone(phone: PhoneV4, secrets: Secrets): Promise<void> {
   await phone.exchange(phone.prepareBiometryRemove())
   phone.adopt({ biometry: await phone.exchange(await phone.prepareBiometryAdd()) })
   await sendNoted(phone, phone.prepareValidation({ factors: 'possession_biometry' }), 200, secrets)
-  // The last one of each waits in the database beside the key in use.
+  // The last new key of each factor waits in the database beside the key in use.
   secrets.addBytes('next key of biometry', await phone.exchange(await phone.prepareBiometryAdd()))
   note(secrets, phone)
 }
 
-/** Wrong codes, digests and envelopes, until the activation is blocked; the bank unblocks it. */
+/** Sends wrong codes, digests and envelopes until the activation is blocked. The bank unblocks it. */
 async function refusePhone(phone: PhoneV4, bank: Bank, userId: string, secrets: Secrets): Promise<void> {
   const [token] = phone.state.tokens.slice(-1)
   if (!token) throw new Error('the phone has no token')
@@ -107,12 +107,12 @@ async function refusePhone(phone: PhoneV4, bank: Bank, userId: string, secrets: 
   await sendNoted(phone, phone.prepareValidation(), 401, secrets)
   expectStatus(await bank.change(userId, 'UNBLOCK'), 200)
   await sendNoted(phone, phone.prepareValidation(), 200, secrets)
-  // The code above used the old keys; what waits at the end is asked for again.
+  // The code above used the old keys, which dropped the waiting key, so another one is requested.
   secrets.addBytes('next key of knowledge', await phone.exchange(await phone.preparePasswordChange()))
   note(secrets, phone)
 }
 
-/** A phone of 3.3 that starts its upgrade twice, and confirms it or not. */
+/** Has a phone of 3.3 start its upgrade twice, and confirm it or not. */
 async function visitUpgrade(
   { admin, bank, application, algorithm, secrets }: TourV4Options,
   newPhone: () => PhoneV4,
@@ -145,7 +145,7 @@ async function registerUser(bank: Bank, userId: string, secrets: Secrets): Promi
   return code
 }
 
-/** Every secret the phone has now: keys, device keys, counter, tokens. */
+/** Notes every present secret of the phone: keys, device keys, counter, tokens. */
 function note(secrets: Secrets, phone: PhoneV4): void {
   for (const [name, bytes] of Object.entries(phone.secrets())) secrets.addBytes(`${name} of a phone of 4.0`, bytes)
 }

@@ -1,4 +1,4 @@
-// A walk through every endpoint in every version, right and wrong, that notes each secret of phones and bank on its way.
+// Calls every endpoint in every version, rightly and wrongly, and notes each secret of phones and bank.
 import { generateKeyPairSync } from 'node:crypto'
 import { connect } from 'node:net'
 import type { Bank } from './bank.ts'
@@ -23,7 +23,7 @@ export interface TourOptions {
   readonly secrets: Secrets
 }
 
-/** Visits everything; throws when an answer is not the one that shows the place was reached. */
+/** Makes all calls; throws when an answer does not show that the call reached its endpoint. */
 export async function tour({ url, adminUser, adminPassword, secrets }: TourOptions): Promise<void> {
   secrets.addText('password of the administrator', adminPassword)
   secrets.addText('credential of the administrator', `${adminUser}:${adminPassword}`)
@@ -61,7 +61,7 @@ async function visitAdministration(admin: Bank, secrets: Secrets): Promise<void>
   await visitWebhooks(admin, secrets)
 }
 
-/** A webhook whose receiver cannot be found, so that every change of an activation is a failed attempt. */
+/** Creates a webhook whose receiver cannot be found, so that every change of an activation is a failed attempt. */
 async function visitWebhooks(admin: Bank, secrets: Secrets): Promise<void> {
   const basic = { username: 'receiver', password: 'password of the receiver' }
   secrets.addText('password of a receiver', basic.password)
@@ -86,7 +86,7 @@ async function visitWebhooks(admin: Bank, secrets: Secrets): Promise<void> {
   expectStatus(await admin.call('GET', `${path}/deliveries`), 200)
 }
 
-/** Pinned certificates, and a private key that an administrator uploads by mistake. */
+/** Pins certificates, and uploads a private key, as an administrator may do by mistake. */
 async function visitPinning(admin: Bank, secrets: Secrets): Promise<void> {
   const app = `/admin/apps/${APPLICATION}`
   const domain = 'api.bank.example'
@@ -104,7 +104,7 @@ async function visitPinning(admin: Bank, secrets: Secrets): Promise<void> {
   expectStatus(await sendJson(admin.url, 'GET', `/app/init?appName=${APPLICATION}`), 403)
 }
 
-/** Users with generated and chosen passwords; the bank of the tour is the last of them. */
+/** Creates users with generated and chosen passwords. The last one is the bank of the tour. */
 async function visitUsers(admin: Bank, secrets: Secrets): Promise<Bank> {
   const application = APPLICATION
   const note = (name: string, reply: HttpReply): string => {
@@ -133,7 +133,7 @@ async function visitUsers(admin: Bank, secrets: Secrets): Promise<Bank> {
   return admin.as(`chosen:${second}`)
 }
 
-/** One phone through its whole life, and one in each state that stays in the database. */
+/** Takes one phone through all states to its removal, and leaves one in each other state in the database. */
 async function visitDevice(bank: Bank, app: AppConfiguration, version: PhoneVersion, secrets: Secrets): Promise<void> {
   const dialect = version === '3.1' ? 'Svc' : 'PowerAuth'
   const stops = { removed: 'remove', active: 'use', pending: 'activate', created: 'register' } as const
@@ -158,7 +158,7 @@ async function visitDevice(bank: Bank, app: AppConfiguration, version: PhoneVers
   }
 }
 
-/** Claims, an OTP right and wrong, and what administrators read of it. One registration stays with its OTP in the database. */
+/** Sends claims, and right and wrong OTPs, and reads them as an administrator. One registration stays with its OTP in the database. */
 async function visitRegistrations(admin: Bank, app: AppConfiguration, secrets: Secrets): Promise<void> {
   const registrations = `/admin/applications/${APPLICATION}/registrations`
   const claims = { name: 'claim-of-the-tour' }
@@ -186,7 +186,7 @@ async function visitRegistrations(admin: Bank, app: AppConfiguration, secrets: S
   expectStatus(await admin.call('GET', registrations), 200)
 }
 
-/** OpenID providers that cannot be found, and what a phone brings of a login there; what is wrong stands in no answer and no log. */
+/** Creates OpenID providers that cannot be found, and has a phone bind by logins there. No answer and no log may have their values. */
 async function visitLogins(admin: Bank, app: AppConfiguration, secrets: Secrets): Promise<void> {
   const providers = `/admin/applications/${APPLICATION}/oidc-providers`
   const settings = { issuer: 'https://login.invalid', clientId: 'app', redirectUri: 'https://app.bank.example/oidc' }
@@ -217,7 +217,7 @@ async function visitLogins(admin: Bank, app: AppConfiguration, secrets: Secrets)
   }
 }
 
-/** An app that hands over to another one, whose code waits in the database; OTPs that are none, and a wrong one. */
+/** Has an app hand over to another one, whose code waits in the database, with malformed OTPs and a wrong one. */
 async function visitTransfer(admin: Bank, bank: Bank, app: AppConfiguration, secrets: Secrets): Promise<void> {
   const applicationId = 'tour-other'
   const other = noteApplication(secrets, await admin.createApplication(applicationId))
@@ -267,7 +267,7 @@ async function usePhone(phone: VirtualPhone, secrets: Secrets): Promise<void> {
   note(secrets, phone)
 }
 
-/** Wrong codes, digests and envelopes, until the activation is blocked; the bank unblocks it. */
+/** Sends wrong codes, digests and envelopes until the activation is blocked. The bank unblocks it. */
 async function refusePhone(phone: VirtualPhone, bank: Bank, userId: string, secrets: Secrets): Promise<void> {
   const [token] = phone.state.tokens.slice(-1)
   if (!token) throw new Error('the phone has no token')
@@ -291,12 +291,12 @@ async function refusePhone(phone: VirtualPhone, bank: Bank, userId: string, secr
   note(secrets, phone)
 }
 
-/** Every secret the phone has now: keys, device key, counter, tokens. */
+/** Notes every present secret of the phone: keys, device key, counter, tokens. */
 function note(secrets: Secrets, phone: VirtualPhone): void {
   for (const [name, bytes] of Object.entries(phone.secrets())) secrets.addBytes(`${name} of a phone`, bytes)
 }
 
-/** Sends a request and notes the counter and the code, which from 3.1 on is long enough to be looked for. */
+/** Sends a request and notes the counter and the code, which from 3.1 on is long enough for a search. */
 async function sendNoted(phone: VirtualPhone, request: Prepared<unknown>, status: number, secrets: Secrets): Promise<void> {
   secrets.addBytes('ctrData of a phone', phone.state.ctrData)
   const header = Object.values(request.headers).find((value) => value.includes('pa_signature=')) ?? ''
@@ -305,7 +305,7 @@ async function sendNoted(phone: VirtualPhone, request: Prepared<unknown>, status
   expectStatus(await phone.send(request), status)
 }
 
-/** Secrets where they do not belong: queries, paths, malformed bodies, wrong headers. None of it is served. */
+/** Sends secrets in wrong places: queries, paths, malformed bodies, wrong headers. pawl serves none of these requests. */
 async function visitWrongPlaces(admin: Bank, app: AppConfiguration, secrets: Secrets): Promise<void> {
   const { url } = admin
   const password = 'misplaced-password-of-the-bank'
@@ -406,7 +406,7 @@ async function visitWrongHeaders(admin: Bank, app: AppConfiguration, password: s
   }
 }
 
-/** What is not HTTP: the server answers 400 and closes. */
+/** Sends bytes that are no HTTP. The server answers 400 and closes the connection. */
 function sendGarbage(url: string, password: string): Promise<void> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {

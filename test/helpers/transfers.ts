@@ -1,4 +1,4 @@
-// An app of the bank that hands over to another one on the same phone (mobile-token §9): the applications, and what both apps send.
+// Opens applications whose apps hand over to each other on one phone (mobile-token §9), and makes the requests of both apps.
 import { expect } from 'vitest'
 import { type HttpReply, member } from '../../phone/http.ts'
 import type { PhoneVersion } from '../../phone/v3/crypto.ts'
@@ -10,7 +10,7 @@ import { expectOk, type World } from './world.ts'
 import { openPhonesV4, type PhoneV4, readAppV4 } from './world-v4.ts'
 
 export const OTP = 'Otp of both apps: 0123456789'
-/** What the apps of the bank are called: the first is that of the world. */
+/** The ids of the bank's other applications, beside that of the world. */
 export const WALLET = 'wallet'
 export const JUNIOR = 'junior'
 
@@ -27,11 +27,11 @@ export interface TransferCode {
 export interface Transfers {
   readonly world: World
   readonly wallet: AppConfiguration
-  /** A phone whose app is bound in the application of the world. */
+  /** Makes a phone whose app is bound in the application of the world. */
   readonly boundPhone: (side: Side) => Promise<{ readonly userId: string; readonly phone: AnyPhone }>
-  /** The app `wallet` or `junior` on a phone; not bound. */
+  /** Makes the unbound app `wallet` or `junior` on a phone. */
   readonly otherApp: (side: Side, application?: string) => Promise<AnyPhone>
-  /** State of an activation, and all else that administrators see. */
+  /** Reads an activation as administrators see it. */
   readonly detailOf: (application: string, activationId: string) => Promise<Readonly<Record<string, unknown>>>
 }
 
@@ -68,7 +68,7 @@ export const TRANSFERS = [
 export const configure = (bank: Bank, application: string, transfers: unknown): Promise<HttpReply> =>
   bank.call('PATCH', `/admin/applications/${application}`, { transfers })
 
-/** The request for a code. `plaintext`: in place of the usual one. */
+/** Prepares the request for a code. `plaintext`: the body in place of the usual one. */
 export function prepareCode(
   phone: AnyPhone,
   requestObject: Body = {},
@@ -83,13 +83,13 @@ export function prepareCode(
   return phone.prepareSignedEncrypted(request, more)
 }
 
-/** Asks for a code. Throws when it is refused. */
+/** Requests a code. Throws when the server refuses. */
 export async function askForCode(phone: AnyPhone, requestObject?: Body): Promise<TransferCode> {
   const answer = await phone.exchange(await prepareCode(phone, requestObject))
   expect(answer).toMatchObject({ status: 'OK' })
   return member(answer, 'responseObject') as TransferCode
 }
 
-/** The key exchange of the other app. */
+/** Prepares the key exchange of the other app. */
 export const prepareBind = (phone: AnyPhone, code: string, activationOtp: string | undefined = OTP): Promise<Prepared<unknown>> =>
   phone.prepareActivation(code, { layer2: { activationOtp } })

@@ -1,5 +1,5 @@
-// Upgrades under load (v4 §10): the phone's other requests go on, starts and confirmations come at once, the bank steps in. An activation
-// is one of 3.x or one of 4.0 at any time, and only the keys of one whole start ever become its keys.
+// Declares races of upgrades (v4 §10): the phone's other requests go on, starts and confirmations come at once, the bank makes changes. At any
+// time an activation is either of 3.x or of 4.0, and only the keys of one whole start become its keys.
 import { describe, expect, test } from 'vitest'
 import { expectInStep, flood, repeat, sendFifty, unblock } from './flood.ts'
 import { member } from '../../phone/http.ts'
@@ -8,7 +8,7 @@ import { openUpgradingPhone, type UpgradingPhone } from './upgrading-phone.ts'
 import type { PhonesV4, PhoneV4 } from './world-v4.ts'
 import { expectOk } from './world.ts'
 
-/** Declares the races; on one address or several. */
+/** Declares the races, on one address or several. */
 export function declareUpgradeRaces(v4: () => PhonesV4): void {
   test.each(PHONE_ALGORITHMS)('to %s while the other requests of the phone go on', async (algorithm) => {
     const upgrading = await openUpgradingPhone(v4(), algorithm)
@@ -22,7 +22,7 @@ export function declareUpgradeRaces(v4: () => PhonesV4): void {
     const read = repeatUntil(
       () => stage === 'over',
       async () => {
-        // What needs keys of 3.x is refused once the upgrade is confirmed.
+        // Requests that need keys of 3.x are refused once the upgrade is confirmed.
         const isBefore = () => stage === 'signing' || stage === 'reading'
         const answers = [() => old.prepareDetail(token), () => old.prepareUserInfo()].map((prepare) =>
           prepare().then(
@@ -35,7 +35,7 @@ export function declareUpgradeRaces(v4: () => PhonesV4): void {
     )
     for (let i = 0; i < 3; i += 1) {
       const { status } = await phone.send(await upgrading.prepareStart({ enableBiometry: true }), urlAt(v4(), i))
-      // Codes of one phone that are on their way at once may overtake each other; nothing else may go wrong.
+      // Codes of one phone that are sent at once may overtake each other. No other failure is allowed.
       expect([200, 401]).toContain(status)
     }
     stage = 'reading'
@@ -57,7 +57,7 @@ export function declareUpgradeRaces(v4: () => PhonesV4): void {
     expect((await read).filter((status) => status !== 200)).toEqual([])
     await expectInStep(v4().world, { userId, phone })
     expect((await old.send(old.prepareValidation())).status).toBe(401)
-    // A token of 3.x lives on, with a header of 4.0 as well.
+    // A token of 3.x stays valid, also with a header of 4.0.
     await phone.exchange(await phone.prepareDetail(await phone.createToken('possession_biometry')))
     await phone.exchange(await phone.prepareDetail({ ...token, factors: 'possession_knowledge' }))
   })
@@ -103,7 +103,7 @@ export function declareUpgradeRaces(v4: () => PhonesV4): void {
         const codes = Array.from({ length: 6 }, () => old.prepareValidation({ factors: 'possession' }))
         const [started, ...validated] = await flood(v4().world, [start, ...codes])
         expect(validated.filter(({ status }) => status !== 200 && status !== 401)).toEqual([])
-        // Later codes may have overtaken it; then it was refused, and is repeated.
+        // If later codes have overtaken the start, it was refused, and is repeated.
         if (started?.status !== 200) await phone.exchange(await upgrading.prepareStart())
         else start.open(started)
         await phone.exchange(phone.prepareUpgradeConfirm())
@@ -186,7 +186,7 @@ export function declareUpgradeRaces(v4: () => PhonesV4): void {
   })
 }
 
-/** Of attempts of one phone, oldest first: the last one is confirmed, the ones before no longer count. */
+/** Confirms the last of the attempts of one phone (oldest first), and expects that earlier ones no longer count. */
 async function expectLastIsWhole(v4: PhonesV4, { old, userId }: UpgradingPhone, granted: readonly PhoneV4[]): Promise<void> {
   const last = granted.at(-1)
   expect(last).toBeDefined()
@@ -211,7 +211,7 @@ const send = async (v4: PhonesV4, request: Parameters<PhoneV4['send']>[0]): Prom
   return (await flood({ ...v4.world, urls: [urlAt(v4, turn)] }, repeat(1, request)))[0]?.status ?? 0
 }
 
-/** Runs `work` again and again, at least once; what all runs gave. */
+/** Runs `work` again and again, at least once, and returns the results of all runs. */
 async function repeatUntil<T>(isOver: () => boolean, work: () => Promise<T[]>): Promise<T[]> {
   const results: T[] = []
   do results.push(...(await work()))

@@ -1,4 +1,4 @@
-// A phone of 3.3 and the same phone as it will be in 4.0 (v4 §10).
+// Makes a phone of 3.3, together with the 4.0 side of the same phone (v4 §10).
 import type { Prepared } from '../../phone/v3/state.ts'
 import type { PhoneAlgorithm } from '../../phone/v4/crypto.ts'
 import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
@@ -10,19 +10,19 @@ export interface UpgradingPhone {
   readonly userId: string
   readonly old: VirtualPhone
   readonly phone: PhoneV4
-  /** A code of 3.3 over an envelope of 4.0; `phone` is another installation of the same activation when it is given. */
+  /** Prepares the start: a code of 3.3 over an envelope of 4.0. `phone`: another 4.0 side of the same activation. */
   readonly prepareStart: (options?: StartOptions, phone?: PhoneV4) => Promise<Prepared<unknown>>
-  /** Another attempt of the same phone, with device keys of its own. */
+  /** Makes another 4.0 side of the same phone, with device keys of its own. */
   readonly newAttempt: () => PhoneV4
 }
 
-/** Activates under 3.3; nothing of 4.0 has happened yet. */
+/** Activates a phone under 3.3; no request of 4.0 has been sent yet. */
 export async function openUpgradingPhone(v4: PhonesV4, algorithm: PhoneAlgorithm): Promise<UpgradingPhone> {
   const { userId, phone: old } = await v4.world.activePhone('3.3')
   return upgradeOf(v4, { userId, old }, algorithm)
 }
 
-/** The side of 4.0 of a phone of 3.3. */
+/** Makes the 4.0 side of a phone of 3.3. */
 export function upgradeOf(
   v4: Pick<PhonesV4, 'newPhone'>,
   { userId, old }: Pick<UpgradingPhone, 'userId' | 'old'>,
@@ -41,7 +41,7 @@ export function upgradeOf(
       ...prepared,
       open: (reply) => {
         const opened = prepared.open(reply)
-        // The number goes on from that of 3.3, as it is when the answer comes (v4 §10.4).
+        // The counter goes on from the value of 3.3 at the time of the answer (v4 §10.4).
         phone.state.counter = old.state.counter
         return opened
       },

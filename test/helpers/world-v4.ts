@@ -1,4 +1,4 @@
-// A world whose phones speak protocol 4.0.
+// Opens a world whose phones speak protocol 4.0.
 import type { TestServer, TestServerOptions } from './app.ts'
 import type { Bank } from './bank.ts'
 import { member } from '../../phone/http.ts'
@@ -19,9 +19,9 @@ export interface PhonesV4 {
   readonly world: World
   readonly app: V4AppConfiguration
   readonly newPhone: (algorithm: PhoneAlgorithm, options?: Partial<V4PhoneOptions>) => PhoneV4
-  /** A phone that exchanged its keys and waits for the commit. */
+  /** Makes a phone that has exchanged its keys and waits for the commit. */
   readonly pendingPhone: (algorithm: PhoneAlgorithm, request?: V4ActivationOptions) => Promise<BoundV4>
-  /** A phone with an active and confirmed activation; with biometry unless told otherwise. */
+  /** Makes a phone with an active and confirmed activation, by default with biometry. */
   readonly activePhone: (algorithm: PhoneAlgorithm, options?: { readonly enableBiometry?: boolean }) => Promise<BoundV4>
   readonly close: () => Promise<void>
 }
@@ -30,13 +30,13 @@ export interface WorldV4 extends PhonesV4 {
   readonly server: TestServer
 }
 
-/** Starts a server of its own and opens a world on it. */
+/** Starts a server and opens a world on it. */
 export async function startWorldV4(options: TestServerOptions = {}): Promise<WorldV4> {
   const { server, world } = await startServerWithWorld(options)
   return { ...(await openPhonesV4(world)), server }
 }
 
-/** Reads what an app of 4.0 needs to know of the default application of a world. */
+/** Makes the phones of 4.0 for the default application of a world. */
 export async function openPhonesV4(world: World): Promise<PhonesV4> {
   const app = await readAppV4(world.bank, world.applicationId)
   const newPhone: PhonesV4['newPhone'] = (algorithm, phoneOptions) =>
@@ -56,7 +56,7 @@ export async function openPhonesV4(world: World): Promise<PhonesV4> {
   return { world, app, newPhone, pendingPhone, activePhone, close: () => world.close() }
 }
 
-/** `mobileSdkConfig` of an application's default version. */
+/** Reads `mobileSdkConfig` of an application's default version. */
 export async function readAppV4(admin: Bank, applicationId: string): Promise<V4AppConfiguration> {
   const { json } = expectOk(await admin.call('GET', `/admin/applications/${applicationId}`))
   return readSdkConfiguration(String(member(json, 'responseObject', 'mobileSdkConfig')))

@@ -1,4 +1,4 @@
-// What a test of the phone's API starts from: a listening server, one application, its bank, and phones in any state.
+// Opens a world for tests of the phones' APIs: a listening server, one application, its bank, and phones in any state.
 import type { MasterKeys } from '../../src/domain/secrets/record-keys.ts'
 import { createPostgresDatabase, startTestServer, type TestServer, type TestServerOptions } from './app.ts'
 import type { Bank } from './bank.ts'
@@ -11,7 +11,7 @@ import type { AppConfiguration, PhoneOptions } from '../../phone/v3/state.ts'
 import type { ActivationOptions, VirtualPhone } from '../../phone/v3/virtual-phone.ts'
 import { createPhone } from '../../phone/v3/virtual-phone.ts'
 
-/** A phone together with the bank's user it belongs to. */
+/** A phone with its user. */
 export interface Bound {
   readonly userId: string
   readonly phone: VirtualPhone
@@ -29,16 +29,16 @@ export interface World {
   readonly advance: (milliseconds: number) => void | Promise<void>
   readonly newUser: () => string
   readonly newPhone: (version: PhoneVersion, options?: Partial<PhoneOptions>) => VirtualPhone
-  /** A new user's registration and its activation code. */
+  /** Registers a user, by default a new one, and returns the activation code with its signature. */
   readonly register: (userId?: string) => Promise<{ userId: string; code: string; signature: Uint8Array }>
-  /** A phone that exchanged its key and waits for the commit. */
+  /** Makes a phone that has exchanged its keys and waits for the commit. */
   readonly pendingPhone: (version: PhoneVersion, options?: Partial<PhoneOptions>, request?: ActivationOptions) => Promise<Bound>
-  /** A phone with an active activation. */
+  /** Makes a phone with an active activation. */
   readonly activePhone: (version: PhoneVersion, options?: Partial<PhoneOptions>, request?: ActivationOptions) => Promise<Bound>
   readonly close: () => Promise<void>
 }
 
-/** Where a world is: the parts of a running server that tests need. */
+/** The parts of a running server that a world needs. */
 export interface Server {
   readonly urls: readonly string[]
   /** `user:password` of the administrator. */
@@ -47,7 +47,7 @@ export interface Server {
   readonly close: () => Promise<void>
 }
 
-/** Starts a server of its own and opens a world on it. */
+/** Starts a server and opens a world on it. */
 export const startWorld = async (): Promise<World> => openWorldOn(await startTestServer())
 
 /** Starts a server with settings and opens a world on it, for tests that also look at its log and database. */
@@ -69,7 +69,7 @@ export const openWorldOn = (server: TestServer): Promise<World> =>
 export async function startSharedWorld(): Promise<World> {
   const { databaseUrl, drop } = await createPostgresDatabase()
   const masterKeys: MasterKeys = [random(32)]
-  // What is under way at one server when the other has used the limit up goes beyond it, and the next right code is refused.
+  // Requests under way at one server may exceed a limit that the other has used up, so that the next right code would be refused.
   const env = { PAWL_CODE_FAILURES_PER_MINUTE: '1000' }
   const first = await startTestServer({ databaseUrl, masterKeys, env })
   const second = await startTestServer({ databaseUrl, masterKeys, env })
@@ -88,7 +88,7 @@ export async function startSharedWorld(): Promise<World> {
   })
 }
 
-/** Opens a world on a running server; its default application is `test-app`, created when it is not there. */
+/** Opens a world on a running server. Its default application is `test-app`, which is created if it is missing. */
 export async function openWorld(server: Server, applicationId = 'test-app'): Promise<World> {
   const [url = ''] = server.urls
   const bank = createBank(url, server.admin)
@@ -120,6 +120,6 @@ export function expectOk(reply: HttpReply): HttpReply {
   return reply
 }
 
-/** What the bank sees of a user: NONE, CREATED, PENDING_COMMIT, ACTIVE or BLOCKED. */
+/** The state of a user's registration: NONE, CREATED, PENDING_COMMIT, ACTIVE or BLOCKED. */
 export const registrationOf = async (world: Pick<World, 'bank'>, userId: string): Promise<unknown> =>
   member(expectOk(await world.bank.view(userId)).json, 'registration')
