@@ -53,7 +53,7 @@ export function readPairs(option: string, pairs: readonly string[]): Record<stri
   )
 }
 
-/** The value of the text as JSON, or the text itself if it is none. */
+/** The value of a JSON text; the text itself if it is no JSON. */
 export function readLooseJson(text: string): unknown {
   try {
     return JSON.parse(text)

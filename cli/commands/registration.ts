@@ -1,4 +1,4 @@
-// Declares pawl registration: binds users to phones, and blocks, removes and searches registrations.
+// Declares pawl registration: creates, confirms, blocks, removes and searches registrations, which bind users to phones.
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'

@@ -1,4 +1,4 @@
-// Reads the database of PowerAuth server 1.9, in one transaction that sees one moment and writes nothing.
+// Reads the database of PowerAuth server 1.9, in one read-only transaction on one snapshot.
 //
 // Its times have no time zone: they are local times of the reference's process. Any column of a row may be null: a missing text is read as an
 // empty one, a missing number as one out of range. A time outside of the years 1971 to 4999 is read as null.
@@ -140,8 +140,8 @@ export interface Source {
   readonly masterKeyPairs: () => Promise<readonly SourceMasterKeyPair[]>
   readonly countActivations: () => Promise<number>
   /**
-   * All activations. Those of a user in an application come one after the other: first ACTIVE ones, then BLOCKED, then PENDING_COMMIT, then the
-   * others, and of two alike the one that was used last.
+   * Reads all activations in batches. Those of a user in an application follow each other: first ACTIVE ones, then BLOCKED, PENDING_COMMIT and
+   * others. Of two in the same state, the one that was used last comes first.
    */
   readonly activations: (batchRows: number) => AsyncIterable<readonly SourceActivation[]>
   /** Some activations whose private key is encrypted. */
@@ -174,7 +174,7 @@ export class SourceFailure extends Error {
 }
 
 /**
- * Runs `work` on the reference's database. Throws a Fault where the tables are not those of its version 1.9, and a SourceFailure where the
+ * Runs `work` on the reference's database. Throws a Fault when the tables are not those of its version 1.9, and a SourceFailure when the
  * database fails.
  */
 export async function readSource<T>(db: Pool, timeZone: string, work: (source: Source) => Promise<T>): Promise<T> {

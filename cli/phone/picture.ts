@@ -4,7 +4,7 @@ import { PNG } from 'pngjs'
 import { decodeQR } from 'qr/decode.js'
 import { explainFault, Fault } from '../fault.ts'
 
-/** Reads a PNG file. Throws a Fault when it is none, or has no QR code. */
+/** Reads the QR code in a PNG file. Throws a Fault when the file is no PNG, or has no QR code. */
 export function readPicture(path: string): string {
   const { width, height, data } = readPng(path)
   try {

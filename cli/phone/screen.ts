@@ -21,7 +21,7 @@ export function drawOperation({ formData: { title, message, attributes = [] } }:
 export const drawScanned = ({ title, message, data }: OperationQr): string =>
   frame([title, message, ...(readFields(data) ?? [data])])
 
-/** The fields of operation data, a line each; undefined when it is none. */
+/** The fields of operation data, a line each; undefined for a text of another form. */
 function readFields(data: string): string[] | undefined {
   const [header = '', ...fields] = data.match(/(?:\\[^]|[^*\\])+|(?<=\*)(?=\*|$)/g) ?? []
   if (!/^A\d{1,2}$/.test(header)) return undefined

@@ -54,7 +54,7 @@ export interface Plan {
   readonly notes: readonly string[]
 }
 
-/** Something of the server's that the file does not name. */
+/** A thing of the server that the file does not name. */
 export interface Rest {
   /** The thing, like `template login`. */
   readonly what: string
@@ -72,7 +72,7 @@ export interface Draft {
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Why an application that something names cannot be meant. */
+/** The problem of a reference to an application that does not exist. */
 export const noApplication = (id: string): string =>
   `there is no application ${id}, neither in the file nor on the server: add it to applications`
 

@@ -24,7 +24,7 @@ export interface YamlText {
   readonly sourceOf: (path: Path) => string | undefined
 }
 
-/** Reads a text, or says the first thing that is wrong with it. */
+/** Reads a text; returns its first fault when it is wrong. */
 export function parseYaml(text: string): YamlText | YamlFault {
   const lines = new LineCounter()
   const fault = (at: number, problem: string): YamlFault => {
@@ -119,7 +119,7 @@ function surpriseOf(node: object, depth: number): string | undefined {
   return `the number ${node.source ?? ''} is not exact: write '${node.source ?? ''}' where a text is meant`
 }
 
-/** The node at the end of a path, or the last one on the way to it, and where it begins. */
+/** The node at the end of a path, or the last existing one on the way to it, with the offset of its beginning. */
 function walk(from: unknown, path: Path): { readonly node: unknown; readonly offset: number } {
   let [node, offset] = [from, isNode(from) ? (from.range?.[0] ?? 0) : 0]
   for (const part of path) {

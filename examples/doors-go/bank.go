@@ -20,7 +20,7 @@ import (
 
 const bodyBytesMax = 131_072 // pawl judges no larger one
 
-// pawl has two seconds for each of two attempts, and is not followed to other addresses.
+// The client gives pawl two seconds for each of two attempts, and follows no redirect.
 var pawl = http.Client{
 	Timeout:       2 * time.Second,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -28,24 +28,24 @@ var pawl = http.Client{
 
 type object map[string]any
 
-// An answer has the members of all doors.
+// An answer holds the members of the answers of all doors.
 type answer struct {
 	IsValid, IsOpened                   bool
 	Reason, UserID, Covered, SealTicket string
 	Plaintext                           []byte // Base64 in JSON, as every []byte
 }
 
-// ask gives what pawl answered with 200. Without it nobody knows whether a request is genuine: the phone is told 503, and nothing is served.
+// ask calls pawl and returns its answer 200. Without one, nobody knows whether a request is genuine: the phone gets 503, and nothing is served.
 func ask(door string, call object) (verdict answer, said []byte, isAnswered bool) {
 	random := make([]byte, 16)
 	if _, err := rand.Read(random); err != nil {
 		log.Fatal(err)
 	}
-	// Made here for each request of a phone. The second attempt has it too, so a code whose answer was lost is not judged twice.
+	// Each request of a phone gets one key. The second attempt has the same key, so a code whose answer was lost is not judged twice.
 	key := hex.EncodeToString(random)
 	for attempt := 0; attempt < 2; attempt++ {
 		status, text, err := post(door, key, call)
-		// Nothing of a first answer that could not be read stands in the second one.
+		// The second answer must not keep members of a first one that could not be read.
 		var told *answer
 		if err == nil && status == http.StatusOK {
 			if err = json.Unmarshal(text, &told); err == nil && told != nil {
@@ -82,17 +82,17 @@ func post(door, key string, call object) (status int, text []byte, err error) {
 	return response.StatusCode, text, err
 }
 
-// refuse gives one answer for all reasons. Why is for the log of the bank alone.
+// refuse gives the same answer for all reasons. Only the log of the bank has the reason.
 func refuse(w http.ResponseWriter, status int, reason any) {
 	log.Printf("refused a phone with %d: %v", status, reason)
 	http.Error(w, http.StatusText(status), status)
 }
 
-// A handler is called for a request that pawl found genuine. What it may read of the request is in its arguments, and nothing else.
+// A handler is called for a request that pawl found genuine. It may read only the parts of the request that are in its arguments.
 type handler func(w http.ResponseWriter, userID string, body []byte)
 
-// receive reads what every door is told: the protocol header, which apps name in one of two ways, the bytes of the body as they came, before
-// anything parses them, and where the phone is. Behind a proxy take the address that this proxy tells, or all phones count as one.
+// receive reads the values for every door: the protocol header, which apps name in one of two ways, the unparsed bytes of the body, and the
+// address of the phone. Behind a proxy take the address that this proxy reports, or all phones count as one.
 func receive(w http.ResponseWriter, r *http.Request, kind string) (header string, body []byte, client object, isRead bool) {
 	values := append(append([]string{}, r.Header.Values("X-PowerAuth-"+kind)...), r.Header.Values("X-Svc-"+kind)...)
 	if len(values) != 1 || values[0] == "" || len(values[0]) > 4_096 {
@@ -108,7 +108,7 @@ func receive(w http.ResponseWriter, r *http.Request, kind string) (header string
 	return values[0], body, object{"address": address}, true
 }
 
-// signed is for what writes. resourceID is what app and bank agreed on: a constant, and nothing that the phone says.
+// signed is for endpoints that write. resourceID is a constant that app and bank agreed on. It must not come from the phone.
 func signed(resourceID string, handle handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		authorization, body, client, isRead := receive(w, r, "Authorization")
@@ -118,7 +118,7 @@ func signed(resourceID string, handle handler) http.HandlerFunc {
 		query := r.URL.RawQuery // as it came
 		verdict, _, isAnswered := ask("/verification/code", object{"authorization": authorization, "method": r.Method,
 			"resourceId": resourceID, "body": body, "query": query, "client": client})
-		// A code covers the body or the query. The other one may be of anybody, so there must not be any.
+		// A code covers the body or the query. Anybody could change the other one, so there must not be any.
 		isCovered := verdict.Covered == "BODY" && query == "" || verdict.Covered == "QUERY" && len(body) == 0
 		switch {
 		case !isAnswered:
@@ -133,7 +133,7 @@ func signed(resourceID string, handle handler) http.HandlerFunc {
 	}
 }
 
-// withToken is for reads alone: a token covers nothing of the request, and whoever saw one may send it with another.
+// withToken is for reads only: a token covers no part of the request, so somebody who saw it may send it with another request.
 func withToken(handle handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, _, client, isRead := receive(w, r, "Token")
@@ -154,8 +154,8 @@ func withToken(handle handler) http.HandlerFunc {
 	}
 }
 
-// encrypted is for what nothing between the app and this process may read. An envelope alone proves no PIN. `reply` makes the whole answer,
-// because one ticket seals one.
+// encrypted is for data that nothing between the app and this process may read. An envelope alone proves no PIN. `reply` makes the whole
+// answer, because a ticket seals only one.
 func encrypted(reply func(userID string, plaintext []byte) any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		encryption, body, client, isRead := receive(w, r, "Encryption")
@@ -193,7 +193,8 @@ func encrypted(reply func(userID string, plaintext []byte) any) http.HandlerFunc
 
 var word, printable = regexp.MustCompile(`^[a-zA-Z]+$`), regexp.MustCompile(`^[ -~]*$`)
 
-// areMembers says whether all are as in every envelope: words with Base64 or a number. Others pawl would call a mistake of the bank.
+// areMembers says whether all members have the form of an envelope: words with Base64 or a number. pawl would answer others as a mistake of
+// the bank.
 func areMembers(envelope object) bool {
 	for name, value := range envelope {
 		text, isText := value.(string)

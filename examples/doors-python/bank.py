@@ -19,7 +19,7 @@ BODY_BYTES_MAX = 131_072  # pawl judges no larger one
 SECONDS = 2  # for each of two attempts
 log = logging.getLogger("uvicorn.error")
 app = FastAPI()
-# From https addresses on, httpx checks the certificate; it follows no redirect.
+# httpx checks the certificate of an https address, and follows no redirect.
 pawl = httpx.AsyncClient(base_url=os.environ["PAWL_URL"], auth=tuple(os.environ["BANK"].split(":", 1)), timeout=SECONDS)
 
 
@@ -30,7 +30,7 @@ class Caller(NamedTuple):
 
 async def ask(door: str, call: dict) -> dict:
     """What pawl answers. Without an answer nobody knows whether the request is genuine: the phone is told 503, and no handler runs."""
-    # One key for each request of a phone, made here. The second attempt has it too, so a code whose answer was lost is not judged twice.
+    # Each request of a phone gets one key. The second attempt has the same key, so a code whose answer was lost is not judged twice.
     key = {"Idempotency-Key": secrets.token_hex(16)}
     for _ in range(2):
         try:
@@ -46,7 +46,7 @@ async def ask(door: str, call: dict) -> dict:
 
 
 def refuse(reason: object) -> HTTPException:
-    """One answer for all reasons. Why is for the log of the bank alone."""
+    """Gives the same answer for all reasons. Only the log of the bank has the reason."""
     log.warning("refused a phone: %s", reason)
     return HTTPException(401, "refused")
 
@@ -58,7 +58,7 @@ def user_of(verdict: dict) -> str:
 
 
 def header(request: Request, kind: str) -> str:
-    """Apps name it in one of two ways. A request with two values has none."""
+    """The protocol header, which apps name in one of two ways. A request with two values counts as one without the header."""
     values = {value for name in ("powerauth", "svc") for value in request.headers.getlist(f"x-{name}-{kind}")}
     if len(values) != 1 or not 0 < len(value := values.pop()) <= 4_096:
         raise refuse("no header")
@@ -71,7 +71,7 @@ def client(request: Request) -> dict:
 
 
 async def read(request: Request) -> bytes:
-    """The bytes as they came, before anything parses them."""
+    """The unparsed bytes of the body."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -81,10 +81,10 @@ async def read(request: Request) -> bytes:
 
 
 def signed(resource_id: str):
-    """For what writes. `resource_id` is what app and bank agreed on: a constant, and nothing that the phone says."""
+    """For endpoints that write. `resource_id` is a constant that app and bank agreed on. It must not come from the phone."""
 
     async def check(request: Request) -> Caller:
-        # As it came: what a framework has parsed may read differently.
+        # The unparsed query, because the query that a framework has parsed may differ from it.
         body, query = await read(request), request.scope["query_string"].decode("latin-1")
         verdict = await ask("/verification/code", {
             "authorization": header(request, "authorization"),
@@ -95,7 +95,7 @@ def signed(resource_id: str):
             "client": client(request),
         })
         user_id = user_of(verdict)
-        # A code covers the body or the query. The other one may be of anybody, so there must not be any.
+        # A code covers the body or the query. Anybody could change the other one, so there must not be any.
         if query if verdict.get("covered") == "BODY" else body:
             raise refuse("something that the code does not cover")
         return Caller(user_id, body)
@@ -104,7 +104,7 @@ def signed(resource_id: str):
 
 
 async def with_token(request: Request) -> str:
-    """For reads alone: a token covers nothing of the request, and whoever saw one may send it with another."""
+    """For reads only: a token covers no part of the request, so somebody who saw it may send it with another request."""
     factors = ["POSSESSION", "POSSESSION_KNOWLEDGE", "POSSESSION_BIOMETRY"]
     call = {"token": header(request, "token"), "isRepeatable": True, "factors": factors, "client": client(request)}
     return user_of(await ask("/verification/token", call))
@@ -125,14 +125,14 @@ async def accounts(user_id: Annotated[str, Depends(with_token)]):
 
 
 def is_member(name: str, value: object) -> bool:
-    """Members of every envelope are words with Base64 or a number. Others pawl would call a mistake of the bank."""
+    """Members of every envelope are words with Base64 or a number. pawl would answer others as a mistake of the bank."""
     is_right = type(value) is int or isinstance(value, str) and re.fullmatch("[ -~]*", value)
     return bool(is_right and re.fullmatch("[a-zA-Z]+", name))
 
 
 @app.post("/statement")
 async def statement(request: Request):
-    """Encrypted: nothing between the app and this process reads it. An envelope alone proves no PIN: for reads."""
+    """Nothing between the app and this process can read an envelope. It proves no PIN, so it is for reads only."""
     try:
         envelope = json.loads(await read(request))
         if not all(is_member(name, value) for name, value in envelope.items()):

@@ -1,4 +1,4 @@
-// A quarter of the new seeds of a run: nothing that was promised is broken (ARCHITECTURE, "Invariants").
+// Runs a quarter of the new seeds: no promise of an answer is broken (ARCHITECTURE, "Invariants").
 import { liveQuarter } from './suite.ts'
 
 liveQuarter(3)
