@@ -24,10 +24,10 @@ export interface VitalSigns {
   readonly certificates: readonly {
     readonly applicationId: string
     readonly domain: string
-    /** Expiry of the pinned certificate that lasts longest. */
-    readonly pinned: number | null
-    /** Expiry of the certificate that the watcher saw. */
-    readonly live: number | null
+    /** Expiry of the pinned certificate that lasts longest; `Infinity` as text when it was set to that in the database. */
+    readonly pinned: number | string | null
+    /** Expiry of the certificate that the watcher saw; text as above. */
+    readonly live: number | string | null
   }[]
 }
 
