@@ -100,7 +100,10 @@ async function storeApplication(
   })
 }
 
-/** Imports the versions. An application of which no version is switched on gets a new one. */
+/**
+ * Imports the versions. An application that comes without a version that is switched on gets a new one. If it has versions in pawl, it gets none:
+ * somebody may have switched them off.
+ */
 async function takeVersions(
   parts: ImportParts,
   { applicationId }: SourceApplication,
@@ -110,7 +113,7 @@ async function takeVersions(
   const { db, record, isDryRun } = parts
   const stored = isTaken ? await listApplicationVersions(db, applicationId) : []
   const names = new Set(stored.map(({ name }) => name))
-  let isShown = stored.some(({ isSupported }) => isSupported)
+  let isShown = stored.length > 0
   for (const version of versions) {
     const id = `${applicationId}/${version.name ?? version.number}`
     const refusal = isTaken

@@ -4,7 +4,7 @@ import { encodeQR } from 'qr'
 import { QR_BYTES_MAX } from '../domain/operation/form.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { html, type Markup, nothing, trust, type Value } from './markup.ts'
-import type { PageCall } from './page.ts'
+import { formOfAction, type PageCall } from './page.ts'
 import { sayReason, sayState } from './words.ts'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'off' | 'info'
@@ -193,19 +193,22 @@ export const actionForm = (
     ${fields}<div class="buttons${isSticky && ' is-sticky'}"><button class="button is-${tone}">${label}</button>${beside}</div>
   </form>`
 
-/** Such a form behind a step that asks for confirmation. */
-export const guardedForm = (
-  call: Pick<PageCall, 'session' | 'here'>,
+/** Such a form behind a step that asks for confirmation. A refused one stays open. */
+export function guardedForm(
+  call: Pick<PageCall, 'session' | 'here' | 'form'>,
   action: string,
   label: string,
   { question, ...options }: ActionOptions & { readonly question: Value },
-): Markup =>
-  html`<details class="guarded"><summary class="button is-plain"><span class="when-closed">${label}…</span><span class="when-open">Do not</span></summary><div class="guarded-body"><p>${question}</p>${actionForm(
+): Markup {
+  const refused = formOfAction(call, action)
+  const isOpen = refused && Object.entries(options.hidden ?? {}).every(([name, value]) => refused.all(name).includes(value))
+  return html`<details class="guarded"${isOpen && html` open`}><summary class="button is-plain"><span class="when-closed">${label}…</span><span class="when-open">Do not</span></summary><div class="guarded-body"><p>${question}</p>${actionForm(
     call,
     action,
     label,
     { tone: 'danger', ...options },
   )}</div></details>`
+}
 
 export interface Chip {
   readonly label: string

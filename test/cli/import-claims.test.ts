@@ -2,7 +2,8 @@
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { random } from '../../phone/v3/crypto.ts'
-import type { Pool } from '../../src/storage/database/database.ts'
+import { lockImport } from '../../src/storage/activation/import.ts'
+import { inTransaction, type Pool } from '../../src/storage/database/database.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { plainTemplate } from '../helpers/operations.ts'
@@ -112,4 +113,31 @@ test('a template that the bank writes meanwhile stays as it is', async () => {
   const { tallies } = await runImport({ into })
   expect(tallies.template).toEqual({ found: 1, imported: 0, alreadyThere: 1, leftOut: 0 })
   expect(expectOk(await bank.call('GET', '/admin/templates/mine')).json).toMatchObject({ operationType: 'test' })
+})
+
+test('an application whose versions were switched off, here and there, gets no other by a further run', async () => {
+  await sql`update pa_application_version set name = '1.0'`.execute(origin.database.db)
+  await runImport()
+  const { db } = server.context
+  const versions = () => db.selectFrom('application_version').select(['name', 'is_supported']).execute()
+  expect(await versions()).toEqual([{ name: '1.0', is_supported: true }])
+  expectOk(await bank.call('PATCH', '/admin/applications/bank-app/versions/1.0', { isSupported: false }))
+  await sql`update pa_application_version set supported = false`.execute(origin.database.db)
+  await runImport()
+  expect(await versions()).toEqual([{ name: '1.0', is_supported: false }])
+})
+
+test('a target that ends transactions waits for an import', async () => {
+  await inTransaction(server.context.db, async (tx) => {
+    const { rows } = await sql<{ isKnown: boolean }>`
+      select set_config(name, '60000', true) is not null as "isKnown" from pg_settings where name = 'transaction_timeout'`.execute(
+      tx,
+    )
+    expect(await lockImport(tx)).toBe(true)
+    const { rows: after } = await sql<{
+      limit: string | null
+    }>`select current_setting('transaction_timeout', true) as limit`.execute(tx)
+    // PostgreSQL has it from 17 on.
+    expect(after[0]?.limit).toBe(rows[0]?.isKnown === true ? '0' : null)
+  })
 })

@@ -84,7 +84,10 @@ export async function findExistingTokens(db: Db, tokenIds: readonly string[]): P
 export async function lockImport(tx: Tx): Promise<boolean> {
   const { rows } = await sql<{ isLocked: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended('pawl.import', 0)) as "isLocked",
-      set_config('idle_in_transaction_session_timeout', '0', true)`.execute(tx)
+      set_config('idle_in_transaction_session_timeout', '0', true),
+      case when current_setting('transaction_timeout', true) is not null then set_config('transaction_timeout', '0', true) end`.execute(
+    tx,
+  )
   return rows[0]?.isLocked === true
 }
 
