@@ -131,7 +131,7 @@ export const ErrorResponse = Type.Object(
             },
             { title: 'ErrorViolation' },
           ),
-          { description: 'of the cloud API: what is wrong with the request' },
+          { description: 'of the cloud API: what is wrong with the request, the first 64 faults of it' },
         ),
       ),
     }),

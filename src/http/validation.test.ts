@@ -76,6 +76,12 @@ test('a secret is never repeated, whatever it is sent as', async () => {
   expect(await judgeSecrets(given)).toEqual(names.map((fieldName) => ({ fieldName, hint: 'must be object' })))
 })
 
+test('of thousands of wrong members 64 are named', async () => {
+  const parameters = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`p${i}`, i]))
+  const violations = await judge({ parameters })
+  expect([violations.length, violations.at(-1)?.fieldName]).toEqual([64, 'parameters.p63'])
+})
+
 test('a parser stops at the first wrong member of a body with thousands', () => {
   const parse = compileParser(Type.Object({ list: Type.Array(Type.String()) }))
   const violations = [{ fieldName: 'list.0', invalidValue: '1', hint: 'must be string' }]

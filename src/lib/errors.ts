@@ -84,10 +84,13 @@ export class PawlError extends Error {
     super(detail ?? code, { cause })
     this.name = 'PawlError'
     this.code = code
-    this.violations = violations
+    // A body may be wrong in thousands of places: the answer does not grow with it.
+    this.violations = violations.slice(0, VIOLATIONS_MAX)
     this.retryAfterSeconds = retryAfterSeconds
   }
 }
+
+const VIOLATIONS_MAX = 64
 
 /** A refusal of a change by an administrator. `hint` says why, in the log and to the caller. */
 export const administrationRefused = (fieldName: string, hint: string): PawlError =>
