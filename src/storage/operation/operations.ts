@@ -164,10 +164,7 @@ export async function searchOperations(db: Db, applicationId: string, search: Op
   return rows.map(toOperation)
 }
 
-/**
- * Searches operations whose user id contains `part`, where A to Z equal a to z. It searches a bounded part of the list; `next` is where the next
- * search begins.
- */
+/** Searches a bounded part of the list for user ids that contain `part`, where A to Z equal a to z; `next` is where the next search begins. */
 export async function searchOperationsWith(
   db: Db,
   applicationId: string,
