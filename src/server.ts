@@ -6,7 +6,7 @@ import { buildApp, type Surface } from './app.ts'
 import type { Secrets } from './config/secrets.ts'
 import type { Config } from './config/config.ts'
 import { type Context, createContext } from './context.ts'
-import { followConnections, formatListenerUrl } from './http/connections.ts'
+import { formatListenerUrl } from './http/connections.ts'
 import type { TlsFiles } from './http/internal-tls.ts'
 import { openWaitingRoom } from './http/health.ts'
 import type { Log } from './log/log.ts'
@@ -75,13 +75,8 @@ async function createContextInView(
   }
 }
 
-interface Listener {
-  readonly app: FastifyInstance
-  readonly connections: ReturnType<typeof followConnections>
-}
-
 /** The first listener serves phones. The second exists if the bank's API has a listener of its own. */
-type Running = readonly [Listener, Listener?]
+type Running = readonly [FastifyInstance, FastifyInstance?]
 
 /** Opens the listeners. If one fails, closes the context and throws. */
 async function listen(context: Context): Promise<Running> {
@@ -101,12 +96,11 @@ function tlsFilesOf({ internalTlsCertificate: certificate, internalTlsKey: key, 
   return certificate === undefined || key === undefined || clientCa === undefined ? undefined : { certificate, key, clientCa }
 }
 
-async function openListener(context: Context, surface: Surface, host: string, port: number, tls?: TlsFiles): Promise<Listener> {
+async function openListener(context: Context, surface: Surface, host: string, port: number, tls?: TlsFiles) {
   const app = await buildApp(context, surface, tls)
-  const connections = followConnections(app.server)
   // As many connections may queue as the server takes. The system drops connections beyond the queue, and a caller then retries a second later.
   await app.listen({ host, port, backlog: Math.max(BACKLOG_MIN, context.settings.connectionsMax) })
-  return { app, connections }
+  return app
 }
 
 /**
@@ -115,7 +109,7 @@ async function openListener(context: Context, surface: Surface, host: string, po
  */
 async function stop(running: Running, context: Context, signal: NodeJS.Signals): Promise<void> {
   const { settings, log } = context
-  const listeners = running.filter((listener) => listener !== undefined)
+  const apps = running.filter((app) => app !== undefined)
   const { drainSeconds } = settings
   log.info({ signal, drainSeconds }, 'stopping')
   if (drainSeconds > 0) {
@@ -124,13 +118,11 @@ async function stop(running: Running, context: Context, signal: NodeJS.Signals):
     context.serviceState.phase = 'closing'
     await sleep(FAREWELL_MS)
   }
-  const closed = Promise.all(listeners.map(({ app }) => app.close())).then(() => true)
+  const closed = Promise.all(apps.map((app) => app.close())).then(() => true)
   const isClosedWithin = (seconds: number) => Promise.race([closed, sleep(seconds * 1000, false, { ref: false })])
-  // A request on its way has a second to arrive. A request that does not run by then can be sent again to another server.
-  if (!(await isClosedWithin(1))) for (const { connections } of listeners) connections.cutWaiting()
-  if (!(await isClosedWithin(settings.shutdownTimeoutSeconds - 1))) {
+  if (!(await isClosedWithin(settings.shutdownTimeoutSeconds))) {
     log.warn('requests were still running at the time limit, their connections are cut')
-    for (const { app } of listeners) app.server.closeAllConnections()
+    for (const app of apps) app.server.closeAllConnections()
     await closed
   }
   // Closing a database that no longer answers would never end. The database then sees a lost connection.
@@ -144,8 +136,8 @@ function renderStartText(
   { settings, dataLocation }: Context,
   { password, hasApplication }: { readonly password: string | undefined; readonly hasApplication: boolean },
 ): string {
-  const address = formatUrl(first.app)
-  const internalAddress = internal && formatUrl(internal.app)
+  const address = formatUrl(first)
+  const internalAddress = internal && formatUrl(internal)
   const bankUrl = internalAddress ?? settings.publicUrl ?? address
   const user = settings.adminUser
   const credential = password === undefined ? user : `${user}:${password}`

@@ -1,9 +1,7 @@
-// Ends the connections of a listener when a server stops: balancers are told first, then connections are given back, then the server closes. It does
-// not wait for every connection. Node counts one that never sent anything, or only half a request, as active; a load balancer or a browser that
-// connects ahead would hold up every stop. Also formats the address of a listener.
+// Gives connections back when a server stops: balancers are told first, then each answer is the last on its connection, then the server closes
+// (load-limits.ts ends connections that never sent a whole request). Also formats the address of a listener.
 import type { FastifyInstance } from 'fastify'
-import type { IncomingMessage, Server } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 
 /** Holds the address of the listener of the phones' API, from the moment it listens. */
 export interface PublicListener {
@@ -33,28 +31,4 @@ export function giveBackConnections(app: FastifyInstance, state: ServiceState): 
     if (state.phase === 'closing') void reply.header('connection', 'close')
     done()
   })
-}
-
-/** The event of a server that has the socket of later requests; with TLS it comes after the handshake. */
-const eventOfConnection = (server: Server): 'connection' | 'secureConnection' =>
-  'setSecureContext' in server ? 'secureConnection' : 'connection'
-
-/** Follows the connections of `server` from now on. `cutWaiting` ends those without a running request that was received completely. */
-export function followConnections(server: Server): { cutWaiting: () => void } {
-  const connections = new Map<Socket, IncomingMessage | undefined>()
-  server.on(eventOfConnection(server), (socket: Socket) => {
-    connections.set(socket, undefined)
-    socket.once('close', () => connections.delete(socket))
-  })
-  server.on('request', (request, response) => {
-    connections.set(request.socket, request)
-    response.once('close', () => {
-      if (connections.has(request.socket)) connections.set(request.socket, undefined)
-    })
-  })
-  return {
-    cutWaiting: () => {
-      for (const [socket, request] of connections) if (request?.complete !== true) socket.destroy()
-    },
-  }
 }

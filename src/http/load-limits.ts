@@ -75,6 +75,7 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
   Object.assign(app.server, { dropMaxConnection: true })
   app.server.on('drop', () => events.connectionDropped())
   const isTrusted = createRanges(trustedProxies)
+  /** The open connections. */
   const byEnd = new Map<string, Connection>()
   app.server.on('connection', (socket: Socket) => {
     const connection = open(listener, socket, isTrusted(socket.remoteAddress ?? ''))
@@ -110,7 +111,17 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
   })
   // Bytes that have arrived are read first, because the process may have been busy.
   const timer = setInterval(() => setImmediate(endSlowBodies, listener), LOOK_MS).unref()
+  app.addHook('preClose', async () => void setTimeout(cutWaiting, ARRIVAL_MS, byEnd).unref())
   app.addHook('onClose', async () => clearInterval(timer))
+}
+
+/**
+ * Ends the connections of a stopping server, except those with a whole request; a caller can send any other request again elsewhere. Node counts
+ * a connection that never sent anything, or only half a request, as active; a balancer or a browser that connects ahead would hold up every stop.
+ */
+function cutWaiting(connections: ReadonlyMap<string, Connection>): void {
+  for (const { socket, running, arriving } of connections.values())
+    if (running === 0 && arriving?.request.raw.complete !== true) socket.destroy()
 }
 
 /** Exempts this request and its connection from shares. Call it when the sender has proved who it is. */
@@ -264,3 +275,5 @@ const TOO_MANY_REQUESTS = new PawlError('UNAVAILABLE', { detail: 'too many reque
 const BODY_MS = 5_000
 const BYTES_PER_MS = 8
 const LOOK_MS = 1_000
+/** The time in which a request on its way may still arrive when the server stops, in milliseconds. */
+const ARRIVAL_MS = 1_000
