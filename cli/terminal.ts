@@ -89,10 +89,11 @@ function openOutput(stream: NodeJS.WriteStream & { readonly fd: 1 }): Pick<Termi
 
 async function askSecret(question: string): Promise<string | undefined> {
   if (!process.stdin.isTTY) return undefined
-  process.stderr.write(question)
   // Typed characters are not shown.
   const output = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: process.stdin, output, terminal: true })
+  // Asked once the terminal shows nothing any more: it would show an answer that comes at once, and take Ctrl-D for the end of a line.
+  process.stderr.write(question)
   try {
     return await new Promise<string>((resolve) => {
       lines.once('line', resolve)
