@@ -1,4 +1,4 @@
-// Parts of pages: which of the forms that ask whether they are meant is open.
+// Tests that a form behind a question stays open when it was refused, and that no other form does.
 import { expect, test } from 'vitest'
 import type { Session } from '../domain/credential/session.ts'
 import { guardedForm } from './elements.ts'

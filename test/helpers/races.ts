@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readApplication } from './bank.ts'
 import { errorCode, readCounters, STATE } from './expectations.ts'
-import type { HttpReply, HttpRequest } from '../../phone/http.ts'
-import { send } from '../../phone/http.ts'
+import { flood, repeat } from './flood.ts'
+import type { HttpReply } from '../../phone/http.ts'
 import { hasTimestamp, random } from '../../phone/v3/crypto.ts'
 import { PHONE_VERSIONS } from './phone-versions.ts'
 import { withHeader } from '../../phone/header.ts'
@@ -238,12 +238,6 @@ function registrationRaces(world: () => World): void {
     expect(readApplication(read)).toEqual(readApplication(winner as HttpReply))
   })
 }
-
-/** Sends all requests at once, spread over the addresses. */
-const flood = (world: World, requests: readonly HttpRequest[]): Promise<HttpReply[]> =>
-  Promise.all(requests.map((request, i) => send(world.urls[i % world.urls.length] ?? world.url, request)))
-
-const repeat = <T>(times: number, request: T): T[] => Array.from({ length: times }, () => request)
 
 /** Two clients of the bank, on two addresses if there are two. */
 const banks = (world: World) => [world.bank, world.bank.as(world.bank.credential, world.urls.at(-1) ?? world.url)]

@@ -143,7 +143,10 @@ async function readValues(
   }
 }
 
-/** The same, with the text for SDKs of protocol 4.0, and without what was altered. */
+/**
+ * Reads the same, with the text for SDKs of protocol 4.0. When the secret of the version was altered in the database, both secret and text are left
+ * out.
+ */
 export async function readSdkConfiguration(
   parts: KeyParts & { readonly composeSdkConfiguration: ComposeSdkConfiguration },
   applicationId: string,

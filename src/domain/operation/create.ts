@@ -69,9 +69,8 @@ async function fillTemplate(parts: OperationParts, request: OperationRequest): P
   const template = await parts.templates.find(request.template)
   const texts = template && readTexts(template.texts)
   // No phone would show an operation without texts.
-  const isShown = texts !== undefined && Object.keys(texts).length > 0
-  const composed = template && isShown ? composeOperationData(template.dataTemplate, request.parameters) : undefined
-  if (template && isShown && composed && 'data' in composed)
+  const composed = template && texts && composeOperationData(template.dataTemplate, request.parameters)
+  if (template && texts && composed && 'data' in composed)
     return checkFlag(template, request) ?? { template, texts, data: composed.data }
   const name = request.template.slice(0, 128)
   const hint = template ? `the texts of the template ${name} cannot be read: store it again` : `there is no template ${name}`

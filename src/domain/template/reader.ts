@@ -52,7 +52,7 @@ export function createTemplateTexts(db: Db, caches: Caches = createCaches()): Re
     if (unknown.length === 0) return found
     for (const [id, json] of await findTemplateTexts(db, unknown)) {
       const texts = readTexts(json)
-      if (Object.keys(texts).length === 0) continue
+      if (texts === undefined) continue
       known.set(id, texts)
       found.set(id, texts)
     }

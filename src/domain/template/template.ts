@@ -121,13 +121,14 @@ export const toTemplate = (row: TemplateContent): Template => ({
   riskFlags: row.riskFlags,
   isProximityCheckEnabled: row.isProximityCheckEnabled,
   activationFlag: row.activationFlag,
-  texts: readTexts(row.texts),
+  texts: readTexts(row.texts) ?? {},
 })
 
-/** The texts of a stored revision; those of no language where somebody altered them so that they are none. */
-export function readTexts(json: string): TemplateTexts {
+/** Parses the texts of a stored revision. Undefined when they were altered in the database, or have no language. */
+export function readTexts(json: string): TemplateTexts | undefined {
   const value = readJson(json)
-  return isJsonObject(value) && Object.values(value).every(isTexts) ? (value as TemplateTexts) : {}
+  const isReadable = isJsonObject(value) && Object.keys(value).length > 0 && Object.values(value).every(isTexts)
+  return isReadable ? (value as TemplateTexts) : undefined
 }
 
 const isTexts = (value: unknown): boolean =>
