@@ -1,7 +1,7 @@
 // The files shipped for operators are consistent: alerts, their pages and the dashboard name only metrics and labels that exist, and refer to
 // each other.
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -95,6 +95,18 @@ test('every page says how bad it is, as the alert does', () => {
 test('every alert is tried with its cause and without', () => {
   expect(listAll(ruleTests, /- name: (\w+) fires/g)).toEqual(alerts)
   expect(listAll(ruleTests, /- name: (\w+) is silent/g)).toEqual(alerts)
+})
+
+test('every line of the log of level warn or above is in the list of lines, and no other', () => {
+  const [, list = ''] = /^### By line of the log$([^]*?)^## /m.exec(pages) ?? []
+  const listed = listAll(list, /^\| (`[^|]+) \|/gm).flatMap((lines) => listAll(lines, /`([^`]+)`/g))
+  // The text of a line is the last constant of its call.
+  const calls = /\b(?:log(?:\.(?:warn|error|fatal)|\[kind\.level\])|failures\.tell)\((?:[^\n]+|\n[^]*?\n\s*\))/g
+  const written = globSync('src/**/*.ts', { exclude: ['**/*.test.ts'] }).flatMap((path) =>
+    [...readText(path).matchAll(calls)].flatMap(([call]) => call.match(/'([^'\n]+)'(?=[^']*$)/)?.slice(1) ?? []),
+  )
+  expect(written.length).toBeGreaterThan(50)
+  expect(listed.toSorted()).toEqual(written.toSorted())
 })
 
 describe.each(['deploy/kubernetes/pawl.yaml', 'deploy/systemd/pawl@.service', 'docker-compose.yml'])('%s', (path) => {
