@@ -34,7 +34,8 @@ export const SECRET_SETTINGS = {
     name: 'PAWL_ADMIN_PASSWORD',
     kind: adminPassword,
     description:
-      'Password of the administrator that the first start creates, at least 12 characters and none that is guessed first. By default generated and printed once.',
+      'Password of the administrator PAWL_ADMIN_USER, at least 12 characters and none that is guessed first. Each start gives it to them, ' +
+      'also where somebody has changed it since. Without it, the first start generates one and prints it once.',
   },
   userInfoAuthorization: {
     name: 'PAWL_USER_INFO_AUTHORIZATION',
