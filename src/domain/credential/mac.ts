@@ -1,5 +1,5 @@
 // Makes and checks the MAC over a credential and its passwords. A credential that somebody changed by hand in the database is refused
-// (SECURITY.md).
+// (SECURITY-MODEL).
 import type { KeyObject } from 'node:crypto'
 import {
   type CredentialWithPasswords,
