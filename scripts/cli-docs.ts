@@ -47,21 +47,19 @@ ${ENTRIES.map((entry) =>
 function renderCommand(path: string, { summary, more, words = {}, options = {}, examples }: Command, heading: string): string {
   const call = ['pawl', path, ...Object.keys(words)].join(' ')
   const rows = [
-    ...Object.entries(words).map(([word, text]) => [word, text] as const),
+    ...Object.entries(words),
     ...Object.entries(options)
       .filter(([name]) => !SHARED.has(name) || !('adminFile' in options))
-      .map(([name, option]) => [renderFlag(name, option).replaceAll('|', '\\|'), option.text] as const),
+      .map(([name, option]) => [renderFlag(name, option), option.text] as const),
   ]
-  const table = rows.map(([name, text]) => `| \`${name}\` | ${text.replaceAll('|', '\\|')} |`)
+  const list = rows.map(([name, text]) => `- \`${name}\`: ${text}`)
   const calls = 'adminFile' in options ? ' Calls the server.' : ''
   return `${heading} ${call}
 
 ${summary}.${more === undefined ? '' : ` ${more}`}${calls}
-${table.length === 0 ? '' : `\n| | |\n|---|---|\n${table.join('\n')}\n`}
-\`\`\`text
-${examples.map((example) => `pawl ${example}`).join('\n')}
-\`\`\`
-`
+
+${examples.map((example) => `    pawl ${example}`).join('\n')}
+${list.length === 0 ? '' : `\n${list.join('\n')}\n`}`
 }
 
 /** Options that the document describes once, above the commands. */
