@@ -4,6 +4,9 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { renderFlag } from '../cli/command.ts'
+import { ENTRIES } from '../cli/entries.ts'
+import { isNoun } from '../cli/program.ts'
 import { renderCliDocument } from '../scripts/cli-docs.ts'
 import { renderConfigMarkdown, renderEnvExample } from '../scripts/config-docs.ts'
 import { renderEndpointsDocument } from '../scripts/endpoints-docs.ts'
@@ -236,6 +239,54 @@ describe('commands', () => {
         .filter((line) => !/-w '[^']*\\n'/.test(line) && !/ -o \w| \| |=\$\(/.test(line))
         .map((line) => `${path}: ${line}`),
     )
+    expect(wrong).toEqual([])
+  })
+})
+
+describe('command lines of pawl', () => {
+  const commands = new Map(
+    ENTRIES.flatMap((entry) =>
+      isNoun(entry) ? entry.commands.map((one) => [`${entry.name} ${one.name}`, one] as const) : [[entry.name, entry] as const],
+    ),
+  )
+  const nouns = ENTRIES.filter(isNoun).map(({ name }) => name)
+  /** Options that every command takes. */
+  const shared = ['--json', '--help']
+
+  /** Explains what a command line names that there is not; undefined when there is nothing to explain. */
+  function explainLine(line: string): string | undefined {
+    const [first = '', second = '', ...others] = line.split(/\s+/)
+    const isOfNoun = nouns.includes(first)
+    // A page may name all commands of a noun.
+    if (first === 'help' || (isOfNoun && !/^[a-z][a-z-]+$/.test(second))) return undefined
+    const command = commands.get(isOfNoun ? `${first} ${second}` : first)
+    if (command === undefined) return `there is no pawl ${line}`
+    const flags = Object.entries(command.options ?? {}).flatMap(
+      ([name, option]) => renderFlag(name, option).match(/--[a-z-]+/g) ?? [],
+    )
+    const given = [second, ...others].flatMap((word) => /^--[a-z][a-z-]*/.exec(word)?.[0] ?? [])
+    const wrong = given.filter((flag) => ![...flags, ...shared].includes(flag))
+    return wrong.length === 0 ? undefined : `pawl ${line}: ${wrong.join(', ')}`
+  }
+
+  test('every command and option that a document shows exists', () => {
+    const shown = globSync(['*.md', '{docs,clients,examples}/**/*.md'], {
+      cwd: root,
+      exclude: ['**/node_modules/**', 'docs/CLI.md'],
+    })
+      .filter((path) => path !== 'CHANGELOG.md')
+      .flatMap((path) => {
+        const text = readText(path)
+        const blocks = [...text.matchAll(/^ *```(?:sh|text)[^\n]*\n([^]*?)^ *```/gm)].map(([, block = '']) => block).join('\n')
+        const lines = blocks.matchAll(/(?:^ *|npx |exec (?:-e \S+ )?pawl |-- |[A-Z]=\S* )pawl ([a-z][^|>\n]*)/gm)
+        return [...lines, ...text.replaceAll(/^ *```[^]*?^ *```/gm, '').matchAll(/`(?:npx )?pawl ([a-z][^`|>]*)`/g)].map(
+          ([, line = '']) => ({ path, line: line.replaceAll('\n', ' ').trim() }),
+        )
+      })
+      // A start prints such a line.
+      .filter(({ line }) => !line.startsWith('listens on '))
+    expect(shown.length).toBeGreaterThan(200)
+    const wrong = shown.flatMap(({ path, line }) => explainLine(line)?.replace(/^/, `${path}: `) ?? [])
     expect(wrong).toEqual([])
   })
 })
