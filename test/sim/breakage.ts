@@ -21,7 +21,11 @@ export const BREAKAGES = {
   none: () => breaking(undefined),
   /** A code is stored even if the activation has changed since it was read. */
   'no compare-and-set': () =>
-    breaking({ isMeant: MOVES_ACTIVATION, replaced: /and a\.row_version = i\."?row_?version"?/i, by: '' }),
+    breaking({
+      isMeant: MOVES_ACTIVATION,
+      replaced: /and a\.row_version = [^]*? and a\.counter <= coalesce\(i\."fromCounter", a\.counter\)/,
+      by: `and a.state = i."from"`,
+    }),
   /** A wrong code leaves no trace in the activation. */
   'failures are not counted': () =>
     breaking({

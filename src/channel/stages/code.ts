@@ -177,7 +177,8 @@ const withVerdict = (
 
 /**
  * Judges a remembered phone without a read, at exactly its next counter value. The conditional write then compares the remembered row version, so
- * memory decides only acceptances. If no phone is remembered, a wrong code is checked against a decoy, too, so that it costs as much.
+ * memory decides only acceptances. The write of a wrong guess fails, and the next round reads. If no phone is remembered, a wrong code is checked
+ * against a decoy, too, so that it costs as much.
  */
 async function readAndJudge(
   parts: ChannelParts,
@@ -192,6 +193,10 @@ async function readAndJudge(
   if (remembered?.activation !== undefined) {
     const judged = judgeRemembered(remembered)
     if (judged.isRight) return { parties: remembered, judged }
+    // A wrong guess tries the write, too, for a version that no row has. Otherwise the time of a refusal would tell a thief of the possession key
+    // that the guess was right, once in each process that does not know yet that another one blocked the phone.
+    const nobody = { ...remembered.activation, rowVersion: NO_VERSION }
+    if (judged.isGuess) return { parties: { ...remembered, activation: nobody }, judged }
   }
   const find = attempt.atDoor?.find ?? (() => findParties(parts, attempt.header, attempt.goodFor))
   const parties = ownOf(attempt, (round === 0 ? read : undefined) ?? (await find()))
@@ -295,5 +300,6 @@ function budgetKeyOf({ header: { activationId, factors }, atDoor }: CodeAttempt,
 }
 
 const NO_BODY = new Uint8Array(0)
+const NO_VERSION = -1
 /** A wrong code of possession alone is never a guess that counts (v3 §10.5). */
 const UNCOUNTED = 'POSSESSION'

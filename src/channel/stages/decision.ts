@@ -110,6 +110,7 @@ export async function composeDecision(
       activationId,
       rowVersion,
       from: activation.state,
+      fromCounter: activation.isUpgradePending ? undefined : activation.counter,
       acceptedFor: accepted?.applicationKey ?? null,
       use: judged.isRight ? use : undefined,
       secondUse: judged.isRight ? secondUse : undefined,

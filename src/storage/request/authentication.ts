@@ -47,6 +47,11 @@ export interface AuthenticationOutcome extends CodeColumns, Written<typeof BLOCK
    * state.
    */
   readonly from: ActivationState
+  /**
+   * The counter from which the code was judged. The row must not be ahead of it: after a failover another process may have used these values, and
+   * the row versions may have become equal again. Absent for the counter of a pending upgrade, which is not in the row.
+   */
+  readonly fromCounter?: number | undefined
   /** Sealed; null keeps the stored secret. */
   readonly masterSecret: Uint8Array | null
   /**
@@ -232,6 +237,7 @@ const USUAL_COLUMNS = {
   activationId: 'text',
   rowVersion: 'int',
   from: 'text',
+  fromCounter: 'int',
   ...givenColumns(CODE_COLUMNS),
   acceptedFor: 'text',
   at: 'timestamptz',
@@ -291,7 +297,7 @@ const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Change
     update activation a set ${setColumns(CODE_COLUMNS)}, last_used_at = i.at, row_version = a.row_version + 1${set}
     from ${moves} as i
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
-      and a.application_id = i."applicationId" and a.user_id = i."userId"
+      and a.counter <= coalesce(i."fromCounter", a.counter) and a.application_id = i."applicationId" and a.user_id = i."userId"
       and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`, IS_AS_TOLD)})
     returning a.activation_id, i."applicationId", i."userId", i."eventType", i."eventData", i."verifiedBy", i.at${returned}
   )${beside}`

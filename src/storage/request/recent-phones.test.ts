@@ -122,6 +122,17 @@ test('what was read takes the place of what was known, unless an acceptance took
   expect(phones.recall({ applicationKey, activationId: 'phone' })).toEqual(accepted)
 })
 
+test('the highest version of the protocol that was known stays, however often a row with a lower one is read', () => {
+  const phones = createRecentPhones(events)
+  phones.remember({ version, activation: { ...active, protocolVersion: 4, highestVersion: '4.0' } })
+  const read = (highestVersion: string | null) =>
+    phones.renew(phones.latest('phone'), {
+      version,
+      activation: { ...active, highestVersion, serverPrivateKey: Buffer.from('sealed key') },
+    }).activation?.highestVersion
+  expect([read('3.3'), read(null), read('4.1'), read('4.0')]).toEqual(['4.0', '4.0', '4.1', '4.1'])
+})
+
 // Lengths of the sealed KEY_MASTER_SECRET and CTR_DATA, and of the phone's name.
 test.each([
   ['of protocol 3', [49, 49, 30], 100_000],

@@ -23,8 +23,8 @@ interface RecentPhones {
   /** Remembers a committed acceptance. */
   readonly remember: (parties: RequestParties) => void
   /**
-   * Returns the rows that were read, with the counter of `known` when the database has an earlier one; the next right code repairs the row. `known`
-   * is the phone as remembered before the read. The rows replace it in memory, unless an acceptance replaced it meanwhile.
+   * Returns the rows that were read, with the counter and the highest protocol version of `known` when the database has an earlier one; the next
+   * stored code repairs the row. `known` is the phone as remembered before the read. The rows replace it in memory, unless an acceptance replaced it meanwhile.
    */
   readonly renew: (known: RecentPhone | undefined, read: ReadParties) => ReadParties
 }
@@ -90,7 +90,10 @@ const packPhone = (version: number, activation: ActivationRow): Buffer =>
 const activationOf = (activationId: string, phone: RecentPhone): ActivationRow =>
   unpackActivation(activationId, phone.subarray(VERSION_BYTES))
 
-function neverBehind(events: PhoneEvents, activation: ReadActivationRow, known: ActivationRow): ReadActivationRow {
+function neverBehind(events: PhoneEvents, read: ReadActivationRow, known: ActivationRow): ReadActivationRow {
+  // After a failover that lost an upgrade to 4.0 the row has the keys of protocol 3 again, and their used codes. This version refuses them.
+  const isLower = (known.highestVersion ?? '') > (read.highestVersion ?? '')
+  const activation = isLower ? { ...read, highestVersion: known.highestVersion } : read
   if (!activation.ctrData || !known.ctrData || known.protocolVersion !== activation.protocolVersion) return activation
   const isBehind =
     known.counter > activation.counter ||

@@ -1,4 +1,5 @@
 // From protocol 3 to protocol 4.0: two sides of one activation until the phone confirms (v4 §10).
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member } from '../../../phone/http.ts'
 import { b64 } from '../../../phone/v3/crypto.ts'
@@ -196,6 +197,19 @@ describe('an upgrade', () => {
     expect((await old.readStatus()).state).toBe(5)
     await expect(phone.readStatus()).rejects.toThrow('ERR_TEMPORARY_KEY')
     expect((await phone.send(phone.prepareUpgradeConfirm())).status).toBe(401)
+  })
+
+  test('that a failover lost makes no code of 3.3 good again, where codes of 4.0 were accepted', async () => {
+    const { old, phone, start } = await upgradingPhone('EC_P384')
+    const { db } = v4.server.context
+    await sql`create table put_back as select * from activation`.execute(db)
+    await phone.exchange(await start({ counter: 2 }))
+    await phone.exchange(phone.prepareUpgradeConfirm())
+    await phone.exchange(phone.prepareValidation())
+    await sql`update activation a set protocol_version = p.protocol_version, highest_version = p.highest_version, algorithm = p.algorithm,
+        master_secret = p.master_secret, ctr_data = p.ctr_data, counter = p.counter, row_version = p.row_version
+      from put_back p where p.activation_id = a.activation_id`.execute(db)
+    for (let i = 0; i < 3; i += 1) expect((await old.send(old.prepareValidation())).status).toBe(401)
   })
 
   test('refuses requests of 3.x in any version afterwards, and counts none of them', async () => {

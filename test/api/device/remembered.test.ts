@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from 'kysely'
 import { fenceActivations } from '../../../src/domain/activation/fence.ts'
+import { places } from '../../../src/domain/secrets/secrets.ts'
 import { v3 } from '../../../src/protocol/v3/index.ts'
 import { serverUrl, type TestServer } from '../../helpers/app.ts'
 import { expectRefused, readCounters, STATE } from '../../helpers/expectations.ts'
@@ -90,6 +91,26 @@ describe.each(PHONE_VERSIONS)('a remembered phone in %s', (version) => {
     }
   })
 
+  test('takes as many statements after a block, whether its user guesses the PIN or knows it', async () => {
+    const { server, world: own } = await startServerWithWorld({})
+    const { authenticationStore, db } = server.context
+    const statements = [vi.spyOn(authenticationStore, 'find'), vi.spyOn(authenticationStore, 'store'), vi.spyOn(db, 'executeQuery')]
+    const countOf = async (options: Parameters<Awaited<ReturnType<typeof remembered>>['phone']['prepareValidation']>[0]) => {
+      const { phone, userId } = await remembered(own)
+      expectOk(await own.bank.change(userId, 'BLOCK'))
+      for (const of of statements) of.mockClear()
+      expectRefused(await phone.send(phone.prepareValidation(options)), 'signature')
+      return statements.map((of) => of.mock.calls.length)
+    }
+    try {
+      const ofGuess = await countOf({ wrongKeys: { knowledge: random(16) } })
+      expect(ofGuess.slice(0, 2)).toEqual([1, 1])
+      expect(await countOf({})).toEqual(ofGuess)
+    } finally {
+      await own.close()
+    }
+  })
+
   test.skipIf(serverUrl() === undefined)('passes on every process that remembers an older counter, and once only', async () => {
     const shared = await startSharedWorld()
     try {
@@ -144,6 +165,23 @@ describe('a failover that lost the last code, under a process that remembers it'
       ({ context }: TestServer) => {
         const fence = { since: new Date(context.platform.now()), steps: 19, blocks: false }
         return fenceActivations({ ...context, advanceCounter: (_version, ctrData) => v3.advanceCounter(ctrData) }, fence)
+      },
+    ],
+    [
+      // Of the codes that the database has not lost, it accepts the one after the lost one.
+      'another process accepts a code',
+      async ({ context: { db, recordKeys } }: TestServer) => {
+        const { activationId, ctrData } = await db
+          .selectFrom('activation')
+          .select(['activation_id as activationId', 'ctr_data as ctrData'])
+          .executeTakeFirstOrThrow()
+        const place = places.ctrData(activationId)
+        const accepted = v3.advanceCounter(v3.advanceCounter(recordKeys.open(place, ctrData ?? Buffer.alloc(0))))
+        const row = { ctr_data: recordKeys.seal(place, accepted), counter: sql<number>`counter + 2` }
+        await db
+          .updateTable('activation')
+          .set({ ...row, row_version: sql<number>`row_version + 1` })
+          .execute()
       },
     ],
   ])('lets nobody pass when %s', async (_, change) => {
