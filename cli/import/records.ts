@@ -4,7 +4,7 @@
 //   IV (16) ‖ AES-128-CBC with PKCS#7 padding
 import type { KeyObject } from 'node:crypto'
 import { aesCbcDecrypt } from '../../src/crypto/aes.ts'
-import { decodePoint, exportPrivateKey, privateKeyFromScalar, publicKeyOf } from '../../src/crypto/key.ts'
+import { exportPrivateKey, privateKeyFromScalar, publicKeyOf, readPoint as readPointOf } from '../../src/crypto/key.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { equalPublic, utf8 } from '../../src/lib/bytes.ts'
 import { kdfInternal } from '../../src/protocol/v3/key-schedule.ts'
@@ -60,7 +60,7 @@ export function openKeyPair(number: Uint8Array, publicKey: string): OpenedKeyPai
 /** The uncompressed form of a point of P-256, from Base64. */
 export function readPoint(text: string): Uint8Array | undefined {
   const point = parseBase64(text)
-  return point && decodePoint('P-256', point)
+  return point && readPointOf('P-256', point)?.bytes
 }
 
 const BLOCK_BYTES = 16

@@ -3,39 +3,22 @@ import { concat, utf8 } from '../lib/bytes.ts'
 import { ecdh, generateKeyPair, type KeyPair, type Point, readPoint } from './key.ts'
 import { hkdfExpand, hkdfExtract } from './kdf.ts'
 
-/** The result of Encap (RFC 9180 §4.1). */
-interface DhEncapsulated {
-  /** The ephemeral public key, 97 bytes. */
-  readonly enc: Uint8Array
-  /** 48 bytes. */
-  readonly sharedSecret: Uint8Array
-}
-
-/** Encap with a given ephemeral key, which must be used only once (RFC 9180 §4.1). `recipient` is a point on P-384. */
-export function encapDhkem(recipient: Point, ephemeral: KeyPair): DhEncapsulated {
+/**
+ * Encap with a given ephemeral key, which must be used only once (RFC 9180 §4.1). `recipient` is a point on P-384. Returns the ephemeral public key,
+ * 97 bytes, and the shared secret, 48 bytes.
+ */
+export function encapDhkem(recipient: Point, ephemeral: KeyPair) {
   const enc = ephemeral.publicKey
   const dh = ecdh(ephemeral.privateKey, recipient.key)
   return { enc, sharedSecret: extractAndExpand(dh, concat(enc, recipient.bytes)) }
 }
 
-interface SentExport {
-  /** The ephemeral public key, 97 bytes. */
-  readonly enc: Uint8Array
-  /** 48 bytes. */
-  readonly exported: Uint8Array
-}
-
 /**
  * SendExportBase with an output of 48 bytes (RFC 9180 §6.2). `point` is the recipient's public key, 97 bytes, or 49 in compressed form.
- * `ephemeral` is a key pair that is used only once; it is made here if it is not given. Undefined when the point is not on P-384. It takes two
- * milliseconds, so requests call it in a thread (threads.ts).
+ * `ephemeral` is a key pair that is used only once; it is made here if it is not given. Returns its public key, 97 bytes, and the output. Undefined
+ * when the point is not on P-384. It takes two milliseconds, so requests call it in a thread (threads.ts).
  */
-export function sendExport(
-  point: Uint8Array,
-  info: Uint8Array,
-  exporterContext: Uint8Array,
-  ephemeral?: KeyPair,
-): SentExport | undefined {
+export function sendExport(point: Uint8Array, info: Uint8Array, exporterContext: Uint8Array, ephemeral?: KeyPair) {
   const recipient = readPoint('P-384', point)
   if (recipient === undefined) return undefined
   const { enc, sharedSecret } = encapDhkem(recipient, ephemeral ?? generateKeyPair('P-384'))

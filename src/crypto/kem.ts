@@ -4,13 +4,6 @@ import { equalPublic } from '../lib/bytes.ts'
 
 export type MlKem = keyof typeof PARAMETER_SETS
 
-interface Encapsulated {
-  /** 1088 bytes for ML-KEM-768, 1568 for ML-KEM-1024. */
-  readonly ciphertext: Uint8Array
-  /** 32 bytes. */
-  readonly sharedSecret: Uint8Array
-}
-
 /**
  * Imports an encapsulation key from the SubjectPublicKeyInfo of exactly this parameter set, 1206 or 1590 bytes. Undefined for any other header
  * or length, and for a key that fails the modulus check of FIPS 203 §7.2, which OpenSSL makes on import.
@@ -25,10 +18,13 @@ export function importEncapsulationKey(parameterSet: MlKem, spki: Uint8Array): K
   }
 }
 
-/** A fresh shared secret, and the ciphertext from which the owner of the key decapsulates it. It takes 18 µs, so it runs in the event loop. */
-export function encapsulate(encapsulationKey: KeyObject): Encapsulated {
-  const { ciphertext, sharedKey } = encapsulateWith(encapsulationKey)
-  return { ciphertext, sharedSecret: sharedKey }
+/**
+ * A fresh shared secret (32 bytes), and the ciphertext from which the owner of the key decapsulates it: 1088 bytes for ML-KEM-768, 1568 for
+ * ML-KEM-1024. It takes 18 µs, so it runs in the event loop.
+ */
+export function encapsulate(encapsulationKey: KeyObject) {
+  const { ciphertext, sharedKey: sharedSecret } = encapsulateWith(encapsulationKey)
+  return { ciphertext, sharedSecret }
 }
 
 const PARAMETER_SETS = {

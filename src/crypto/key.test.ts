@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto'
 import { p256, p384 } from '@noble/curves/nist.js'
 import { describe, expect, test } from 'vitest'
 import {
-  decodePoint,
   exportPrivateKey,
   type Curve,
   generateKeyPair,
@@ -11,6 +10,7 @@ import {
   importPrivateKey,
   publicKeyFromPoint,
   publicKeyOf,
+  readPoint,
 } from './key.ts'
 import { inThread } from './threads.ts'
 import { privateKeyFromScalar } from '../../test/helpers/crypto.ts'
@@ -74,7 +74,7 @@ describe.each(cases)('points on $curve', ({ curve, noble, length, prime }) => {
       const uncompressed = Buffer.from(noble.getPublicKey(scalar, false))
       for (const isCompressed of [true, false]) {
         const point = noble.getPublicKey(scalar, isCompressed)
-        expect(decodePoint(curve, point)).toEqual(uncompressed)
+        expect(readPoint(curve, point)?.bytes).toEqual(uncompressed)
         expect(publicKeyFromPoint(curve, point)).toBeDefined()
       }
     }
@@ -98,13 +98,13 @@ describe.each(cases)('points on $curve', ({ curve, noble, length, prime }) => {
     ['uncompressed with X not below p', Buffer.concat([Buffer.of(4), prime, Buffer.alloc(length, 1)])],
     ['compressed with the first byte of an uncompressed one', Buffer.concat([Buffer.of(4), publicKey.subarray(1, length + 1)])],
   ])('a point that is %s is refused by both decoders', (_, point) => {
-    expect(decodePoint(curve, point)).toBeUndefined()
+    expect(readPoint(curve, point)).toBeUndefined()
     expect(publicKeyFromPoint(curve, point)).toBeUndefined()
   })
 
   test('a point of the other curve is refused', () => {
     const other = generateKeyPair(curve === 'P-256' ? 'P-384' : 'P-256').publicKey
-    expect(decodePoint(curve, other)).toBeUndefined()
+    expect(readPoint(curve, other)).toBeUndefined()
     expect(publicKeyFromPoint(curve, other)).toBeUndefined()
   })
 

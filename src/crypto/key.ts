@@ -1,5 +1,5 @@
 // Makes and reads EC key pairs and points, and computes shared secrets (SEC 1 §2.3, §3.3.1, RFC 5208). CURVES has one row a curve.
-import { createECDH, createPrivateKey, createPublicKey, diffieHellman, ECDH, generateKeyPairSync, KeyObject } from 'node:crypto'
+import { createECDH, createPrivateKey, createPublicKey, diffieHellman, generateKeyPairSync, KeyObject } from 'node:crypto'
 import { asBuffer } from '../lib/bytes.ts'
 
 export type Curve = keyof typeof CURVES
@@ -52,20 +52,9 @@ export function privateKeyFromScalar(curve: Curve, scalar: Uint8Array): KeyObjec
 export const publicKeyOf = (privateKey: KeyObject): Uint8Array => exportPoint(createPublicKey(privateKey))
 
 /**
- * The uncompressed form of a point of 33 or 65 bytes (P-256), 49 or 97 (P-384) that starts with 02, 03 or 04. Undefined for any other form
- * (hybrid points and infinity included) and for a point that is not on the curve.
+ * Imports a public key from a point of 33 or 65 bytes (P-256), 49 or 97 (P-384) that starts with 02, 03 or 04. Undefined for any other form (hybrid
+ * points and infinity included) and for a point that is not on the curve: OpenSSL checks range and curve equation.
  */
-export function decodePoint(curve: Curve, point: Uint8Array): Uint8Array | undefined {
-  if (!hasPointForm(curve, point)) return undefined
-  try {
-    // Without an encoding, OpenSSL checks range and curve equation and returns a Buffer.
-    return ECDH.convertKey(point, CURVES[curve].opensslName, undefined, undefined, 'uncompressed') as Buffer
-  } catch {
-    return undefined
-  }
-}
-
-/** Imports a public key from a point, with the checks of decodePoint; undefined where decodePoint is. */
 export function publicKeyFromPoint(curve: Curve, point: Uint8Array): KeyObject | undefined {
   if (!hasPointForm(curve, point)) return undefined
   const { opensslName } = CURVES[curve]
@@ -82,7 +71,7 @@ export interface Point {
   readonly bytes: Uint8Array
 }
 
-/** Gives the results of publicKeyFromPoint and of decodePoint with only one check of the curve equation; undefined where they are. */
+/** Gives the key of publicKeyFromPoint and its point; undefined where that is. */
 export function readPoint(curve: Curve, point: Uint8Array): Point | undefined {
   const key = publicKeyFromPoint(curve, point)
   return key && { key, bytes: exportPoint(key) }

@@ -29,10 +29,6 @@ export function createKmacOnce(custom: string, length = 32): (key: Uint8Array, m
   return (key, message) => createMac('kmac-256', key, options).update(message).final()
 }
 
-/** Computes one MAC. */
-export const kmac256 = (key: Uint8Array, message: Uint8Array, custom: string, length?: number): Uint8Array =>
-  createKmacOnce(custom, length)(key, message)
-
 /** The type of crypto.createMac as Node 26 documents it. The published types do not have it yet. */
 type CreateMac = (
   algorithm: 'kmac-256',

@@ -5,14 +5,11 @@ import { equalPublic } from '../lib/bytes.ts'
 
 export type MlDsa = keyof typeof PARAMETER_SETS
 
-interface MlDsaKeyPair {
-  readonly privateKey: KeyObject
-  /** SubjectPublicKeyInfo: 1974 bytes for ML-DSA-65, 2614 for ML-DSA-87. */
-  readonly publicKey: Uint8Array
-}
-
-/** Makes a fresh key pair. That takes a third of a millisecond, so requests call it in a thread (threads.ts). */
-export function generateMlDsaKeyPair(parameterSet: MlDsa): MlDsaKeyPair {
+/**
+ * Makes a fresh key pair; the public key is a SubjectPublicKeyInfo of 1974 bytes for ML-DSA-65, 2614 for ML-DSA-87. That takes a third of a
+ * millisecond, so requests call it in a thread (threads.ts).
+ */
+export function generateMlDsaKeyPair(parameterSet: MlDsa) {
   const { privateKey } = generateKeyPairSync(PARAMETER_SETS[parameterSet].opensslName)
   return { privateKey, publicKey: mlDsaPublicKeyOf(privateKey) }
 }

@@ -1,6 +1,6 @@
 // Vectors of primitives, key derivation and curve points (v3 §2, §3.2), and of the mobile utility's signature (v3 §17).
 import { expect } from 'vitest'
-import { decodePoint, ecdh, publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
+import { ecdh, publicKeyFromPoint, publicKeyOf, readPoint } from '../../src/crypto/key.ts'
 import { ecdsaVerify } from '../../src/crypto/ecdsa.ts'
 import { deriveX963 } from '../../src/crypto/kdf.ts'
 import { signPinningAnswer } from '../../src/domain/pinning/pinning.ts'
@@ -36,7 +36,7 @@ export const primitiveFamilies: Readonly<Record<string, Handler>> = {
     }
   },
   'point-decode': ({ input }) => {
-    const uncompressed = decodePoint('P-256', bytes(input, 'publicKey'))
+    const uncompressed = readPoint('P-256', bytes(input, 'publicKey'))?.bytes
     const publicKey = publicKeyFromPoint('P-256', bytes(input, 'publicKey'))
     expect(publicKey === undefined, 'both decoders agree').toBe(uncompressed === undefined)
     return { valid: uncompressed !== undefined, uncompressed }

@@ -3,7 +3,7 @@ import { createPrivateKey, decapsulate as nodeDecapsulate } from 'node:crypto'
 import { ml_kem1024, ml_kem768 } from '@noble/post-quantum/ml-kem.js'
 import { expect } from 'vitest'
 import { sendExport } from '../../src/crypto/hpke.ts'
-import { decodePoint, type KeyPair, publicKeyOf } from '../../src/crypto/key.ts'
+import { type KeyPair, publicKeyOf, readPoint } from '../../src/crypto/key.ts'
 import { importMlDsaSeed, mlDsaPublicKeyOf } from '../../src/crypto/mldsa.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import type { SigningKeys } from '../../src/protocol/protocol.ts'
@@ -40,7 +40,7 @@ const scalar = (from: Members, key: string): Uint8Array => bytes(from, key).suba
 function readClient(request: SharedSecretRequest, ecPrivate: Uint8Array, seed: Uint8Array | undefined): PhonePair {
   const pair = newKemPair(request.algorithm, ecPrivate, seed)
   const [point = new Uint8Array(0), spki] = request.encapsulationKeys
-  expect(toBase64(decodePoint('P-384', point) ?? new Uint8Array(0))).toBe(toBase64(pair.ecPublic))
+  expect(toBase64(readPoint('P-384', point)?.bytes ?? new Uint8Array(0))).toBe(toBase64(pair.ecPublic))
   expect(spki && toBase64(spki)).toEqual(pair.spki && toBase64(pair.spki))
   return pair
 }
@@ -144,10 +144,10 @@ const sdkConfiguration = (vector: Members): Members => ({
     applicationKey: bytes(vector, 'applicationKey'),
     applicationSecret: bytes(vector, 'applicationSecret'),
     masterPublicKeys: {
-      ...(has(vector, 'masterPublicKeyP256') && { 'P-256': bytes(vector, 'masterPublicKeyP256') }),
-      ...(has(vector, 'masterPublicKeyP384') && { 'P-384': bytes(vector, 'masterPublicKeyP384') }),
-      ...(has(vector, 'masterPublicKeyMlDsa65') && { 'ML-DSA-65': bytes(vector, 'masterPublicKeyMlDsa65') }),
-      ...(has(vector, 'masterPublicKeyMlDsa87') && { 'ML-DSA-87': bytes(vector, 'masterPublicKeyMlDsa87') }),
+      ...(has(vector, 'masterPublicKeyP256') && { EC_P256: bytes(vector, 'masterPublicKeyP256') }),
+      ...(has(vector, 'masterPublicKeyP384') && { EC_P384: bytes(vector, 'masterPublicKeyP384') }),
+      ...(has(vector, 'masterPublicKeyMlDsa65') && { ML_DSA_65: bytes(vector, 'masterPublicKeyMlDsa65') }),
+      ...(has(vector, 'masterPublicKeyMlDsa87') && { ML_DSA_87: bytes(vector, 'masterPublicKeyMlDsa87') }),
     },
   }),
 })

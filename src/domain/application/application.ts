@@ -15,10 +15,11 @@ import {
   type Transfer,
 } from '../../storage/application/applications.ts'
 import { type Db, inTransaction, isUniqueViolation, type Pool, type Tx } from '../../storage/database/database.ts'
+import type { MasterKeyAlgorithm } from '../../storage/database/schema.ts'
 import { insertPinningKeyPair } from '../../storage/pinning/pinning.ts'
 import { createPinningKeyPair } from '../pinning/pinning.ts'
 import { type KeyParts, openApplicationSecret, places, unlessAltered } from '../secrets/secrets.ts'
-import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
+import { createMasterKeys, insertMasterKeys, readMasterPublicKeys } from './master-keys.ts'
 
 /** The values that are compiled into the mobile app, in Base64. */
 interface MobileConfiguration {
@@ -43,7 +44,7 @@ interface SdkConfiguration extends Omit<MobileConfiguration, 'appSecret'> {
 export type ComposeSdkConfiguration = (configuration: {
   readonly applicationKey: Uint8Array
   readonly applicationSecret: Uint8Array
-  readonly masterPublicKeys: Readonly<Record<'P-256' | 'P-384' | 'ML-DSA-65' | 'ML-DSA-87', Uint8Array>>
+  readonly masterPublicKeys: Readonly<Record<MasterKeyAlgorithm, Uint8Array>>
 }) => string
 
 /**
@@ -134,7 +135,7 @@ async function readValues(
   if (version === undefined) throw notFound('version', `${versionName ?? DEFAULT_VERSION} of ${applicationId}`)
   const publicKeys = await readMasterPublicKeys(parts, applicationId)
   const appSecret = unlessAltered(() => openApplicationSecret(parts.recordKeys, version))
-  const isP256 = qrSignatureCurveOf(application) === 'P-256'
+  const isP256 = application.isProtocol3Admitted
   return {
     masterServerPublicKey: toBase64(isP256 ? publicKeys.EC_P256 : publicKeys.EC_P384),
     ...(!isP256 && { qrSignatureCurve: 'P-384' as const }),
@@ -154,16 +155,10 @@ export async function readSdkConfiguration(
 ): Promise<SdkConfiguration> {
   const configuration = await readValues(parts, applicationId, versionName)
   if (configuration.appSecret === undefined) return configuration
-  const publicKeys = await readMasterPublicKeys(parts, applicationId)
   const mobileSdkConfig = parts.composeSdkConfiguration({
     applicationKey: fromBase64(configuration.appKey),
     applicationSecret: fromBase64(configuration.appSecret),
-    masterPublicKeys: {
-      'P-256': publicKeys.EC_P256,
-      'P-384': publicKeys.EC_P384,
-      'ML-DSA-65': publicKeys.ML_DSA_65,
-      'ML-DSA-87': publicKeys.ML_DSA_87,
-    },
+    masterPublicKeys: await readMasterPublicKeys(parts, applicationId),
   })
   return { ...configuration, mobileSdkConfig }
 }

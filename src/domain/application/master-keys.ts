@@ -15,14 +15,6 @@ import type { MasterKeyAlgorithm } from '../../storage/database/schema.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import { type KeyParts, places } from '../secrets/secrets.ts'
 
-/** Private keys that sign together. */
-interface MasterSigningKeys {
-  /** P-256 for EC_P256, P-384 for the others. */
-  readonly ecdsa: KeyObject
-  /** ML-DSA-65 or ML-DSA-87, only for the hybrid algorithms. */
-  readonly mldsa?: KeyObject
-}
-
 /** A key agreement of v4 §2.1; EC_P256 is protocol 3. */
 type AdmittedAlgorithm = keyof typeof SIGNERS
 
@@ -62,14 +54,10 @@ export async function insertMasterKeys(
 }
 
 /**
- * Finds the keys with which an application signs for a phone of `algorithm`. Makes the pairs that an older application lacks. The application must
- * exist.
+ * Finds the keys with which an application signs for a phone of `algorithm`: `mldsa` only for the hybrid algorithms. Makes the pairs that an older
+ * application lacks. The application must exist.
  */
-export async function findSigningMasterKeys(
-  parts: KeyParts,
-  applicationId: string,
-  algorithm: AdmittedAlgorithm,
-): Promise<MasterSigningKeys> {
+export async function findSigningMasterKeys(parts: KeyParts, applicationId: string, algorithm: AdmittedAlgorithm) {
   const { ecdsa, mldsa } = SIGNERS[algorithm]
   const pairs = await readMasterKeyPairs(parts, applicationId, mldsa === undefined ? [ecdsa] : [ecdsa, mldsa])
   const open = (wanted: MasterKeyAlgorithm) => openMasterKey(parts.recordKeys, pairOf(pairs, wanted))
@@ -81,10 +69,6 @@ export const keysAltered = (): PawlError => {
   const hint = 'its keys were altered in the database, and nothing can be signed'
   return new PawlError('REQUEST_INVALID', { detail: hint, violations: [{ fieldName: 'application', hint }] })
 }
-
-/** The curve of the one signature in a QR code: that of protocol 3, as long as the application admits protocol 3. */
-export const qrSignatureCurveOf = ({ isProtocol3Admitted }: { readonly isProtocol3Admitted: boolean }): 'P-256' | 'P-384' =>
-  isProtocol3Admitted ? 'P-256' : 'P-384'
 
 /** The public halves of all master keys of an application. Makes the pairs that an older application lacks; the application must exist. */
 export async function readMasterPublicKeys(

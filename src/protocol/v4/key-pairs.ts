@@ -1,5 +1,5 @@
 // Makes, packs and parses signing key pairs: the server's, made for each activation, and the public keys of the device (v4 §3.2).
-import { decodePoint, exportPrivateKey, importPrivateKey } from '../../crypto/key.ts'
+import { exportPrivateKey, importPrivateKey, readPoint } from '../../crypto/key.ts'
 import { exportMlDsaSeed, importMlDsaPublicKey, importMlDsaSeed } from '../../crypto/mldsa.ts'
 import { inThread } from '../../crypto/threads.ts'
 import { toBase64 } from '../../lib/base64.ts'
@@ -51,7 +51,7 @@ export function importSigningKeys(algorithm: AlgorithmV4, stored: Uint8Array): S
 export function parsePublicKeys(algorithm: AlgorithmV4, json: unknown): PublicKeys | undefined {
   if (!isJsonObject(json)) return undefined
   const point = parseBytes(json['ecdsa'])
-  const ecdsa = point && decodePoint('P-384', point)
+  const ecdsa = point && readPoint('P-384', point)?.bytes
   const parameterSet = ALGORITHMS.get(algorithm)?.signature
   if (!ecdsa) return undefined
   // Only the hybrid algorithms have a second key. For others, a second key in the request is ignored (v4 §8.6).

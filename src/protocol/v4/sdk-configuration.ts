@@ -35,4 +35,4 @@ function encodeCount(count: number): Uint8Array {
 }
 
 const FORMAT = 1
-const KEY_IDS = { 'P-256': 1, 'P-384': 2, 'ML-DSA-65': 3, 'ML-DSA-87': 4 } as const
+const KEY_IDS = { EC_P256: 1, EC_P384: 2, ML_DSA_65: 3, ML_DSA_87: 4 } as const

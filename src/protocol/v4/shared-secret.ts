@@ -1,7 +1,7 @@
 // Makes shared secrets (v4 §2): from the client's encapsulation keys to a secret, and to the values with which the client computes it.
 import { encapsulate, importEncapsulationKey, type MlKem } from '../../crypto/kem.ts'
 import { hasPointForm, type KeyPair } from '../../crypto/key.ts'
-import { kmac256 } from '../../crypto/kmac.ts'
+import { createKmacOnce } from '../../crypto/kmac.ts'
 import type { MlDsa } from '../../crypto/mldsa.ts'
 import { inThread } from '../../crypto/threads.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
@@ -95,8 +95,10 @@ export async function encapsulateSharedSecret(
 /** The shared secret, 32 bytes. The salt is the key of KMAC, the secrets are its message (v4 §2.4). */
 export const combineSecrets = (algorithm: AlgorithmV4, salt: Uint8Array, secrets: readonly Uint8Array[]): Uint8Array => {
   const otherInfo = concatWithSizes(utf8(`shared-secret/${algorithm}`), utf8(VERSION))
-  return kmac256(salt, concat(u32(1), concatWithSizes(...secrets), otherInfo), 'KDF')
+  return combine(salt, concat(u32(1), concatWithSizes(...secrets), otherInfo))
 }
+
+const combine = createKmacOnce('KDF')
 
 /** Info and exporter context of DHKEM, whose export of 48 bytes is Z (v4 §2.3). */
 export const DHKEM_LABEL = utf8('DHKEM-P384')

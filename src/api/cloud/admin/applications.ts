@@ -8,7 +8,7 @@ import {
   switchMultiDevice,
 } from '../../../domain/application/application.ts'
 import { serializeForPhones } from '../../../domain/application/config-items.ts'
-import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
+import { listV4Algorithms, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
 import { formatListenerUrl } from '../../../http/connections.ts'
 import { AnyMembers, named, ObjectResponse, ok, OneOf, OptionalOrNull, withExample } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
@@ -125,7 +125,7 @@ const toApplication = ({
   vaultFactors: [...vaultFactors],
   algorithms: [...listV4Algorithms(algorithms)],
   isProtocol3Admitted,
-  qrSignatureCurve: qrSignatureCurveOf({ isProtocol3Admitted }),
+  qrSignatureCurve: isProtocol3Admitted ? ('P-256' as const) : ('P-384' as const),
   roles: [...roles],
   ...(minimumVersion !== null && { minimumProtocolVersion: minimumVersion }),
   isMultiDevice,
