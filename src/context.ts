@@ -18,7 +18,6 @@ import { applyAdminPassword, createFirstAdmin } from './domain/credential/admini
 import { createAccessTokens } from './domain/credential/access-token.ts'
 import { createCredentials } from './domain/credential/credential.ts'
 import { createTickets } from './domain/credential/session.ts'
-import { createActivationProvider } from './domain/activation/direct.ts'
 import { createOidcLogins } from './domain/oidc/logins.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
 import { createHttpProvider, type HttpProvider } from './domain/user-info/http-provider.ts'
@@ -33,7 +32,6 @@ import { installTemplates, readTemplateFile } from './domain/template/installati
 import { createTemplateReader, createTemplateTexts } from './domain/template/reader.ts'
 import { createPushSenders, type PushSenders } from './domain/push/senders.ts'
 import { startWebhookDelivery } from './domain/webhook/loop.ts'
-import { createUserInfoProvider } from './domain/user-info/user-info.ts'
 import type { ServiceState } from './http/connections.ts'
 import { keepAnswer } from './lib/kept-answer.ts'
 import { type Caches, createCaches } from './lib/memory.ts'
@@ -58,7 +56,6 @@ import { createTokenReads } from './storage/token/reads.ts'
 import { enablePushProviders } from './storage/webhook/push-providers.ts'
 import { createUniqueValueStore } from './storage/activation/unique-values.ts'
 import { readVitalSigns } from './storage/vital-signs.ts'
-import type { KeyParts } from './domain/secrets/secrets.ts'
 
 export interface Context extends DeviceParts, MobileTokenParts, CloudParts {
   readonly log: Log
@@ -141,7 +138,7 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
     return {
       ...channel,
       ...createParts(channel, caches),
-      ...createProviders(base, config, secrets),
+      ...createProviders(config, secrets),
       log,
       metrics,
       tracer,
@@ -309,19 +306,20 @@ function startHearing(clock: Clock, { readTime }: Database): () => Promise<void>
 const HEAR_MS = 5_000
 
 /** Makes the clients of the bank's providers that the operator configured. */
-function createProviders(parts: KeyParts, config: Config, secrets: Secrets) {
-  const userInfo = createOptional('PAWL_USER_INFO', config.userInfoUrl, config.userInfoTimeoutMs, secrets.userInfoAuthorization)
-  const activation = createOptional(
+const createProviders = (config: Config, secrets: Secrets) => ({
+  userInfoProvider: createOptional(
+    'PAWL_USER_INFO',
+    config.userInfoUrl,
+    config.userInfoTimeoutMs,
+    secrets.userInfoAuthorization,
+  ),
+  activationProvider: createOptional(
     'PAWL_ACTIVATION_PROVIDER',
     config.activationProviderUrl,
     config.activationProviderTimeoutMs,
     secrets.activationProviderAuthorization,
-  )
-  return {
-    userInfoProvider: createUserInfoProvider(parts, userInfo),
-    activationProvider: activation && createActivationProvider(activation),
-  }
-}
+  ),
+})
 
 const createOptional = (
   setting: string,

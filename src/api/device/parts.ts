@@ -1,10 +1,9 @@
 // Names the parts that the device API needs from the process.
-import type { ActivationProvider } from '../../domain/activation/direct.ts'
 import type { ActivationParts } from '../../domain/activation/created.ts'
 import type { Window } from '../../domain/limits/window.ts'
 import type { OidcLogins } from '../../domain/oidc/logins.ts'
 import type { CustomObjectMemory } from '../../domain/application/custom-object.ts'
-import type { UserInfoProvider } from '../../domain/user-info/user-info.ts'
+import type { HttpProvider } from '../../domain/user-info/http-provider.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { Decoy } from '../../channel/secrets.ts'
 import type { StatusReader } from '../../storage/activation/find.ts'
@@ -15,11 +14,12 @@ import type { Pool } from '../../storage/database/database.ts'
 export interface DeviceParts extends ChannelParts, ActivationParts {
   readonly db: Pool
   /** Undefined if no activation provider is configured. */
-  readonly activationProvider: ActivationProvider | undefined
+  readonly activationProvider: HttpProvider | undefined
   readonly oidcLogins: OidcLogins
   /** Counts the codes of one OpenID provider that one source redeems. */
   readonly oidcRedemptions: Window
-  readonly userInfoProvider: UserInfoProvider
+  /** Undefined if no server for claims is configured. */
+  readonly userInfoProvider: HttpProvider | undefined
   readonly readStatus: StatusReader
   readonly customObjects: CustomObjectMemory
   readonly settings: ChannelSettings &

@@ -45,25 +45,15 @@ interface RecognisedUser extends DirectTerms {
   readonly customAttributes: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Finds the user of an activation. Throws OutboundError when it finds none. */
-export interface ActivationProvider {
-  readonly findUser: (request: ActivationRequest) => Promise<RecognisedUser>
-}
-
-/** A provider at an HTTP address. */
-export const createActivationProvider = (ask: HttpProvider): ActivationProvider => ({
-  findUser: async (request) => parseRecognisedUser(await ask({ ...request })),
-})
-
 /** Asks the provider. Throws ACTIVATION_FAILED when no provider is configured, or when it finds no user. */
 export async function recogniseUser(
-  provider: ActivationProvider | undefined,
+  provider: HttpProvider | undefined,
   { events }: Pick<ActivationParts, 'events'>,
   request: ActivationRequest,
 ): Promise<RecognisedUser> {
   if (provider === undefined) throw refuseActivation({ events }, `no provider for activations of type ${request.type}`)
   try {
-    return await provider.findUser(request)
+    return parseRecognisedUser(await provider({ ...request }))
   } catch (cause) {
     if (!(cause instanceof OutboundError)) throw cause
     events.activationProviderFailed({ applicationId: request.applicationId, err: cause })

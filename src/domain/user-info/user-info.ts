@@ -19,28 +19,21 @@ interface Subject {
   readonly storedClaims?: Uint8Array | null | undefined
 }
 
-/** A source of claims. `readClaims` returns an empty object when there are none. Throws OutboundError when the source does not answer properly. */
-export interface UserInfoProvider {
-  readonly readClaims: (subject: Subject) => Promise<Claims>
+interface UserInfoParts extends DomainParts {
+  /** The bank's server for claims, if one is configured. Its claims replace stored ones of the same name. */
+  readonly userInfoProvider: HttpProvider | undefined
 }
 
-/** Creates the source of the stored claims. With `ask` it also asks a server of the bank, whose claims replace stored ones of the same name. */
-export function createUserInfoProvider(parts: KeyParts, ask: HttpProvider | undefined): UserInfoProvider {
-  const readStored = async ({ applicationId, userId, storedClaims }: Subject) =>
+/** Reads claims from both sources; an empty object when there are none. Throws OutboundError when the server does not answer properly. */
+async function readClaims(parts: UserInfoParts, { applicationId, userId, activationId, storedClaims }: Subject): Promise<Claims> {
+  const stored =
     storedClaims === undefined
-      ? readStoredClaims(parts, applicationId, userId)
+      ? await readStoredClaims(parts, applicationId, userId)
       : openClaims(parts, applicationId, userId, storedClaims ?? undefined)
-  if (ask === undefined) return { readClaims: async (subject) => (await readStored(subject)) ?? {} }
-  return {
-    readClaims: async (subject) => {
-      const { applicationId, userId, activationId } = subject
-      const stored = await readStored(subject)
-      const asked = await ask({ applicationId, userId, activationId })
-      const uncarried = describeUncarried(asked)
-      if (uncarried !== undefined) throw new OutboundError(`PAWL_USER_INFO_URL: the claim ${uncarried}`)
-      return { ...stored, ...asked }
-    },
-  }
+  const asked = await parts.userInfoProvider?.({ applicationId, userId, activationId })
+  const uncarried = asked && describeUncarried(asked)
+  if (uncarried !== undefined) throw new OutboundError(`PAWL_USER_INFO_URL: the claim ${uncarried}`)
+  return { ...stored, ...asked }
 }
 
 /** Reads the claims that the bank stored about a user; undefined when there are none. */
@@ -95,13 +88,9 @@ interface UserInfo {
 }
 
 /** Composes the answer of user/info. Throws USER_INFO_FAILED when the provider fails. */
-export async function readUserInfo(
-  provider: UserInfoProvider,
-  parts: Pick<DomainParts, 'platform' | 'events'>,
-  subject: Subject,
-): Promise<UserInfo> {
+export async function readUserInfo(parts: UserInfoParts, subject: Subject): Promise<UserInfo> {
   try {
-    return toUserInfo(parts, subject, await provider.readClaims(subject))
+    return toUserInfo(parts, subject, await readClaims(parts, subject))
   } catch (cause) {
     if (!(cause instanceof OutboundError)) throw cause
     parts.events.userInfoFailed({ activationId: subject.activationId, err: cause })
@@ -112,13 +101,9 @@ export async function readUserInfo(
 /**
  * Reads the claims for the answer of activation/create. Undefined when there are none, and when the provider fails: the phone is bound in any case.
  */
-export async function readUserInfoOfNew(
-  provider: UserInfoProvider,
-  parts: Pick<DomainParts, 'platform' | 'events'>,
-  subject: Subject,
-): Promise<UserInfo | undefined> {
+export async function readUserInfoOfNew(parts: UserInfoParts, subject: Subject): Promise<UserInfo | undefined> {
   try {
-    const claims = await provider.readClaims(subject)
+    const claims = await readClaims(parts, subject)
     return Object.keys(claims).some((name) => !RESERVED.includes(name)) ? toUserInfo(parts, subject, claims) : undefined
   } catch (err) {
     parts.events.userInfoFailed({ activationId: subject.activationId, err })

@@ -94,7 +94,7 @@ export async function activate<Answer>(
 ): Promise<Static<typeof Layer1Response>> {
   const { keys, customAttributes } = await bind(parts, agreement, applicationId, request)
   const { activationId, userId, storedClaims } = keys
-  const userInfo = await readUserInfoOfNew(parts.userInfoProvider, parts, { applicationId, userId, activationId, storedClaims })
+  const userInfo = await readUserInfoOfNew(parts, { applicationId, userId, activationId, storedClaims })
   return { activationData: sealLayer2(keys), customAttributes, ...(userInfo && { userInfo }) }
 }
 

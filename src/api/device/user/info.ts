@@ -19,6 +19,6 @@ export const userInfo = openedEndpoint({
     { additionalProperties: true },
   ),
   async handle({ activation }, parts: DeviceParts) {
-    return await readUserInfo(parts.userInfoProvider, parts, activation)
+    return await readUserInfo(parts, activation)
   },
 })
