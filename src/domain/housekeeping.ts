@@ -37,10 +37,12 @@ interface House extends DomainParts {
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
 export function startHousekeeping(parts: House & Clocked): () => Promise<void> {
-  const isOutdatedDue = createTurn(OUTDATED_ROUNDS)
+  let rounds = 0
   let isMoreOutdated = false
   const deletePart = async (signal: AbortSignal): Promise<void> => {
-    if (!isOutdatedDue() && !isMoreOutdated) return
+    const isDue = rounds % OUTDATED_ROUNDS === 0
+    rounds += 1
+    if (!isDue && !isMoreOutdated) return
     isMoreOutdated = await deleteOutdated(parts, signal, INTERVAL_MS)
   }
   return startRounds(
@@ -52,12 +54,6 @@ export function startHousekeeping(parts: House & Clocked): () => Promise<void> {
       mayRun: parts.clock.isAgreed,
     },
   )
-}
-
-/** Returns a function that is true at its first call, and then once in `every` calls. */
-function createTurn(every: number): () => boolean {
-  let calls = 0
-  return () => calls++ % every === 0
 }
 
 /** Runs one round. It works in batches until nothing is due or `signal` is aborted, so that no statement holds many locks. */

@@ -1,5 +1,5 @@
 // Judges signatures that a phone made with its device keys. Each verdict about an activation has an audit row. The activation itself does not change.
-import { composeSignedData } from '../../domain/audit/audit.ts'
+import { describeCovered } from '../../domain/activation/door-key.ts'
 import { createDecoyDeviceKeys, importDeviceKeys, type SignatureForm, verifyByDeviceKey } from '../../protocol/device-key.ts'
 import type { DeviceKey, SignatureAlgorithm } from '../../protocol/protocol.ts'
 import { type DeviceKeysRow, findDeviceKeys } from '../../storage/activation/find.ts'
@@ -89,7 +89,7 @@ async function judgeAudited(
     userId: row?.userId ?? null,
     activationId,
     eventType: judged.isValid ? 'device_signature_ok' : 'device_signature_invalid',
-    eventData: composeSignedData([sent.form, ...judged.verified].join(' '), sent.data, judged.reason),
+    eventData: `${[sent.form, ...judged.verified].join(' ')}\n${describeCovered(sent.data, judged.reason)}`,
     occurredAt: asked.at,
     verifiedBy: asked.verifiedBy,
   }

@@ -1,6 +1,6 @@
 // Exchanges the keys of an activation with its phone, and removes an activation when its phone asks for that (v3 §8, §10.7).
 import type { KeyObject } from 'node:crypto'
-import { generateKeyPair } from '../../crypto/key.ts'
+import { generateKeyPair, importPrivateKey } from '../../crypto/key.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { changeState } from '../../storage/activation/change.ts'
@@ -21,7 +21,7 @@ import { composeEventData, createAuditEvent } from '../audit/audit.ts'
 import { parseActivationCode } from './code.ts'
 import type { ActivationParts, CreatedActivation } from './created.ts'
 import { isExpired } from './registration.ts'
-import { openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
+import { places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './authentication.ts'
 import { isUnverified } from './transfer.ts'
 
@@ -168,8 +168,7 @@ export async function agreeOnKeys<Answer>(
   const waiting = places.waitingServerKey(activation)
   const ownKey = unlessAltered(() => recordKeys.open(waiting, activation.serverPrivateKey))
   if (ownKey === undefined) return 'UNUSABLE'
-  const openServerPrivateKey = () => openPrivateKey(recordKeys, waiting, activation.serverPrivateKey)
-  const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey })
+  const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey: () => importPrivateKey(ownKey) })
   if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE') return agreed
   const { algorithm, devicePublicKey, activationFingerprint, serverKeys, answer } = agreed
   const ctrData = platform.randomBytes(agreement.ctrDataLength)

@@ -1,16 +1,11 @@
 // Decides how one checked authentication code changes an activation: counting, resetting, blocking (v3 §10.5). A block by failed attempts may end
 // by itself, and each one in a row then lasts twice as long (cloud §3.4).
-import type { ActivationState } from '../../storage/database/schema.ts'
 import { endTemporaryBlock } from '../../storage/activation/expiry.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { DomainParts } from '../secrets/secrets.ts'
 
-export interface AuthenticationState {
-  readonly state: ActivationState
-  readonly failedAttempts: number
-  readonly maxFailedAttempts: number
-  /** Blocks by failed attempts since the last success that was counted. */
-  readonly blocksInRow: number
-}
+/** `blocksInRow` are the blocks by failed attempts since the last success that was counted. */
+export type AuthenticationState = Pick<ActivationRow, 'state' | 'failedAttempts' | 'maxFailedAttempts' | 'blocksInRow'>
 
 export interface AuthenticationAttempt {
   /** Whether the code matched a counter value. */
@@ -21,11 +16,8 @@ export interface AuthenticationAttempt {
   readonly isPendingAccepted?: boolean
 }
 
-export interface AuthenticationDecision {
+export interface AuthenticationDecision extends Omit<AuthenticationState, 'maxFailedAttempts'> {
   readonly valid: boolean
-  readonly state: ActivationState
-  readonly failedAttempts: number
-  readonly blocksInRow: number
   /** Set when this attempt blocks the activation. */
   readonly blockedReason?: 'MAX_FAILED_ATTEMPTS'
 }

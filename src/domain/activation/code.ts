@@ -56,12 +56,6 @@ export async function signOfflineText(
 /** The text of the QR code: code ‖ "#" ‖ signature. */
 export const composeActivationQrText = (code: string, signature: string): string => `${code}#${signature}`
 
-/** Splits the text of a QR code into code and signature. */
-export function splitActivationQrText(text: string): { readonly activationCode: string; readonly activationSignature: string } {
-  const [activationCode = '', activationSignature = ''] = text.split('#')
-  return { activationCode, activationSignature }
-}
-
 function encodeBase32(bytes: Uint8Array): string {
   let bits = 0n
   for (const byte of bytes) bits = (bits << 8n) | BigInt(byte)

@@ -47,11 +47,11 @@ export function hashDoorKey(key: KeyObject, { username, applicationId, idempoten
 }
 
 /**
- * Describes the bytes that a code covers for the audit log. Its lines are their number, their SHA-256 in hexadecimal, and the text of the bank, if
- * there is one.
+ * Describes the bytes that a code or a device signature covers for the audit log; the bytes stay with the bank. Its lines are their number, their
+ * SHA-256 in hexadecimal, and the text of the bank or the reason of a refusal, if there is one.
  */
-export const describeCovered = (bytes: Uint8Array, auditText: string | undefined): string =>
-  [bytes.length, toHex(sha256(bytes)), ...(auditText === undefined ? [] : [auditText])].join('\n')
+export const describeCovered = (bytes: Uint8Array, text: string | undefined): string =>
+  [bytes.length, toHex(sha256(bytes)), ...(text === undefined ? [] : [text])].join('\n')
 
 /**
  * The hash of an offline challenge, 32 bytes, that is stored with its right answer. It can be stored only once, so a challenge has one right answer

@@ -38,13 +38,7 @@ export function createActivationOtps(credentialHash: KeyObject, platform: Pick<P
  */
 type OtpVerdict = 'PASSED' | 'NOT_DEMANDED' | 'WRONG' | 'MISSING' | 'UNEXPECTED'
 
-/** The columns of an activation that decide about its OTP. */
-interface OtpDemand {
-  readonly commitPhase: CommitPhase
-  readonly otpHash: Uint8Array | null
-}
-
-export type OtpJudge = (demand: OtpDemand) => Promise<OtpVerdict>
+export type OtpJudge = (demand: Pick<CommitRow, 'commitPhase' | 'otpHash'>) => Promise<OtpVerdict>
 
 /**
  * Judges one OTP in one phase. Its caller judges again for each new read of the activation. The slow hash is computed again only for another

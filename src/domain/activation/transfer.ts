@@ -5,20 +5,12 @@ import type { ActivationRow } from '../../storage/activation/find.ts'
 import { findRegistrationBasis } from '../../storage/activation/insert.ts'
 import { findApplication } from '../../storage/application/applications.ts'
 import { toList } from '../../storage/database/columns.ts'
-import { splitActivationQrText } from './code.ts'
 import type { ActivationParts } from './created.ts'
 import { createRegistration, isExpired } from './registration.ts'
 
-/** The values that the asking app hands to the other app, together with the OTP that it chose. */
-interface TransferCode {
-  readonly activationId: string
-  readonly activationCode: string
-  /** Base64 of the signature by the target's master key. */
-  readonly activationSignature: string
-}
-
 /**
- * Creates a registration of the same user in the target application. Its key exchange makes it ACTIVE when the OTP is right. Throws
+ * Creates a registration of the same user in the target application. Its key exchange makes it ACTIVE when the OTP is right. Returns the values that
+ * the asking app hands to the other app, together with the OTP; the signature is by the target's master key, in Base64. Throws
  * ACTIVATION_CODE_FAILED when the parent's application may not hand over to the target, when the owner of the parent is not verified, or when
  * the user has a live registration in the target and may have no further one.
  */
@@ -26,7 +18,7 @@ export async function createTransferCode(
   parts: ActivationParts,
   { activationId, applicationId: source, userId, flags }: ActivationRow,
   { applicationId, otp }: { readonly applicationId: string; readonly otp: string },
-): Promise<TransferCode> {
+) {
   const transfers = (await findApplication(parts.db, source))?.transfers ?? []
   const transfer = transfers.find(({ targets }) => targets.includes(applicationId))
   if (transfer === undefined) throw refuse('the application does not hand over to this one')
@@ -49,7 +41,8 @@ export async function createTransferCode(
     throw error instanceof PawlError && error.code === 'REGISTRATION_EXISTS' ? refuse(HAS_ONE) : error
   })
   if (created === undefined) throw refuse('there is no such application')
-  return { activationId: created.activationId, ...splitActivationQrText(created.activationQrCodeData) }
+  const [activationCode = '', activationSignature = ''] = created.activationQrCodeData.split('#')
+  return { activationId: created.activationId, activationCode, activationSignature }
 }
 
 /**

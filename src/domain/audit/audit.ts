@@ -1,12 +1,10 @@
 // Composes rows of the audit log of devices (cloud §7), and reads the log. Rows about checked codes are made elsewhere.
 import type { KeyObject } from 'node:crypto'
-import { sha256 } from '../../crypto/hash.ts'
-import { toHex } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
 import { hasActivation } from '../../storage/activation/search.ts'
-import { type AuditEvent, type AuditItem, type AuditQuery, listAuditItems } from '../../storage/audit/audit.ts'
+import { type AuditEvent, type AuditQuery, listAuditItems } from '../../storage/audit/audit.ts'
 import type { Database, Db, Pool } from '../../storage/database/database.ts'
 
 /** Parts for code that reads seals. */
@@ -28,14 +26,11 @@ export interface AuditParts extends SealParts {
   }
 }
 
-interface AuditPage {
-  readonly items: readonly AuditItem[]
-  /** The `before` of the next page; undefined when there is none. */
-  readonly next: Date | undefined
-}
-
-/** Reads the rows of a user within a range, newest first. Throws AUDIT_REFUSED when the user never had a registration in the application. */
-export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuery): Promise<AuditPage> {
+/**
+ * Reads the rows of a user within a range, newest first. `next` is the `before` of the next page; undefined when there is none. Throws AUDIT_REFUSED
+ * when the user never had a registration in the application.
+ */
+export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuery) {
   const items = await listAuditItems(db, query)
   if (items.length === 0 && !(await hasActivation(db, query.applicationId, query.userId)))
     throw auditRefused('userId', `there is no registration of ${query.userId}, and never was one`)
@@ -62,10 +57,3 @@ export const createAuditEvent = (
 /** Composes the data of an audit row: a JSON object without the members that are null. */
 export const composeEventData = (fields: Readonly<Record<string, string | null>>): string =>
   JSON.stringify(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)))
-
-/**
- * Composes the data of an audit row about a device signature. Its lines are the way of signing, the length and the SHA-256 of the signed data, and
- * the reason of a refusal. The signed data themselves stay with the bank (cloud §7).
- */
-export const composeSignedData = (how: string, data: Uint8Array, refusal: string | undefined): string =>
-  [how, String(data.length), toHex(sha256(data)), ...(refusal === undefined ? [] : [refusal])].join('\n')

@@ -7,19 +7,16 @@ import type { SealParts } from './audit.ts'
 import { isChainAuthentic, isSealed } from './mac.ts'
 import type { NotedHead } from './verification.ts'
 
-interface VerifiedRows {
-  readonly rows: readonly SealedRow[]
-  /** Whether the row after them was altered. */
-  readonly isAltered: boolean
-}
-
-/** Reads up to `limit` rows of a chain behind `after`, and stops before a row with a wrong seal. Rows beyond the head of the chain are not read. */
+/**
+ * Reads up to `limit` rows of a chain behind `after`. It stops before a row with a wrong seal, and then says that this row `isAltered`. Rows beyond the
+ * head of the chain are not read.
+ */
 export async function readVerified(
   { db, installationKeys: { auditSeal } }: SealParts,
   chain: ChainRow,
   after: ChainPlace,
   limit: number,
-): Promise<VerifiedRows> {
+) {
   if (!isChainAuthentic(auditSeal, chain)) return { rows: [], isAltered: true }
   const query = { log: logOfChain(chain.name), chainId: chain.chainId, after: after.position, limit } as const
   const found = (await findSealed(db, query)).filter(({ position }) => position <= chain.head.position)
