@@ -307,12 +307,7 @@ const HEAR_MS = 5_000
 
 /** Makes the clients of the bank's providers that the operator configured. */
 const createProviders = (config: Config, secrets: Secrets) => ({
-  userInfoProvider: createOptional(
-    'PAWL_USER_INFO',
-    config.userInfoUrl,
-    config.userInfoTimeoutMs,
-    secrets.userInfoAuthorization,
-  ),
+  userInfoProvider: createOptional('PAWL_USER_INFO', config.userInfoUrl, config.userInfoTimeoutMs, secrets.userInfoAuthorization),
   activationProvider: createOptional(
     'PAWL_ACTIVATION_PROVIDER',
     config.activationProviderUrl,

@@ -3,7 +3,7 @@ import { decideAuthentication } from '../domain/activation/authentication.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { networkOf } from '../lib/address.ts'
 import { untilSettled } from '../lib/until-settled.ts'
-import type { CodeMatch, Factors, OfflineMatch, Protocol } from '../protocol/protocol.ts'
+import type { CodeMatch, Factors, OfflineMatch, OfflineOtp, PersonalizedPayload, Protocol } from '../protocol/protocol.ts'
 import { OFFLINE_RESOURCE_ID } from '../protocol/wire/offline.ts'
 import { type ActivationRow, findActivation, type ReadActivationRow } from '../storage/activation/find.ts'
 import type { Tx } from '../storage/database/database.ts'
@@ -13,6 +13,7 @@ import type { DoorVerdict } from '../storage/request/door-verdicts.ts'
 import type { ChannelParts } from './parts.ts'
 import { activationKeysOf, codeKeysOf, serverKeysOf } from './secrets.ts'
 import {
+  type CodeDecision,
   type CodeVerdict,
   composeDecision,
   type Judged,
@@ -22,15 +23,9 @@ import {
 } from './stages/decision.ts'
 
 /** A one-time password with which a user approves an operation. It is compared with the counter of an activation. */
-interface OtpAttempt {
+interface OtpAttempt extends Omit<OfflineOtp, 'resourceId' | 'body' | 'componentLength'> {
   readonly operationId: string
   readonly operationData: string
-  /** Base64 of 16 bytes, as issued. */
-  readonly nonce: string
-  /** Two groups of eight digits. */
-  readonly otp: string
-  readonly isBiometryAllowed: boolean
-  readonly totps: readonly string[] | undefined
 }
 
 /** The judgement of a one-time password, before it is stored. */
@@ -45,19 +40,15 @@ export interface OtpDecision {
   readonly store: (tx: Tx) => Promise<{ readonly operation: LockedOperation | undefined } | undefined>
 }
 
-/**
- * The text of a QR code, signed for this activation. Undefined while the activation has no keys, and when they were altered in the database. `nonce`
- * is the Base64 of 16 bytes.
- */
+/** The text of a QR code, signed for this activation. Undefined while the activation has no keys, and when they were altered in the database. */
 export function signForActivation(
   { recordKeys, protocols }: ChannelParts,
   activation: ReadActivationRow,
-  { data, totp, nonce }: { readonly data: string; readonly totp: string | undefined; readonly nonce: string },
+  payload: PersonalizedPayload,
 ): string | undefined {
   const protocol = protocolOf(protocols, activation)
   const keys = protocol && activationKeysOf(recordKeys, protocol, activation)
   if (protocol === undefined || keys === undefined) return undefined
-  const payload = { data, nonceBase64: nonce, ...(totp !== undefined && { totp }) }
   return protocol.createPersonalizedPayload(payload, {
     keys,
     openServerKeys: () => serverKeysOf(recordKeys, protocol, activation),
@@ -94,28 +85,16 @@ export async function judgeOtp(
       const stored = await storeDecision(tx, decision, operationId)
       if (stored === undefined) return undefined
       const { verdict, operation } = stored
-      noteBlock(parts, decision)
-      const result = verdict.isRight ? 'accepted' : verdict.reason
-      parts.events.authenticationChecked({ version: String(activation.protocolVersion), type: 'offline', result })
+      noteOffline(parts, decision, verdict)
       return { operation }
     },
   }
 }
 
 /** A one-time password for a text that a bank has shown in a QR code of its own (cloud §15.3). */
-interface OfflineAttempt {
-  readonly resourceId: string
-  readonly body: Uint8Array
-  /** Base64 of 16 bytes. */
-  readonly nonce: string
-  /** Groups of `componentLength` digits, joined by `-`. */
-  readonly otp: string
-  readonly componentLength: number
-  readonly isBiometryAllowed: boolean
+interface OfflineAttempt extends OfflineOtp {
   /** False when only biometry is accepted: a code of possession and knowledge is then refused. */
   readonly isKnowledgeAllowed?: boolean
-  /** The one-time passwords that the proximity check accepts; undefined without that check. */
-  readonly totps: readonly string[] | undefined
 }
 
 /** The activation in question, the asking bank, and the text of the audit row. */
@@ -177,12 +156,16 @@ export async function verifyOfflineAtDoor(
     const write = decision.write && { ...decision.write, kept: asked.keep?.(told) }
     const stored = await storeDecisionAlone(parts, { ...decision, write })
     if (stored === undefined) return undefined
-    noteBlock(parts, decision)
-    const version = String(activation?.protocolVersion ?? 'unknown')
-    const result = verdict.isRight ? 'accepted' : verdict.reason
-    parts.events.authenticationChecked({ version, type: 'offline', result })
+    noteOffline(parts, decision, verdict)
     return { ...told, isUsedMeanwhile: stored === 'USED_MEANWHILE' }
   })
+}
+
+/** Logs a stored decision. */
+function noteOffline(parts: ChannelParts, decision: CodeDecision, verdict: CodeVerdict): void {
+  noteBlock(parts, decision)
+  const version = String(verdict.activation?.protocolVersion ?? 'unknown')
+  parts.events.authenticationChecked({ version, type: 'offline', result: verdict.isRight ? 'accepted' : verdict.reason })
 }
 
 const UNKNOWN: Judged = { isRight: false, refusal: 'activation_unknown', isGuess: false, outcome: undefined }
@@ -195,18 +178,16 @@ function findMatch(
   { recordKeys, settings, decoys }: ChannelParts,
   protocol: Protocol,
   activation: ActivationRow | undefined,
-  attempt: OfflineAttempt,
+  { isKnowledgeAllowed, ...otp }: OfflineAttempt,
 ): CodeMatch<OfflineMatch> {
   const decoy = decoys[protocol.path]
   // An activation that is not ACTIVE takes no code and counts none. The code is compared with a decoy, so that the time does not reveal a right
   // guess.
   const known = activation?.state === 'ACTIVE' ? codeKeysOf(recordKeys, protocol, activation) : undefined
   const { keys, ctrData } = known ?? { keys: decoy.activationKeys, ctrData: decoy.openCtrData() }
-  const { otp, resourceId, body, nonce, componentLength, totps } = attempt
-  const isBiometryAllowed = attempt.isBiometryAllowed && activation?.isBiometryEnabled !== false
-  const request = { otp, resourceId, body, nonceBase64: nonce, componentLength, isBiometryAllowed, totps }
-  const found = protocol.verifyOfflineOtp(keys, ctrData, request, settings.counterLookAhead)
-  const isLacking = attempt.isKnowledgeAllowed === false && found.move?.factors === 'POSSESSION_KNOWLEDGE'
+  const isBiometryAllowed = otp.isBiometryAllowed && activation?.isBiometryEnabled !== false
+  const found = protocol.verifyOfflineOtp(keys, ctrData, { ...otp, isBiometryAllowed }, settings.counterLookAhead)
+  const isLacking = isKnowledgeAllowed === false && found.move?.factors === 'POSSESSION_KNOWLEDGE'
   return isLacking ? { move: undefined, isPossessionRight: true } : found
 }
 

@@ -35,7 +35,11 @@ function describeEndpoint<Parts>(api: DeviceDescription, endpoint: Endpoint<Part
     // Only codes of 4.0 cover the body of a GET request, so no client should send one.
     body: method === 'GET' ? undefined : describeBody(flow, generations),
     answers: [
-      { status: 200, description: 'done', schema: isSealed(flow) ? describeResponseEnvelope(generations, response) : response },
+      {
+        status: 200,
+        description: 'done',
+        schema: isSealed(flow) ? describeEnvelope('response', generations, response) : response,
+      },
       ...describeErrors(api.errors, [...ANY_ENDPOINT, ...flow.refuses, ...errors]),
     ],
   }
@@ -83,7 +87,7 @@ function describeBody({ body }: FlowFacts, generations: readonly Protocol['path'
   if (body.kind === 'bytes') return { schema: ANY_BYTES, isRequired: false, mediaType: '*/*' }
   if (body.kind === 'json') return { schema: body.schema, isRequired: true }
   const plaintext = body.kind === 'envelope' ? body.plaintext : describeNested(generations, body.outer, body.inner)
-  return { schema: describeRequestEnvelope(generations, plaintext), isRequired: true }
+  return { schema: describeEnvelope('request', generations, plaintext), isRequired: true }
 }
 
 /** The headers of a flow in either spelling. A request uses one spelling. */
@@ -96,17 +100,13 @@ const ANY_BYTES = Type.Unknown({ description: 'any bytes; the code covers them a
 
 type Generation = Protocol['path']
 
-/** The request envelope of each generation, around a plaintext. */
-const describeRequestEnvelope = (generations: readonly Generation[], plaintext: TSchema): TSchema =>
-  oneOf(generations.map((generation) => withPlaintext(ENVELOPES[generation].request, plaintext)))
-
-/** The answer's envelope of each generation, around a plaintext. */
-const describeResponseEnvelope = (generations: readonly Generation[], plaintext: TSchema): TSchema =>
-  oneOf(generations.map((generation) => withPlaintext(ENVELOPES[generation].response, plaintext)))
+/** The envelope of each generation, around a plaintext. */
+const describeEnvelope = (of: 'request' | 'response', generations: readonly Generation[], plaintext: TSchema): TSchema =>
+  oneOf(generations.map((generation) => withPlaintext(ENVELOPES[generation][of], plaintext)))
 
 /** The outer plaintext whose member `activationData` is an envelope of its own. */
 function describeNested(generations: readonly Generation[], outer: TSchema, inner: TSchema): TSchema {
-  const activationData = describeRequestEnvelope(generations.slice(0, 1), inner)
+  const activationData = describeEnvelope('request', generations.slice(0, 1), inner)
   return Type.Object({ ...(outer['properties'] as Record<string, TSchema>), activationData })
 }
 

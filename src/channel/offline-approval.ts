@@ -58,7 +58,7 @@ export async function createOfflineQr(
   // Without the seed every password would be wrong, and each wrong one counts.
   if (totp === undefined && operation.proximitySeed !== null)
     throw new PawlError('OPERATION_NOT_FOUND', { detail: 'the seed of its proximity check was altered' })
-  const operationQrCodeData = signForActivation(parts, activation, { data, totp, nonce })
+  const operationQrCodeData = signForActivation(parts, activation, { data, totp, nonceBase64: nonce })
   if (operationQrCodeData === undefined) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no keys to sign for' })
   const { length } = utf8(operationQrCodeData)
   if (length > QR_BYTES_MAX) {
@@ -95,7 +95,7 @@ export async function approveOffline(
   const attempt = {
     operationId,
     operationData: operation.data,
-    nonce,
+    nonceBase64: nonce,
     otp,
     isBiometryAllowed: isBiometryAllowed(operation),
     totps: listProximityOtps(parts, operation),

@@ -124,19 +124,6 @@ export type SealAnswer = (
   answer: { readonly nonce: Uint8Array; readonly timestamp: number },
 ) => Record<string, string | number>
 
-/** The values that the code of a request covers (v3 §10.1). */
-export interface SignedRequest {
-  /** Upper case. */
-  readonly method: string
-  readonly resourceId: string
-  /** The nonce of the authorization header. */
-  readonly nonce: Uint8Array
-  /** Raw body, decrypted body, or canonical query, as the endpoint's order says (v3 §5.4, §10.4). */
-  readonly body: Uint8Array
-  /** Base64 text, or the literal `offline` (v3 §15.2). */
-  readonly applicationSecret: string
-}
-
 /** The change of an activation when a code matched (v3 §9.1, v4 §7.4). */
 export interface CounterMove {
   /** The number that is added to the numeric counter: i + 1 when the i-th value matched, counted from 0. */
@@ -159,11 +146,7 @@ export interface CodeMatch<Move extends CounterMove = CounterMove> {
 }
 
 /** A code to verify. */
-export interface CodeToVerify {
-  readonly version: string
-  readonly factors: Factors
-  readonly code: string
-}
+export type CodeToVerify = Pick<AuthorizationHeader, 'version' | 'factors' | 'code'>
 
 /** The parts of an HTTP request that a code may cover. */
 export interface CoveredRequest {
@@ -242,7 +225,7 @@ export interface PersonalizedPayload {
   /** Lines of the operation, joined by line feeds. */
   readonly data: string
   /** Present only with a proximity check. */
-  readonly totp?: string
+  readonly totp?: string | undefined
   /** Base64 of 16 bytes. */
   readonly nonceBase64: string
 }
@@ -267,11 +250,24 @@ export interface OfflineOtp {
 /** The counter value and the factors at which an offline one-time password matched. */
 export interface OfflineMatch extends CounterMove {
   readonly factors: Factors
-  readonly signedData: Uint8Array
 }
 
-/** The functions and values of a generation that all other code uses. Members that only one generation has are in its own interface. */
-export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
+/** Reads one header value; undefined when its scheme is not one of `schemes`, or a member is missing or malformed. */
+type Parse<Header> = (value: string, schemes: readonly string[]) => Header | undefined
+
+/** The parsers of a generation. */
+export interface HeaderParsers {
+  readonly parseAuthorizationHeader: Parse<AuthorizationHeader>
+  readonly parseTokenHeader: Parse<TokenHeader>
+  /**
+   * Takes an absent activation_id as well, because only the endpoint knows the scope, which decides whether it is required. A malformed one is
+   * refused.
+   */
+  readonly parseEncryptionHeader: Parse<EncryptionHeader>
+}
+
+/** The functions and values of a generation that all other code uses. Members that only one generation has are in its own type. */
+export interface Protocol<Keys extends ActivationKeys = ActivationKeys> extends HeaderParsers {
   /** The element of the path: /pa/v3, /pa/v4. */
   readonly path: 'v3' | 'v4'
   /** The version that an activation of this generation stores. */
@@ -280,9 +276,6 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   readonly ctrDataLength: number
   /** Bytes of the secret of a new token: 16 (v3 §11.1), 32 (v4 §9.9). */
   readonly tokenSecretLength: number
-  readonly parseAuthorizationHeader: (value: string, schemes: readonly string[]) => AuthorizationHeader | undefined
-  readonly parseTokenHeader: (value: string, schemes: readonly string[]) => TokenHeader | undefined
-  readonly parseEncryptionHeader: (value: string, schemes: readonly string[]) => EncryptionHeader | undefined
   /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5, v4 §5.2). */
   parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
   /** Makes the `seal` of an envelope that was opened earlier, from the bytes of its exportAnswerKeys. */
@@ -295,8 +288,6 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
    * The byte strings that a code may cover, in the order to try: the body, or the query, decoded, sorted and encoded again (v3 §10.4, v4 §7.1).
    */
   readonly coveredBodies: (request: CoveredRequest) => readonly Uint8Array[]
-  /** The bytes a code covers, up to and including the application secret (v3 §10.1, v4 §7.1). */
-  readonly signedData: (request: SignedRequest) => Uint8Array
   /**
    * Compares a code with `lookAhead` counter values. A code of the wrong form matches none, not even in part (v3 §9.1, v4 §7.4). The caller has
    * already checked that biometry is switched on (v4 §7.4, step 5).

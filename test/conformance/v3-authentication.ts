@@ -83,7 +83,7 @@ const signatureHttp: Handler = ({ input }) => {
   expect([header.activationId, header.applicationKey]).toEqual([text(input, 'activationId'), text(input, 'applicationKey')])
   const method = text(input, 'method')
   const body = method === 'GET' ? canonicalizeQuery(optional(text, input, 'rawQuery')) : bytes(input, 'body')
-  const signedData = v3.signedData({
+  const signedData = composeSignedData({
     method,
     resourceId: text(input, 'uriId'),
     nonce: header.nonce,

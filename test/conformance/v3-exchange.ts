@@ -2,6 +2,7 @@
 import { expect } from 'vitest'
 import { utf8 } from '../../src/lib/bytes.ts'
 import type { AuthorizationHeader, EncryptionHeader } from '../../src/protocol/protocol.ts'
+import { composeSignedData } from '../../src/protocol/wire/request-data.ts'
 import { v3 } from '../../src/protocol/v3/index.ts'
 import { readActivationKeys } from './v3-authentication.ts'
 import {
@@ -98,7 +99,7 @@ const endpointExchange: Handler = ({ input, group = '' }) => {
   const signed = SIGNED_BODY[group]
   const signedData =
     signed && authorization
-      ? v3.signedData({
+      ? composeSignedData({
           method: text(input, 'method'),
           resourceId: text(input, 'path').replace('/pa/v3/', '/pa/'),
           nonce: authorization.nonce,

@@ -4,10 +4,9 @@ import { ecdsaVerify } from '../../src/crypto/ecdsa.ts'
 import { publicKeyFromPoint } from '../../src/crypto/key.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
-import { parseOfflineOtp } from '../../src/protocol/wire/offline.ts'
 import { computeTotpCandidates, totp, totpStep } from '../../src/domain/operation/proximity.ts'
 import { createPersonalizedPayload, verifyOfflineOtp } from '../../src/protocol/v3/offline.ts'
-import { composeOfflineHead } from '../../src/protocol/wire/offline.ts'
+import { composeOfflineHead, composeOfflineSignedData, parseOfflineOtp } from '../../src/protocol/wire/offline.ts'
 import { readActivationKeys } from './v3-authentication.ts'
 import { bytes, flag, type Handler, has, integer, type Members, optional, text, toText } from './vector.ts'
 import { privateKeyFromScalar } from '../helpers/crypto.ts'
@@ -22,7 +21,7 @@ const offlinePayload: Handler = ({ input }) => {
   const password = has(input, 'totpSeed') ? computeTotpCandidates(readProximity(input), integer(input, 'time'), 0)[0] : undefined
   const payload = {
     data: text(input, 'data'),
-    ...(password === undefined ? {} : { totp: password }),
+    totp: password,
     nonceBase64: text(input, 'nonce'),
   }
   const isPersonalized = flag(input, 'personalized')
@@ -54,10 +53,13 @@ const offlineVerify: Handler = ({ input }) => {
     isBiometryAllowed: flag(input, 'allowBiometry'),
     totps,
   }
-  const { move: match } = verifyOfflineOtp(readActivationKeys(input), bytes(input, 'ctrData'), request, 20)
+  const verify = (candidates: readonly string[] | undefined) =>
+    verifyOfflineOtp(readActivationKeys(input), bytes(input, 'ctrData'), { ...request, totps: candidates }, 20).move
+  const match = verify(totps)
+  const used = totps?.find((candidate) => verify([candidate]) !== undefined)
   return {
     valid: match !== undefined,
-    signedData: match && toText(match.signedData),
+    signedData: match && toText(composeOfflineSignedData(request, used)),
     usedSignatureType: match?.factors.toLowerCase(),
     ctrAfter: integer(input, 'ctr') + (match?.steps ?? 0),
     ctrDataAfter: match?.ctrData ?? bytes(input, 'ctrData'),

@@ -5,6 +5,7 @@ import { mlDsaPublicKeyOf } from '../../src/crypto/mldsa.ts'
 import { toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
 import type { EnvelopeContext, OpenedEnvelope } from '../../src/protocol/protocol.ts'
+import { composeSignedData } from '../../src/protocol/wire/request-data.ts'
 import { settleFactorKeys } from '../../src/protocol/v4/factor-keys.ts'
 import { activationFingerprint } from '../../src/protocol/v4/fingerprint.ts'
 import { type ActivationKeys, v4 } from '../../src/protocol/v4/index.ts'
@@ -147,7 +148,7 @@ function authenticate(story: Story, step: Members, resourceId: string, body: Uin
   expect(header.activationId).toBe(story.activationId)
   const [covered = new Uint8Array(0)] = v4.coveredBodies({ method: 'POST', body, query: undefined })
   const { applicationSecret } = story
-  const signedData = v4.signedData({ method: 'POST', resourceId, nonce: header.nonce, body: covered, applicationSecret })
+  const signedData = composeSignedData({ method: 'POST', resourceId, nonce: header.nonce, body: covered, applicationSecret })
   expect(toText(signedData)).toBe(text(authentication, 'data'))
   expect(toBase64(story.ctrData)).toBe(text(authentication, 'ctrData'))
   if (has(authentication, 'counter')) expect(story.counter).toBe(integer(authentication, 'counter'))

@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type DeviceRequest, receive } from '../../channel/stages/receive.ts'
 import type { Refusal } from '../../channel/stages/decision.ts'
-import { coveredBodies, type JudgedAtDoor } from '../../channel/stages/attempt.ts'
+import type { JudgedAtDoor } from '../../channel/stages/attempt.ts'
 import { verifyAtDoor } from '../../channel/stages/code.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'
 import { named, OneOf } from '../../http/types.ts'
@@ -124,7 +124,7 @@ export async function judgeSent(
   const header = received.protocol.parseAuthorizationHeader(authorization, received.headers.schemes)
   if (header === undefined) return { isValid: false, reason: 'HEADER_MALFORMED' }
   if (asker !== undefined) refuseKeyOfPhone(asker.idempotencyKey, { nonce: header.nonce, text: header.code })
-  const bodies = composed ?? coveredBodies(received)
+  const bodies = composed ?? received.protocol.coveredBodies(received.request)
   const covered = bodies[0] === sent.body ? 'BODY' : 'QUERY'
   if (!factors.includes(header.factors)) return { isValid: false, reason: 'FACTORS_NOT_ALLOWED', covered }
   const repeats = asker && createRepeats(parts, asker, listMembers(request, sent.method))

@@ -9,6 +9,7 @@ import { named, OneOf, withExample } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
+import type { PersonalizedPayload } from '../../protocol/protocol.ts'
 import { composeOfflineHead, OFFLINE_RESOURCE_ID } from '../../protocol/wire/offline.ts'
 import { findActivation, type ReadActivationRow } from '../../storage/activation/find.ts'
 import { findApplication } from '../../storage/application/applications.ts'
@@ -92,7 +93,7 @@ async function create({ request, parts, applicationId }: DoorCall<Request>): Pro
   const nonce = toBase64(platform.randomBytes(KEY_BYTES))
   const seed = hasProximityCheck ? platform.randomBytes(KEY_BYTES) : undefined
   const proximityOtp = seed && listProximityOtpsOf(seed, platform.now())[0]
-  const qrCodeData = await signText(parts, applicationId, activation, { data, totp: proximityOtp, nonce })
+  const qrCodeData = await signText(parts, applicationId, activation, { data, totp: proximityOtp, nonceBase64: nonce })
   const { length } = utf8(qrCodeData)
   if (length > QR_BYTES_MAX)
     throw refuse('data', `must fit into a QR code: its text has ${length} bytes, and at most ${QR_BYTES_MAX} fit`)
@@ -141,16 +142,16 @@ async function signText(
   parts: DoorCall<Request>['parts'],
   applicationId: string,
   activation: ReadActivationRow | undefined,
-  content: { readonly data: string; readonly totp: string | undefined; readonly nonce: string },
+  payload: PersonalizedPayload,
 ): Promise<string> {
   if (activation !== undefined) {
-    const text = signForActivation(parts, activation, content)
+    const text = signForActivation(parts, activation, payload)
     if (text === undefined) throw noActivation()
     return text
   }
   const application = await findApplication(parts.db, applicationId)
   if (application === undefined) throw noActivation()
-  return await signOfflineText(parts, application, composeOfflineHead({ data: content.data, nonceBase64: content.nonce }, '0'))
+  return await signOfflineText(parts, application, composeOfflineHead({ ...payload, totp: undefined }, '0'))
 }
 
 /** The length of the nonce, and of the seed of a proximity check. */

@@ -163,7 +163,7 @@ async function check(call: DoorCall<Request>, otp: string, { terms, roles, activ
   const judged = await verifyOfflineAtDoor(parts, asked, {
     resourceId,
     body,
-    nonce,
+    nonceBase64: nonce,
     otp,
     componentLength: 8,
     isBiometryAllowed: factors.includes('POSSESSION_BIOMETRY'),

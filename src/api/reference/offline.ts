@@ -61,7 +61,7 @@ export const personalizedText = (dialect: Dialect) =>
       if (activation?.applicationId !== applicationId) throw new PawlError('REGISTRATION_NOT_FOUND')
       if (activation.state !== 'ACTIVE') refuseState(activation.state)
       const [totp] = (proximityCheck && listTotps(parts, { ...proximityCheck, stepCount: 0 })) ?? []
-      const offlineData = signForActivation(parts, activation, { data, totp, nonce })
+      const offlineData = signForActivation(parts, activation, { data, totp, nonceBase64: nonce })
       if (offlineData === undefined) refuseState(activation.state)
       return { offlineData, nonce }
     },
@@ -136,7 +136,8 @@ async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TOb
   const { resourceId, nonce, body } = covered
   const eventData = `POST\n${resourceId}\n${describeCovered(body, undefined)}`
   const asked = { activationId, applicationId, verifiedBy: caller.username, source, eventData }
-  const attempt = { resourceId, body, nonce, otp, componentLength, isBiometryAllowed: allowBiometry === true, totps }
+  const isBiometryAllowed = allowBiometry === true
+  const attempt = { resourceId, body, nonceBase64: nonce, otp, componentLength, isBiometryAllowed, totps }
   const { verdict, factors } = await verifyOfflineAtDoor(parts, asked, attempt)
   return {
     [dialect.isValid]: verdict.isRight,

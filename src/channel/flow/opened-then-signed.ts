@@ -1,5 +1,6 @@
 // Serves requests whose envelope is opened first, before a code over its plaintext is checked (v3 §5.4, order "E, S").
 import type { Static, TSchema } from '@sinclair/typebox'
+import { PawlError } from '../../lib/errors.ts'
 import type { Answered, Authenticated, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer } from '../stages/answer.ts'
@@ -10,7 +11,7 @@ import { findContext, readEnvelope } from '../stages/envelope.ts'
 import type { EnvelopePolicy } from '../stages/envelope-keys.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
-import { parsePlaintext, unlessRefused } from '../stages/parse.ts'
+import { parsePlaintext, refusalOr } from '../stages/parse.ts'
 import { composeEndpoint, describeCode, describeEncryption } from './compose.ts'
 
 interface OpenedSignedDeclaration<Q extends TSchema, R extends TSchema, Parts>
@@ -41,14 +42,14 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
       const envelope = readEnvelope(protocol, context, received.request.body, refusals.envelope)
       const toOpen = await findEnvelope(parts, context, envelope)
       const opened = await openOfActivation(parts, protocol, toOpen, opensFor, refusals.envelope)
-      const read = () => parsePlaintext(parse, opened.plaintext, { plaintext: refusals.envelope })
       // The plaintext is parsed before the code and refused after it. So a request that is refused for its content uses up only its code, not its
       // nonce.
-      const input = unlessRefused(read)
-      const use = input === undefined ? undefined : useOf(opened, refusals.envelope)
+      const input = refusalOr(() => parsePlaintext(parse, opened.plaintext, { plaintext: refusals.envelope }))
+      const use = input instanceof PawlError ? undefined : useOf(opened, refusals.envelope)
       const attempt = { header, resourceId: code.resourceId, bodies: [opened.plaintext], audited: 'LENGTH', use } as const
       const { activation } = await authenticate(parts, received, attempt, toOpen.parties)
-      return sealAnswer(parts, opened, serialize(await handle({ request: input ?? read(), activation })))
+      if (input instanceof PawlError) throw input
+      return sealAnswer(parts, opened, serialize(await handle({ request: input, activation })))
     },
   })
 }

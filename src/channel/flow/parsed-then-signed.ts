@@ -11,7 +11,7 @@ import type { Tx } from '../../storage/database/database.ts'
 import type { LockedOperation } from '../../storage/operation/operations.ts'
 import type { Declaration, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { type CodePolicy, coveredBodies } from '../stages/attempt.ts'
+import type { CodePolicy } from '../stages/attempt.ts'
 import { authenticateWithin } from '../stages/code.ts'
 import type { CodeVerdict } from '../stages/decision.ts'
 import { parseBody, parseDecision } from '../stages/parse.ts'
@@ -74,9 +74,9 @@ export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelPar
       // A malformed body may have the secret in any place.
       const shown = input instanceof PawlError ? { requestObject: { id: named?.operationId } } : auditAs?.(input)
       const audited = shown === undefined ? 'AS_SENT' : utf8(JSON.stringify(shown))
-      const covered = { bodies: coveredBodies(received), audited } as const
+      const bodies = received.protocol.coveredBodies(received.request)
       const { resourceId, goodFor } = code
-      const attempt = { header, resourceId, ...covered, decides: named?.operationId, goodFor }
+      const attempt = { header, resourceId, bodies, audited, decides: named?.operationId, goodFor } as const
       const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, stored) => {
         const decided = { tx, operation: stored.operation, factors: header.factors }
         if (!stored.verdict.isRight) return handleWrongCode?.({ ...decided, verdict: stored.verdict }, parts)

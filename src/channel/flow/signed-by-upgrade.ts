@@ -6,7 +6,6 @@ import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Tx } from '../../storage/database/database.ts'
 import type { Authenticated, Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { coveredBodies } from '../stages/attempt.ts'
 import { checkFactors, readAuthorization } from '../stages/receive.ts'
 import { authenticateWithin } from '../stages/code.ts'
 import { composeEndpoint, describeCode } from './compose.ts'
@@ -40,8 +39,8 @@ export function signedByUpgradeEndpoint<Parts extends ChannelParts>(
     async serve(received, { parts, refusals, handle, serialize }) {
       const header = readAuthorization(received, refusals.headers)
       checkFactors(header, code.factors, refusals.code)
-      const covered = { bodies: coveredBodies(received), audited: 'AS_SENT' } as const
-      const attempt = { header, resourceId: code.resourceId, ...covered, goodFor: 'UPGRADING' } as const
+      const bodies = received.protocol.coveredBodies(received.request)
+      const attempt = { header, resourceId: code.resourceId, bodies, audited: 'AS_SENT', goodFor: 'UPGRADING' } as const
       const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, stored) =>
         stored.verdict.isRight ? handle({ tx, activation: stored.verdict.activation }) : undefined,
       )

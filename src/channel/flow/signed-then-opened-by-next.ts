@@ -5,7 +5,6 @@ import type { Protocol } from '../../protocol/protocol.ts'
 import type { Answered, Authenticated, Encrypted, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, useUp } from '../stages/answer.ts'
-import { coveredBodies } from '../stages/attempt.ts'
 import { checkFactors, readAuthorization } from '../stages/receive.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEncryption, readSignedEnvelope } from '../stages/envelope.ts'
@@ -43,7 +42,7 @@ export function signedOpenedByNextEndpoint<Q extends TSchema, R extends TSchema,
       if (context.applicationKey !== header.applicationKey)
         throw new PawlError(refusal, { detail: 'the headers name different application keys' })
       const envelope = readSignedEnvelope(opening, context, received.request.body, refusal)
-      const covered = { bodies: coveredBodies(received), audited: 'LENGTH' } as const
+      const covered = { bodies: signing.coveredBodies(received.request), audited: 'LENGTH' } as const
       const parties = await authenticate(parts, received, { header, resourceId: code.resourceId, ...covered })
       if (envelope instanceof PawlError) throw envelope
       const toOpen = await findEnvelopeOf(parts, context, envelope, parties)

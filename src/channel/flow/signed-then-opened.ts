@@ -6,7 +6,6 @@ import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { Answered, Authenticated, Encrypted, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, usingUp } from '../stages/answer.ts'
-import { coveredBodies } from '../stages/attempt.ts'
 import { checkFactors, readAuthorization } from '../stages/receive.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
@@ -48,7 +47,7 @@ export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts
       checkFactors(authorization, code.factors, refusals.headers)
       const context = findContext(authorization, place, refusals.envelope)
       const envelope = readSignedEnvelope(protocol, context, received.request.body, refusals.envelope)
-      const covered = { bodies: coveredBodies(received), audited: 'LENGTH' } as const
+      const covered = { bodies: protocol.coveredBodies(received.request), audited: 'LENGTH' } as const
       const parties = await authenticate(parts, received, { header: authorization, resourceId: code.resourceId, ...covered })
       if (envelope instanceof PawlError) throw envelope
       const toOpen = await findEnvelopeOf(parts, context, envelope, parties)

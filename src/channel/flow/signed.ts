@@ -4,7 +4,6 @@ import type { ErrorCode } from '../../lib/errors.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { Answered, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { coveredBodies } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { parseBody } from '../stages/parse.ts'
 import { checkFactors, type Client, readAuthorization } from '../stages/receive.ts'
@@ -42,7 +41,8 @@ export function signedEndpoint<R extends TSchema, Parts extends ChannelParts, Q 
     async serve(received, { parts, refusals, parse, handle, serialize }) {
       const header = readAuthorization(received, refusals.headers, headerMissing)
       checkFactors(header, typeof factors === 'function' ? factors(parts) : factors, refusals.headers)
-      const attempt = { header, resourceId, bodies: coveredBodies(received), audited: 'AS_SENT' } as const
+      const bodies = received.protocol.coveredBodies(received.request)
+      const attempt = { header, resourceId, bodies, audited: 'AS_SENT' } as const
       const { activation } = await authenticate(parts, received, attempt)
       const request = schema && parseBody(parse, received.request.body)
       return serialize(await handle({ request, activation, client: received.client }))

@@ -1,12 +1,13 @@
 // Serves requests with a token at endpoints that only read (v3 §11.3). One statement reads the token and the data. Nothing is written, so a phone may
 // repeat the header within its window.
 import type { Static, TSchema } from '@sinclair/typebox'
+import { PawlError } from '../../lib/errors.ts'
 import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { TokenNames, TokenRead } from '../../storage/token/reads.ts'
 import type { Answered, Endpoint, Parsed } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { parseBody, unlessRefused } from '../stages/parse.ts'
+import { parseBody, refusalOr } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
 import { acceptToken, readToken } from '../stages/token.ts'
 import { composeEndpoint, describeToken, jsonOr } from './compose.ts'
@@ -39,14 +40,15 @@ export function tokenReadEndpoint<R extends TSchema, Found, Parts extends Channe
     checks: [describeToken(terms.factors)],
     body: jsonOr('none', schema),
     async serve(received, { parts, refusals, parse, handle, serialize }) {
-      const readBody = () => schema && parseBody(parse, received.request.body)
       const header = readToken(received)
+      const request = header && refusalOr(() => schema && parseBody(parse, received.request.body))
       const names = header && { tokenId: header.tokenId, at: new Date(parts.platform.now()) }
-      const read = names && (await declared.read(names, parts, unlessRefused(readBody)))
+      const read = names && (await declared.read(names, parts, request instanceof PawlError ? undefined : request))
       const token = read && { token: read.token, isTokenUsed: false }
       const { bearer } = await acceptToken(parts, received, terms, refusals.headers, token)
       if (read === undefined) throw new TypeError('a token was accepted that was not read')
-      return serialize(await handle({ request: readBody(), bearer, client: received.client, found: read.found }))
+      if (request instanceof PawlError) throw request
+      return serialize(await handle({ request, bearer, client: received.client, found: read.found }))
     },
   })
 }

@@ -7,7 +7,7 @@ import type { AuthorizationHeader, Factors } from '../../protocol/protocol.ts'
 import type { Answered, Encrypted, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer } from '../stages/answer.ts'
-import { coveredBodies, useOf } from '../stages/attempt.ts'
+import { useOf } from '../stages/attempt.ts'
 import { checkFactors, readAuthorization } from '../stages/receive.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
@@ -51,7 +51,7 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
       const context = findContext(header, place, refusals.envelope)
       const envelope = readSignedEnvelope(protocol, context, received.request.body, refusals.envelope)
       checkFactors(header, await code.factors(header, parts), refusals.vault)
-      const sent = { header, resourceId: code.resourceId, bodies: coveredBodies(received) }
+      const sent = { header, resourceId: code.resourceId, bodies: protocol.coveredBodies(received.request) }
       if (envelope instanceof PawlError) {
         await authenticate(parts, received, { ...sent, audited: 'LENGTH' })
         throw envelope

@@ -6,7 +6,7 @@ import type { AuthorizationHeader, Factors } from '../../protocol/protocol.ts'
 import type { Answered, Encrypted, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer } from '../stages/answer.ts'
-import { coveredBodies, useOf } from '../stages/attempt.ts'
+import { useOf } from '../stages/attempt.ts'
 import { checkFactors, readAuthorization } from '../stages/receive.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEnvelope } from '../stages/envelope.ts'
@@ -47,7 +47,7 @@ export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts ext
       const opened = await openOfActivation(parts, protocol, toOpen, 'ACTIVE', refusals.vault)
       const request = parsePlaintext(parse, opened.plaintext, { plaintext: refusals.vault, request: refusals.vault })
       checkFactors(header, await code.factors(request, header, parts), refusals.vault)
-      const covered = { bodies: coveredBodies(received), audited: utf8(JSON.stringify(code.auditAs(request))) }
+      const covered = { bodies: protocol.coveredBodies(received.request), audited: utf8(JSON.stringify(code.auditAs(request))) }
       const attempt = { header, resourceId: code.resourceId, ...covered, use: useOf(opened, refusals.vault) }
       const { activation } = await authenticate(parts, received, attempt, toOpen.parties)
       return sealAnswer(parts, opened, serialize(await handle({ request, activation })))

@@ -9,7 +9,6 @@ import type { DoorVerdict } from '../../storage/request/door-verdicts.ts'
 import type { RequestParties } from '../../storage/request/lookup.ts'
 import type { CodeVerdict } from './decision.ts'
 import type { Opened } from './open.ts'
-import type { Received } from './receive.ts'
 
 /** One code of a request, with all values that are needed to judge and store it. */
 export interface CodeAttempt {
@@ -66,9 +65,6 @@ export type CodePolicy = 'ACTIVE' | 'CONFIRMING' | 'UPGRADING'
 export function useOf({ uniqueValues: [value, second] }: Pick<Opened, 'uniqueValues'>, refusal: ErrorCode): CodeAttempt['use'] {
   return value && { value, second, refusal }
 }
-
-/** The byte strings that a code may cover, in the order to try: the body, or the readings of the query (v3 §10.4, v4 §7.1). */
-export const coveredBodies = ({ protocol, request }: Received): readonly Uint8Array[] => protocol.coveredBodies(request)
 
 /**
  * The way in which the audit log shows a body: as sent; only its length, because it is encrypted or was decrypted; other bytes in its place, because

@@ -5,6 +5,7 @@ import { PawlError } from '../../lib/errors.ts'
 import { networkOf, sourceOf } from '../../lib/address.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { inStage } from '../../lib/trace.ts'
+import type { EncryptionHeader } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { AuthenticationOutcome } from '../../storage/request/authentication.ts'
 import type { ReadParties, RequestParties } from '../../storage/request/lookup.ts'
@@ -195,8 +196,8 @@ async function readAndJudge(
     if (judged.isRight) return { parties: remembered, judged }
     // A wrong guess tries the write, too, for a version that no row has. Otherwise the time of a refusal would tell a thief of the possession key
     // that the guess was right, once in each process that does not know yet that another one blocked the phone.
-    const nobody = { ...remembered.activation, rowVersion: NO_VERSION }
-    if (judged.isGuess) return { parties: { ...remembered, activation: nobody }, judged }
+    const unmatched = { ...remembered.activation, rowVersion: NO_VERSION }
+    if (judged.isGuess) return { parties: { ...remembered, activation: unmatched }, judged }
   }
   const find = attempt.atDoor?.find ?? (() => findParties(parts, attempt.header, attempt.goodFor))
   const parties = ownOf(attempt, (round === 0 ? read : undefined) ?? (await find()))
@@ -213,19 +214,13 @@ function ownOf({ atDoor }: CodeAttempt, parties: RequestParties): RequestParties
   return { version: isOwn(version) ? version : undefined, activation: isOwn(activation) ? activation : undefined }
 }
 
-/** The names in a header or an envelope. The activation is absent if only an application is named. */
-interface NamedParties {
-  readonly applicationKey: string
-  readonly activationId?: string | undefined
-}
-
 /**
  * Reads version and activation in one statement; either may be missing. For UPGRADING, the activation has the values of its pending upgrade (v4
  * §10.3).
  */
 export async function findParties(
   { db, authenticationStore, platform }: Pick<ChannelParts, 'db' | 'authenticationStore' | 'platform'>,
-  { applicationKey, activationId = '' }: NamedParties,
+  { applicationKey, activationId = '' }: Pick<EncryptionHeader, 'applicationKey' | 'activationId'>,
   goodFor: CodePolicy = 'ACTIVE',
 ): Promise<ReadParties> {
   const names = { applicationKey, activationId, at: new Date(platform.now()) }

@@ -1,7 +1,7 @@
 // Stores the outcome of one attempt: counter, failed attempts, state and audit row in one conditional statement (v3 §10.5).
 import { type AuthenticationDecision, composeBlockEnd, endBlockIfOver } from '../../domain/activation/authentication.ts'
 import { places } from '../../domain/secrets/secrets.ts'
-import type { CounterMove } from '../../protocol/protocol.ts'
+import type { AuthorizationHeader, CounterMove } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import {
   type AuthenticationOutcome,
@@ -45,13 +45,6 @@ export type CodeVerdict =
       readonly activation: ActivationRow | undefined
     }
 
-/** The application version and protocol version of an accepted code. Both must still be accepted when the code is stored. */
-interface MadeUnder {
-  readonly applicationKey: string
-  /** Text of the protocol version. */
-  readonly version: string
-}
-
 /** The decision about an attempt: the values to store. */
 export interface CodeDecision {
   readonly verdict: CodeVerdict
@@ -66,8 +59,8 @@ export interface CodeDecision {
 }
 
 interface DecisionTerms extends Pick<CodeDecision, 'strangersNetwork'>, Pick<AuthenticationOutcome, 'use' | 'secondUse'> {
-  /** Null for an offline password. */
-  readonly madeUnder: MadeUnder | null
+  /** Application version and protocol version; both must still be accepted when an accepted code is stored. Null for an offline password. */
+  readonly madeUnder: Pick<AuthorizationHeader, 'applicationKey' | 'version'> | null
 }
 
 /**

@@ -2,6 +2,7 @@
 import { parseJson } from '../../http/raw-body.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { EncryptionHeader, Envelope, EnvelopeContext, Protocol, Scope } from '../../protocol/protocol.ts'
+import { refusalOr } from './parse.ts'
 import { readAnyAuthorization, type Received } from './receive.ts'
 
 /** Scope and label of an endpoint's envelopes. */
@@ -65,17 +66,8 @@ export function readSignedEnvelope(
   code: ErrorCode,
 ): Envelope | PawlError {
   if (body.length === 0) throw new PawlError(code, { detail: 'no body' })
-  const json = tryParseJson(body)
+  const json = refusalOr(() => parseJson(body))
   return json instanceof PawlError ? json : parseEnvelope(protocol, context, json, code)
-}
-
-function tryParseJson(body: Uint8Array): unknown {
-  try {
-    return parseJson(body)
-  } catch (error) {
-    if (error instanceof PawlError) return error
-    throw error
-  }
 }
 
 /** Parses a JSON value as an envelope. Refuses a malformed one. */

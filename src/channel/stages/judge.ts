@@ -3,6 +3,7 @@ import { decideAuthentication } from '../../domain/activation/authentication.ts'
 import { isExpired } from '../../domain/activation/registration.ts'
 import type { CodeMatch, Protocol } from '../../protocol/protocol.ts'
 import { isOlderVersion } from '../../protocol/wire/header.ts'
+import { composeSignedData } from '../../protocol/wire/request-data.ts'
 import type { RequestParties } from '../../storage/request/lookup.ts'
 import type { ChannelParts } from '../parts.ts'
 import { applicationSecretOf, codeKeysOf } from '../secrets.ts'
@@ -89,7 +90,7 @@ function matchOf(
   const applicationSecret = applicationSecretOf(recordKeys, decoy, version)
   const { keys, ctrData } = known ?? { keys: decoy.activationKeys, ctrData: decoy.openCtrData() }
   const { nonce } = header
-  const readings = bodies.map((body) => protocol.signedData({ method, resourceId, nonce, body, applicationSecret }))
+  const readings = bodies.map((body) => composeSignedData({ method, resourceId, nonce, body, applicationSecret }))
   const bytes = readings.reduce((sum, { length }) => sum + length, 0)
   const steps = Math.min(lookAhead, Math.max(2, Math.floor(BYTES_MAX / bytes)))
   let isPossessionRight = false

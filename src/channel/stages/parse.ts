@@ -23,13 +23,7 @@ export function parseDecision<S extends TSchema>(
 ): ParsedDecision<ReturnType<Parser<S>>> {
   const json = body.length === 0 ? {} : parseJson(body)
   const name = refusing(unnamed, () => refuseUnstorable(parseName(json).requestObject.id))
-  const operationId = name.toLowerCase()
-  try {
-    return { operationId, input: parse(refuseUnstorable(json, body)) }
-  } catch (error) {
-    if (error instanceof PawlError) return { operationId, input: error }
-    throw error
-  }
+  return { operationId: name.toLowerCase(), input: refusalOr(() => parse(refuseUnstorable(json, body))) }
 }
 
 /**
@@ -45,12 +39,12 @@ export function parsePlaintext<S extends TSchema>(
   return refusing(request, () => parse(refuseUnstorable(json, bytes)))
 }
 
-/** The result of `work`, or undefined if it throws a refusal. For input that is read early and refused later. */
-export function unlessRefused<T>(work: () => T): T | undefined {
+/** The result of `work`, or the refusal that it throws. For input that is read early and refused later. */
+export function refusalOr<T>(work: () => T): T | PawlError {
   try {
     return work()
   } catch (error) {
-    if (error instanceof PawlError) return undefined
+    if (error instanceof PawlError) return error
     throw error
   }
 }

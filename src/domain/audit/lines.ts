@@ -8,8 +8,8 @@ import { isChainAuthentic, isSealed } from './mac.ts'
 import type { NotedHead } from './verification.ts'
 
 /**
- * Reads up to `limit` rows of a chain behind `after`. It stops before a row with a wrong seal, and then says that this row `isAltered`. Rows beyond the
- * head of the chain are not read.
+ * Reads up to `limit` rows of a chain behind `after`. It stops before a row with a wrong seal, and then says that this row `isAltered`. Rows beyond
+ * the head of the chain are not read.
  */
 export async function readVerified(
   { db, installationKeys: { auditSeal } }: SealParts,

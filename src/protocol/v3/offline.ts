@@ -18,18 +18,14 @@ export function createPersonalizedPayload(
 }
 
 /** Verifies a one-time password: with possession and knowledge first, then with possession and biometry, if allowed (v3 §15.2). */
-export function verifyOfflineOtp(
+export const verifyOfflineOtp = (
   keys: ActivationKeys,
   ctrData: Uint8Array,
   request: OfflineOtp,
   lookAhead: number,
-): CodeMatch<OfflineMatch> {
-  const { move, isPossessionRight } = findOfflineMatch(request, ctrData, lookAhead, {
+): CodeMatch<OfflineMatch> =>
+  findOfflineMatch(request, ctrData, lookAhead, {
     candidates: listOfflineFactors(request).map((factors) => ({ factors, factorKeys: selectFactorKeys(keys, factors) })),
-    compute: ({ factorKeys }, counter, signedData) => computeComponents(factorKeys, counter, signedData),
+    compute: computeComponents,
     advance: advanceCounter,
   })
-  if (move === undefined) return { move, isPossessionRight }
-  const { candidate, ...match } = move
-  return { move: { ...match, factors: candidate.factors }, isPossessionRight }
-}

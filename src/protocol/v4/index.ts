@@ -1,5 +1,4 @@
 // Lists generation 4 of the protocol as an implementation of Protocol. Nothing is computed here.
-import { composeSignedData } from '../wire/request-data.ts'
 import type { Protocol } from '../protocol.ts'
 import { coveredBodies, verifyAuthenticationCode } from './authentication-code.ts'
 import { importAnswerKeys, parseEnvelope } from './envelope.ts'
@@ -26,25 +25,21 @@ import { encapsulateSharedSecret, parseSharedSecretRequest } from './shared-secr
 import { composeStatusBlob } from './status-blob.ts'
 import { parseTemporaryKeyRequest } from './temporary-key.ts'
 
-/** Version 4.0, with the members that only v4 has. */
-export interface ProtocolV4 extends Protocol<ActivationKeys> {
-  /** Parses the SharedSecretRequest of activation/create, upgrade/start, password/change or biometry/add (v4 §2.2). */
-  readonly parseSharedSecretRequest: typeof parseSharedSecretRequest
-  /** Makes a new factor key and its answer (v4 §9.12, §9.13). */
-  readonly encapsulateSharedSecret: typeof encapsulateSharedSecret
-  /** Parses the device's public keys (v4 §8.4). */
-  readonly parsePublicKeys: typeof parsePublicKeys
-  /** Makes server keys, secret of the activation and fingerprint (v4 §8.5, §10.2). */
-  readonly exchangeKeys: typeof exchangeKeys
-  /** Each returns the stored secret with changed factor keys (v4 §9.12, §9.13). */
-  readonly replaceKnowledgeKey: typeof replaceKnowledgeKey
-  readonly addBiometryKey: typeof addBiometryKey
-  readonly removeBiometryKeys: typeof removeBiometryKeys
-  /** Status blob and its MAC, 80 bytes (v4 §9.4). */
-  readonly composeStatusBlob: typeof composeStatusBlob
-  /** A key of the vault, 32 bytes (v4 §9.10). */
-  readonly deriveVaultKey: typeof deriveVaultKey
+/** The members that only v4 has. */
+const own = {
+  parseSharedSecretRequest,
+  encapsulateSharedSecret,
+  parsePublicKeys,
+  exchangeKeys,
+  replaceKnowledgeKey,
+  addBiometryKey,
+  removeBiometryKeys,
+  composeStatusBlob,
+  deriveVaultKey,
 }
+
+/** Version 4.0. */
+export type ProtocolV4 = Protocol<ActivationKeys> & typeof own
 
 export const v4: ProtocolV4 = {
   path: 'v4',
@@ -59,7 +54,6 @@ export const v4: ProtocolV4 = {
   importEnvelopeKey,
   importSigningKeys,
   coveredBodies,
-  signedData: composeSignedData,
   verifyAuthenticationCode,
   advanceCounter,
   verifyTokenDigest,
@@ -71,15 +65,7 @@ export const v4: ProtocolV4 = {
   parseTemporaryKeyRequest,
   createPersonalizedPayload,
   verifyOfflineOtp,
-  parseSharedSecretRequest,
-  encapsulateSharedSecret,
-  parsePublicKeys,
-  exchangeKeys,
-  replaceKnowledgeKey,
-  addBiometryKey,
-  removeBiometryKeys,
-  composeStatusBlob,
-  deriveVaultKey,
+  ...own,
 }
 
 export type { ExchangedKeys } from './key-exchange.ts'

@@ -19,21 +19,17 @@ export function createPersonalizedPayload(
  * Verifies a one-time password: with possession and knowledge first, then with possession and biometry, if allowed. Each is tried with the current
  * and with the next key of the second factor (v4 §11.1).
  */
-export function verifyOfflineOtp(
+export const verifyOfflineOtp = (
   keys: ActivationKeys,
   ctrData: Uint8Array,
   request: OfflineOtp,
   lookAhead: number,
-): CodeMatch<OfflineMatch> {
-  const { move, isPossessionRight } = findOfflineMatch(request, ctrData, lookAhead, {
+): CodeMatch<OfflineMatch> =>
+  findOfflineMatch(request, ctrData, lookAhead, {
     candidates: listOfflineFactors(request).flatMap((factors) =>
       selectFactorKeys(keys, factors).map((factorKeys, used) => ({ factors, factorKeys, used })),
     ),
-    compute: ({ factorKeys }, counter, signedData) => computeComponents(factorKeys, counter, signedData),
+    compute: computeComponents,
     advance: advanceCounter,
+    settle: ({ factors, used }, move) => settle(keys, factors, used, move),
   })
-  if (move === undefined) return { move, isPossessionRight }
-  const { candidate, ...match } = move
-  const { factors, used } = candidate
-  return { move: { ...match, ...settle(keys, factors, used, match), factors }, isPossessionRight }
-}

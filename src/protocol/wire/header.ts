@@ -1,11 +1,5 @@
 // Parses the three protocol headers: authorization, token, encryption (v3 §5.2, v4 §6). A generation passes in its own rules.
-import {
-  type AuthorizationHeader,
-  type EncryptionHeader,
-  FACTOR_COMBINATIONS,
-  type Factors,
-  type TokenHeader,
-} from '../protocol.ts'
+import { FACTOR_COMBINATIONS, type Factors, type HeaderParsers } from '../protocol.ts'
 import { parseUuid } from './members.ts'
 
 /** The rules of a generation for the values in a header. */
@@ -21,19 +15,6 @@ interface HeaderRules {
   readonly isCode: (text: string) => boolean
   /** Milliseconds as the text of a token header. */
   readonly timestamp: RegExp
-}
-
-/** Reads one header value; undefined when its scheme is not one of `schemes`, or a member is missing or malformed. */
-type Parse<Header> = (value: string, schemes: readonly string[]) => Header | undefined
-
-interface HeaderParsers {
-  readonly parseAuthorizationHeader: Parse<AuthorizationHeader>
-  readonly parseTokenHeader: Parse<TokenHeader>
-  /**
-   * Takes an absent activation_id as well, because only the endpoint knows the scope, which decides whether it is required. A malformed one is
-   * refused.
-   */
-  readonly parseEncryptionHeader: Parse<EncryptionHeader>
 }
 
 /** The parsers of a generation. */

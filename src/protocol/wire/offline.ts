@@ -1,7 +1,7 @@
 // Handles the parts of offline approvals that need no keys: the text of a QR code, the data that a one-time password covers, and the search for its
 // counter value (v3 §15, v4 §11).
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { CodeMatch, CounterMove, Factors, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
+import type { CodeMatch, CounterMove, Factors, OfflineMatch, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
 import { findCounter } from './counter.ts'
 import { toDecimalCode } from './decimal.ts'
 import { composeRequestData } from './request-data.ts'
@@ -27,31 +27,33 @@ export function composeOfflineSignedData(
 export const listOfflineFactors = ({ isBiometryAllowed }: OfflineOtp): readonly Factors[] =>
   isBiometryAllowed ? ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] : ['POSSESSION_KNOWLEDGE']
 
-/** The functions with which a generation computes the components to compare. */
-interface OfflineSearch<Candidate> {
-  /** Factor keys, in the order in which they are tried. */
-  readonly candidates: readonly Candidate[]
-  /** The components, 32 bytes each. */
-  readonly compute: (candidate: Candidate, counter: Uint8Array, signedData: Uint8Array) => readonly Uint8Array[]
-  readonly advance: (ctrData: Uint8Array) => Uint8Array
+/** Factor keys that may have made a one-time password. */
+interface Candidate<Key> {
+  readonly factors: Factors
+  readonly factorKeys: readonly Key[]
 }
 
-/** The first match. */
-interface OfflineFound<Candidate> extends CounterMove {
-  readonly candidate: Candidate
-  readonly signedData: Uint8Array
+/** The functions with which a generation computes the components to compare. */
+interface OfflineSearch<Key, One extends Candidate<Key>> {
+  /** In the order in which they are tried. */
+  readonly candidates: readonly One[]
+  /** The components, 32 bytes each. */
+  readonly compute: (factorKeys: readonly Key[], counter: Uint8Array, signedData: Uint8Array) => readonly Uint8Array[]
+  readonly advance: (ctrData: Uint8Array) => Uint8Array
+  /** The change of the activation when these keys matched; the move alone if absent. */
+  readonly settle?: (used: One, move: CounterMove) => CounterMove
 }
 
 /**
  * Tries every candidate TOTP with every counter value of the look-ahead and every candidate for the keys. All tries together count as one attempt (v3
  * §15.2, v4 §11.1).
  */
-export function findOfflineMatch<Candidate extends object>(
+export function findOfflineMatch<Key, One extends Candidate<Key>>(
   request: OfflineOtp,
   ctrData: Uint8Array,
   lookAhead: number,
-  { candidates, compute, advance }: OfflineSearch<Candidate>,
-): CodeMatch<OfflineFound<Candidate>> {
+  { candidates, compute, advance, settle = (_, move) => move }: OfflineSearch<Key, One>,
+): CodeMatch<OfflineMatch> {
   const given = utf8(request.otp)
   const { componentLength } = request
   const isMade = (components: readonly Uint8Array[], part: Uint8Array): boolean =>
@@ -59,19 +61,19 @@ export function findOfflineMatch<Candidate extends object>(
   let isPossessionRight = false
   for (const totp of request.totps ?? [undefined]) {
     const signedData = composeOfflineSignedData(request, totp)
-    let candidate: Candidate | undefined
+    let used: One | undefined
     const found = findCounter(ctrData, lookAhead, advance, (counter) => {
       let isFirstRight = false
-      candidate = candidates.find((keys) => {
-        const components = compute(keys, counter, signedData)
+      used = candidates.find(({ factorKeys }) => {
+        const components = compute(factorKeys, counter, signedData)
         if (isMade(components.slice(0, 1), given.subarray(0, componentLength))) isFirstRight = true
         return isMade(components, given)
       })
-      if (candidate !== undefined) return 'RIGHT'
+      if (used !== undefined) return 'RIGHT'
       return isFirstRight ? 'POSSESSION_ONLY' : 'WRONG'
     })
     if (found.isPossessionRight) isPossessionRight = true
-    if (found.move && candidate) return { move: { ...found.move, candidate, signedData }, isPossessionRight }
+    if (found.move && used) return { move: { ...settle(used, found.move), factors: used.factors }, isPossessionRight }
   }
   return { move: undefined, isPossessionRight }
 }

@@ -2,19 +2,28 @@
 // of a body (v3 §10.4, v4 §7.1).
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import type { SignedRequest } from '../protocol.ts'
 
-/** The bytes a code covers: request data, `&`, application secret as text (v3 §10.1, v4 §7.1). */
-export const composeSignedData = ({ applicationSecret, ...request }: SignedRequest): Uint8Array =>
-  utf8(`${composeRequestData({ ...request, nonceBase64: toBase64(request.nonce) })}&${applicationSecret}`)
+interface RequestData {
+  readonly method: string
+  readonly resourceId: string
+  readonly nonceBase64: string
+  /** Raw body, decrypted body, or canonical query, as the endpoint's order says (v3 §5.4, §10.4). */
+  readonly body: Uint8Array
+}
+
+/**
+ * The bytes a code covers: request data, `&`, application secret (v3 §10.1, v4 §7.1). `nonce` is that of the authorization header,
+ * `applicationSecret` Base64 text.
+ */
+export const composeSignedData = ({
+  nonce,
+  applicationSecret,
+  ...request
+}: Omit<RequestData, 'nonceBase64'> & { readonly nonce: Uint8Array; readonly applicationSecret: string }): Uint8Array =>
+  utf8(`${composeRequestData({ ...request, nonceBase64: toBase64(nonce) })}&${applicationSecret}`)
 
 /** METHOD & b64(resource id) & b64(nonce) & b64(body); empty parts stay (v3 §10.1, v4 §7.1). */
-export const composeRequestData = (request: {
-  method: string
-  resourceId: string
-  nonceBase64: string
-  body: Uint8Array
-}): string =>
+export const composeRequestData = (request: RequestData): string =>
   [request.method.toUpperCase(), toBase64(utf8(request.resourceId)), request.nonceBase64, toBase64(request.body)].join('&')
 
 /**

@@ -24,7 +24,8 @@ interface RecentPhones {
   readonly remember: (parties: RequestParties) => void
   /**
    * Returns the rows that were read, with the counter and the highest protocol version of `known` when the database has an earlier one; the next
-   * stored code repairs the row. `known` is the phone as remembered before the read. The rows replace it in memory, unless an acceptance replaced it meanwhile.
+   * stored code repairs the row. `known` is the phone as remembered before the read. The rows replace it in memory, unless an acceptance replaced it
+   * meanwhile.
    */
   readonly renew: (known: RecentPhone | undefined, read: ReadParties) => ReadParties
 }

@@ -94,7 +94,11 @@ describe.each(PHONE_VERSIONS)('a remembered phone in %s', (version) => {
   test('takes as many statements after a block, whether its user guesses the PIN or knows it', async () => {
     const { server, world: own } = await startServerWithWorld({})
     const { authenticationStore, db } = server.context
-    const statements = [vi.spyOn(authenticationStore, 'find'), vi.spyOn(authenticationStore, 'store'), vi.spyOn(db, 'executeQuery')]
+    const statements = [
+      vi.spyOn(authenticationStore, 'find'),
+      vi.spyOn(authenticationStore, 'store'),
+      vi.spyOn(db, 'executeQuery'),
+    ]
     const countOf = async (options: Parameters<Awaited<ReturnType<typeof remembered>>['phone']['prepareValidation']>[0]) => {
       const { phone, userId } = await remembered(own)
       expectOk(await own.bank.change(userId, 'BLOCK'))
