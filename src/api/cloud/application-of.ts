@@ -58,12 +58,10 @@ const ADMIN_OUTSIDE =
 const CREDENTIAL_OUTSIDE = 'this credential belongs to no application: POST /admin/users with "application" creates one that does'
 
 /** The application of the credential, if it has one. */
-export const findApplicationOf = async ({ parts, caller }: { parts: CloudParts; caller: Caller }) =>
-  caller.role === 'admin' ? applicationOfAdmin(parts, caller) : caller.applicationId
-
-async function applicationOfAdmin(parts: CloudParts, { applicationId }: Caller): Promise<string | null | undefined> {
+export async function findApplicationOf({ parts, caller }: { parts: CloudParts; caller: Caller }) {
+  if (caller.role !== 'admin') return caller.applicationId
   if (!parts.settings.adminActsOnDefaultApplication) return undefined
-  return applicationId ?? findDefaultApplicationId(parts.db)
+  return caller.applicationId ?? findDefaultApplicationId(parts.db)
 }
 
 /** The part of a call that is needed to find a registration. */

@@ -1,5 +1,5 @@
 // Declares endpoints of the administration that change something. Both views, the change and its record are one transaction (cloud §7).
-import type { Static, TSchema } from '@sinclair/typebox'
+import type { Static, TSchema, TVoid } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { holdChanges } from '../../log/events.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
@@ -24,27 +24,27 @@ export interface Audited<U = unknown, B = unknown, Q = unknown, R = unknown> {
   readonly committedRefusal?: ErrorCode
 }
 
-/** An endpoint below /admin that changes something. */
-export interface AuditedEndpoint<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema, P>
-  extends CloudDeclaration<B, Q, U, R, H> {
+/** A change below /admin and its record. The types are those of body, query, path parameters, headers, answer and prepared work. */
+interface Change<B, Q, U, H, R, P> {
   /** Does slow work before the transaction. The handler gets its result. */
-  readonly prepare?: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>) => Promise<P>
-  readonly handle: (call: AuditedCall<Static<B>, Static<Q>, Static<U>, Static<H>>, prepared: P) => Promise<Static<R>>
-  readonly audited: Audited<Static<U>, Static<B>, Static<Q>, Static<R>>
+  readonly prepare?: (call: CloudCall<B, Q, U, H>) => Promise<P>
+  readonly handle: (call: AuditedCall<B, Q, U, H>, prepared: P) => Promise<R>
+  readonly audited: Audited<U, B, Q, R>
 }
 
-/** Declares an endpoint whose change is recorded. */
+/** Declares an endpoint whose change is recorded. Only administrators may call it. */
 export const auditedEndpoint = <
   B extends TSchema,
   Q extends TSchema,
   U extends TSchema,
-  R extends TSchema,
   H extends TSchema,
+  R extends TSchema = TVoid,
   P = undefined,
 >(
-  endpoint: AuditedEndpoint<B, Q, U, R, H, P>,
+  endpoint: Omit<CloudDeclaration<B, Q, U, R, H>, 'roles'> & Change<Static<B>, Static<Q>, Static<U>, Static<H>, Static<R>, P>,
 ): AnyCloudEndpoint => ({
   ...endpoint,
+  roles: ['admin'],
   isAudited: true,
   async serve(given) {
     const call = given as CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>
@@ -65,11 +65,10 @@ export const auditedEndpoint = <
 
 /** Makes the change and records it. Returns a `refusal` whose count is to be committed; nothing is recorded then. */
 async function changeAndRecord<B, Q, U, H, R, P>(
-  endpoint: Changing<B, Q, U, H, R, P>,
+  { method, path, handle, audited }: Pick<AnyCloudEndpoint, 'method' | 'path'> & Change<B, Q, U, H, R, P>,
   call: AuditedCall<B, Q, U, H>,
   prepared: P,
 ): Promise<{ readonly answer: R } | { readonly refusal: PawlError }> {
-  const { method, path, handle, audited } = endpoint
   await lockAdministration(call.parts.db)
   const before = await audited.view(call, undefined)
   try {
@@ -88,11 +87,4 @@ async function changeAndRecord<B, Q, U, H, R, P>(
     if (error instanceof PawlError && error.code === audited.committedRefusal) return { refusal: error }
     throw error
   }
-}
-
-interface Changing<B, Q, U, H, R, P> {
-  readonly method: string
-  readonly path: string
-  readonly handle: (call: AuditedCall<B, Q, U, H>, prepared: P) => Promise<R>
-  readonly audited: Audited<U, B, Q, R>
 }

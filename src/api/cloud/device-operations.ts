@@ -40,8 +40,7 @@ const toDeviceOperation = (parts: CloudParts, row: OperationRow): Static<typeof 
   }
 }
 
-/** POST /v2/operations: creates an operation (cloud §6.10). */
-export const deviceOperationCreate = cloudEndpoint({
+const deviceOperationCreate = cloudEndpoint({
   method: 'POST',
   path: '/v2/operations',
   operationId: 'createDeviceOperation',
@@ -80,8 +79,7 @@ export const deviceOperationCreate = cloudEndpoint({
   },
 })
 
-/** GET /v2/operations/{id}: reads the state of an operation, and the device that it is for (cloud §6.10). */
-export const deviceOperationRead = cloudEndpoint({
+const deviceOperationRead = cloudEndpoint({
   method: 'GET',
   path: '/v2/operations/:id',
   operationId: 'readDeviceOperation',
@@ -94,3 +92,5 @@ export const deviceOperationRead = cloudEndpoint({
     return toDeviceOperation(call.parts, await readShown(call, call.params.id))
   },
 })
+
+export const deviceOperationEndpoints = [deviceOperationCreate, deviceOperationRead]

@@ -1,10 +1,11 @@
 // Declares endpoints of the cloud API, and describes them for the OpenAPI document (cloud §1.2).
-import type { Static, TSchema } from '@sinclair/typebox'
+import type { Static, TSchema, TVoid } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import type { CloudParts } from './parts.ts'
 import { describeErrors, type ErrorDescription, OF_BANK, type Operation } from '../../http/operation.ts'
+import { Ok } from '../../http/types.ts'
 import { rendering } from './error-renderer.ts'
 
 /** A call whose structure was checked. The types are those of body, query, path parameters and headers. */
@@ -31,15 +32,16 @@ export interface CloudDeclaration<B extends TSchema, Q extends TSchema, U extend
   /** For the OpenAPI document: one line, and more text as Markdown. */
   readonly summary: string
   readonly description?: string
-  /** The error codes of the handler. */
-  readonly errors: readonly ErrorCode[]
+  /** The error codes of the handler; none if absent. */
+  readonly errors?: readonly ErrorCode[]
   readonly roles: readonly Role[]
   readonly body?: B
   readonly query?: Q
   readonly params?: U
   /** Request headers other than the credentials. Their names are in lower case. */
   readonly headers?: H
-  readonly response: R
+  /** The answer of the handler. If absent, the handler returns nothing, and the answer is Ok. */
+  readonly response?: R
   /** The error code of a structural error; REQUEST_INVALID if absent. */
   readonly invalidAs?: ErrorCode
   /** The longest body, in bytes; CALLERS_BYTES_MAX if absent. */
@@ -63,7 +65,13 @@ export interface AnyCloudEndpoint extends AnyCloudDeclaration {
 }
 
 /** Declares an endpoint. Changes below /admin are declared by auditedEndpoint. */
-export const cloudEndpoint = <B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema>(
+export const cloudEndpoint = <
+  B extends TSchema,
+  Q extends TSchema,
+  U extends TSchema,
+  H extends TSchema,
+  R extends TSchema = TVoid,
+>(
   endpoint: CloudEndpoint<B, Q, U, R, H>,
 ): AnyCloudEndpoint => ({
   ...endpoint,
@@ -82,7 +90,7 @@ export const describeCloudEndpoints = (
 ): Operation[] => endpoints.map((endpoint) => describeEndpoint(endpoint, errors, tagOf(endpoint.path)))
 
 function describeEndpoint(endpoint: AnyCloudDeclaration, errors: ErrorDescription, tag: string): Operation {
-  const { method, path, operationId, summary, description, roles, params, query, headers, body, response } = endpoint
+  const { method, path, operationId, summary, description, roles, params, query, headers, body, response = Ok } = endpoint
   return {
     method,
     path,
@@ -107,7 +115,7 @@ function nameTag(path: string): string {
   return `Administration: ${second === 'application' ? 'applications' : second}`
 }
 
-function listCodes({ params, errors, invalidAs, body, query }: AnyCloudDeclaration): ErrorCode[] {
+function listCodes({ params, errors = [], invalidAs, body, query }: AnyCloudDeclaration): ErrorCode[] {
   // Every endpoint refuses a query string that is not percent-encoded text, and a body over the limit.
   const codes: ErrorCode[] = ['REQUEST_INVALID', 'CREDENTIALS_INVALID', 'ROLE_FORBIDDEN', 'TOO_MANY_REQUESTS']
   codes.push('UNAVAILABLE', 'INTERNAL', ...errors)

@@ -1,7 +1,7 @@
 // /inbox/messages: manages messages of the bank that a user reads in the app. The contract does not have these endpoints (cloud §6.9, mobile-token
 // §8).
 import { Type } from '@sinclair/typebox'
-import { named, Ok, OneOf } from '../../http/types.ts'
+import { named, OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import {
   deleteInboxMessage,
@@ -16,7 +16,7 @@ import { OfId, PageLimit, Time, UserId } from './fields.ts'
 
 const Line = (max: number) => Type.String({ pattern: `^[^\\u0000]{1,${max}}$`, description: `must be 1 to ${max} characters` })
 
-export const inboxMessageCreate = cloudEndpoint({
+const inboxMessageCreate = cloudEndpoint({
   method: 'POST',
   path: '/inbox/messages',
   operationId: 'createInboxMessage',
@@ -60,7 +60,7 @@ const Message = Type.Object({
   timestampCreated: Time,
 })
 
-export const inboxMessagesList = cloudEndpoint({
+const inboxMessagesList = cloudEndpoint({
   method: 'GET',
   path: '/inbox/messages',
   operationId: 'listInboxMessages',
@@ -82,7 +82,7 @@ export const inboxMessagesList = cloudEndpoint({
   },
 })
 
-export const inboxMessageRead = cloudEndpoint({
+const inboxMessageRead = cloudEndpoint({
   method: 'GET',
   path: '/inbox/messages/:id',
   operationId: 'readInboxMessage',
@@ -95,11 +95,11 @@ export const inboxMessageRead = cloudEndpoint({
   async handle(call) {
     const found = await findMessageOfApplication(call.parts.db, await applicationOf(call), call.params.id)
     if (found === undefined) throw unknownMessage()
-    return { ...toMessage(found), userId: found.userId, body: found.body }
+    return toMessage(found)
   },
 })
 
-export const inboxMessageRemove = cloudEndpoint({
+const inboxMessageRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/inbox/messages/:id',
   operationId: 'removeInboxMessage',
@@ -107,19 +107,13 @@ export const inboxMessageRemove = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],
   params: OfId,
-  response: Ok,
   async handle(call) {
     if (!(await deleteInboxMessage(call.parts.db, await applicationOf(call), call.params.id))) throw unknownMessage()
-    return { status: 'OK' as const }
   },
 })
 
-const toMessage = ({ messageId, type, subject, summary, isRead, createdAt }: InboxMessageRow) => ({
-  messageId,
-  type,
-  subject,
-  summary,
-  isRead,
+const toMessage = <M extends InboxMessageRow>({ createdAt, ...message }: M) => ({
+  ...message,
   timestampCreated: createdAt.getTime(),
 })
 
@@ -128,3 +122,5 @@ const unknownMessage = (): PawlError =>
     detail: 'no such message',
     violations: [{ fieldName: 'id', hint: 'must be the id of a message of this application' }],
   })
+
+export const inboxEndpoints = [inboxMessageCreate, inboxMessagesList, inboxMessageRead, inboxMessageRemove]

@@ -7,6 +7,7 @@ import { CALLERS_BYTES_MAX } from '../../http/body-bounds.ts'
 import { type ErrorRenderer, renderErrorsWith } from '../../http/errors.ts'
 import { fingerprintOf } from '../../http/internal-tls.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
+import { Ok } from '../../http/types.ts'
 import { refuseMalformedQuery, useStrictValidation } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'
@@ -53,7 +54,7 @@ function mountCloudEndpoint(
   endpoint: AnyCloudEndpoint,
   callerOf: (request: FastifyRequest) => Caller,
 ): void {
-  const { body, query: querystring, params, headers, response, invalidAs, bodyBytesMax = CALLERS_BYTES_MAX } = endpoint
+  const { body, query: querystring, params, headers, response = Ok, invalidAs, bodyBytesMax = CALLERS_BYTES_MAX } = endpoint
   app.route({
     method: endpoint.method,
     url: endpoint.path,
@@ -85,7 +86,7 @@ function mountCloudEndpoint(
         source: request.ip,
         parts,
       }
-      return await inStage('handle', () => endpoint.serve(call))
+      return (await inStage('handle', () => endpoint.serve(call))) ?? { status: 'OK' }
     },
   })
 }

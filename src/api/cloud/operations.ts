@@ -4,7 +4,7 @@ import { type Asked, createOperation, type OperationRequest } from '../../domain
 import { approveOffline, createOfflineQr } from '../../channel/offline-approval.ts'
 import { cancelOperation, readOperation, STATE_REFUSALS } from '../../domain/operation/operation.ts'
 import { readProximityOtp } from '../../domain/operation/proximity.ts'
-import { MembersOf, named, Ok, OptionalOrNull, withExample } from '../../http/types.ts'
+import { MembersOf, named, OptionalOrNull, withExample } from '../../http/types.ts'
 import { expireOperation } from '../../storage/operation/transitions.ts'
 import type { OperationRow } from '../../storage/operation/operations.ts'
 import { applicationOf, namedOwnerOf, refuseWithoutApplication } from './application-of.ts'
@@ -112,7 +112,6 @@ export async function askUser(
   return operation
 }
 
-/** POST /operations: asks a user to approve something (cloud §6). */
 export const operationCreate = cloudEndpoint({
   method: 'POST',
   path: '/operations',
@@ -141,7 +140,6 @@ export async function readShown(call: CloudCall, operationId: string): Promise<O
   return call.caller.role === 'read-only' ? { ...operation, proximitySeed: null } : operation
 }
 
-/** GET /operations: reads the state of an operation (cloud §6). */
 export const operationRead = cloudEndpoint({
   method: 'GET',
   path: '/operations',
@@ -156,7 +154,6 @@ export const operationRead = cloudEndpoint({
   },
 })
 
-/** DELETE /operations: cancels a pending operation (cloud §6). */
 export const operationCancel = cloudEndpoint({
   method: 'DELETE',
   path: '/operations',
@@ -165,15 +162,12 @@ export const operationCancel = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS],
   roles: ['admin', 'integration'],
   query: Type.Object({ operationId: OperationId, statusReason: StatusReason }),
-  response: Ok,
   async handle(call) {
     const { operationId, statusReason } = call.query
     await cancelOperation(call.parts, await applicationOf(call), operationId.toLowerCase(), statusReason ?? null)
-    return { status: 'OK' as const }
   },
 })
 
-/** GET /operations/offline/qr: makes the QR code for an approval without connection (cloud §6.5). */
 export const offlineQr = cloudEndpoint({
   method: 'GET',
   path: '/operations/offline/qr',
@@ -192,7 +186,6 @@ export const offlineQr = cloudEndpoint({
   },
 })
 
-/** POST /operations/offline/otp: approves an operation by a one-time password that the user typed (cloud §6.6). */
 export const offlineOtp = cloudEndpoint({
   method: 'POST',
   path: '/operations/offline/otp',
@@ -201,12 +194,10 @@ export const offlineOtp = cloudEndpoint({
   errors: ['OTP_INVALID', 'REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'TOO_MANY_REQUESTS'],
   roles: ['admin', 'integration'],
   body: Type.Object({ operationId: OperationId, otp: Identifier, nonce: Identifier, registrationId: OfSeveral }),
-  response: Ok,
   async handle(call) {
     const { operationId, otp, nonce, registrationId } = call.body
     const applicationId = await applicationOf(call)
     await approveOffline(call.parts, applicationId, { operationId: operationId.toLowerCase(), registrationId, otp, nonce })
-    return { status: 'OK' as const }
   },
 })
 
@@ -220,13 +211,10 @@ export const operationCallback = cloudEndpoint({
   operationId: 'expireOperation',
   summary: 'Tells of an operation that changed inside',
   description: 'pawl tells itself; this makes an expiry durable that is due. An unknown operation is no error.',
-  errors: [],
   roles: ['internal', 'admin'],
   body: Type.Object({ operationId: OperationId }),
-  response: Ok,
   // An unknown operation is no error, because the caller must not learn which operations exist.
   async handle({ body: { operationId }, parts }) {
     await expireOperation(parts.db, operationId.toLowerCase(), new Date(parts.platform.now()))
-    return { status: 'OK' as const }
   },
 })

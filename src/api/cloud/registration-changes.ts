@@ -1,7 +1,7 @@
-// Changes below /v2/registrations/{id}, and of several registrations at once. Spec: cloud §17.3.
+// Changes below /v2/registrations/{id}, and of several registrations at once. Spec: cloud §17.3, v3 §8.5.
 import { Type } from '@sinclair/typebox'
 import { changeRegistration, commitRegistration } from '../../domain/activation/registration.ts'
-import { NotBlank, Ok, OneOf } from '../../http/types.ts'
+import { NotBlank, OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { holdChanges } from '../../log/events.ts'
 import { renameActivation, setActivationFlags } from '../../storage/activation/change.ts'
@@ -12,7 +12,6 @@ import { type CloudCall, cloudEndpoint } from './endpoint.ts'
 import { Flags, Identifier, OfId, OptionalText } from './fields.ts'
 
 const WRITERS = ['admin', 'integration'] as const
-const DONE = { status: 'OK' as const }
 
 const Change = OneOf(['BLOCK', 'UNBLOCK', 'REMOVE'])
 const CHANGE = { change: Change, externalUserId: OptionalText, blockReason: OptionalText }
@@ -50,8 +49,7 @@ async function changeOwn(
   )
 }
 
-/** PUT /v2/registrations/{id} (cloud §17.3). */
-export const furtherChange = cloudEndpoint({
+const furtherChange = cloudEndpoint({
   method: 'PUT',
   path: '/v2/registrations/:id',
   operationId: 'changeRegistrationOfId',
@@ -61,15 +59,12 @@ export const furtherChange = cloudEndpoint({
   roles: WRITERS,
   params: OfId,
   body: Type.Object(CHANGE),
-  response: Ok,
   async handle(call) {
     await changeOwn(call, await applicationOf(call), call.params.id, call.body)
-    return DONE
   },
 })
 
-/** DELETE /v2/registrations/{id} (cloud §17.3). */
-export const furtherRemove = cloudEndpoint({
+const furtherRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/v2/registrations/:id',
   operationId: 'removeRegistrationOfId',
@@ -77,15 +72,12 @@ export const furtherRemove = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: WRITERS,
   params: OfId,
-  response: Ok,
   async handle(call) {
     await changeOwn(call, await applicationOf(call), call.params.id, { change: 'REMOVE' })
-    return DONE
   },
 })
 
-/** POST /v2/registrations/state (cloud §17.3). */
-export const furtherState = cloudEndpoint({
+const furtherState = cloudEndpoint({
   method: 'POST',
   path: '/v2/registrations/state',
   operationId: 'changeRegistrations',
@@ -96,7 +88,6 @@ export const furtherState = cloudEndpoint({
     registrationIds: Type.Array(Identifier, { minItems: 1, maxItems: 100, uniqueItems: true }),
     ...CHANGE,
   }),
-  response: Ok,
   async handle(call) {
     const { parts, caller, body } = call
     const applicationId = await applicationOf(call)
@@ -109,7 +100,6 @@ export const furtherState = cloudEndpoint({
         })
     })
     tell()
-    return DONE
   },
 })
 
@@ -123,8 +113,7 @@ const nameRegistration = ({ code, message, retryAfterSeconds }: PawlError, id: s
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   })
 
-/** POST /v2/registrations/{id}/commit (cloud §17.3, v3 §8.5). */
-export const furtherCommit = cloudEndpoint({
+const furtherCommit = cloudEndpoint({
   method: 'POST',
   path: '/v2/registrations/:id/commit',
   operationId: 'commitRegistrationOfSeveral',
@@ -133,7 +122,6 @@ export const furtherCommit = cloudEndpoint({
   roles: WRITERS,
   params: OfId,
   body: Type.Object({ externalUserId: OptionalText, otp: OptionalText }),
-  response: Ok,
   async handle(call) {
     const { own, id, by } = await callOf(call, call.body.externalUserId)
     const { userId, state } = await findOwn(own, id)
@@ -143,12 +131,10 @@ export const furtherCommit = cloudEndpoint({
       { applicationId: own.applicationId, userId, activationId: id },
       { otp: call.body.otp ?? null, externalUserId: by.externalUserId, verifiedBy: by.username },
     )
-    return DONE
   },
 })
 
-/** PUT /v2/registrations/{id}/otp (cloud §17.3). */
-export const furtherOtp = cloudEndpoint({
+const furtherOtp = cloudEndpoint({
   method: 'PUT',
   path: '/v2/registrations/:id/otp',
   operationId: 'replaceRegistrationOtp',
@@ -158,7 +144,6 @@ export const furtherOtp = cloudEndpoint({
   roles: WRITERS,
   params: OfId,
   body: Type.Object({ otp: Identifier, externalUserId: OptionalText }),
-  response: Ok,
   async handle(call) {
     const { own, id, by, at } = await callOf(call, call.body.externalUserId)
     const { state, commitPhase } = await findOwn(own, id)
@@ -166,12 +151,10 @@ export const furtherOtp = cloudEndpoint({
     const otpHash = await own.parts.activationOtps.hash(call.body.otp)
     const isSet = await setCommitOtp(own.parts.db, { activationId: id, from: ['PENDING_COMMIT'] }, otpHash, at(), by)
     if (!isSet) refuseState(state)
-    return DONE
   },
 })
 
-/** PUT /v2/registrations/{id}/name (cloud §17.3). */
-export const furtherName = cloudEndpoint({
+const furtherName = cloudEndpoint({
   method: 'PUT',
   path: '/v2/registrations/:id/name',
   operationId: 'renameRegistration',
@@ -181,17 +164,14 @@ export const furtherName = cloudEndpoint({
   roles: WRITERS,
   params: OfId,
   body: Type.Object({ name: NotBlank(255), externalUserId: OptionalText }),
-  response: Ok,
   async handle(call) {
     const { own, id, by, at } = await callOf(call, call.body.externalUserId)
     const { state } = await findOwn(own, id)
     if (!(await renameActivation(own.parts.db, id, call.body.name, at(), by))) refuseState(state)
-    return DONE
   },
 })
 
-/** PUT /v2/registrations/{id}/flags (cloud §17.3). */
-export const furtherFlags = cloudEndpoint({
+const furtherFlags = cloudEndpoint({
   method: 'PUT',
   path: '/v2/registrations/:id/flags',
   operationId: 'replaceRegistrationFlags',
@@ -200,11 +180,19 @@ export const furtherFlags = cloudEndpoint({
   roles: WRITERS,
   params: OfId,
   body: Type.Object({ flags: Flags }),
-  response: Ok,
   async handle(call) {
     const { own, id, by, at } = await callOf(call)
     const { state } = await findOwn(own, id)
     if (!(await setActivationFlags(own.parts.db, id, call.body.flags, at(), by.username))) refuseState(state)
-    return DONE
   },
 })
+
+export const registrationChangeEndpoints = [
+  furtherChange,
+  furtherRemove,
+  furtherState,
+  furtherCommit,
+  furtherOtp,
+  furtherName,
+  furtherFlags,
+]

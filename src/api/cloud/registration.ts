@@ -1,4 +1,4 @@
-// /registration: binds one device to a user through an activation code (cloud §3).
+// /registration: binds one device to a user through an activation code (cloud §3, v3 §8.5).
 import { Type } from '@sinclair/typebox'
 import {
   changeRegistration,
@@ -7,7 +7,7 @@ import {
   openQrText,
   readRegistration,
 } from '../../domain/activation/registration.ts'
-import { Ok, OneOf } from '../../http/types.ts'
+import { OneOf } from '../../http/types.ts'
 import { namedOwnerOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { OptionalText, UserId } from './fields.ts'
@@ -15,8 +15,7 @@ import { QR_TEXT } from './registration-members.ts'
 
 const OfUser = Type.Object({ userId: UserId })
 
-/** POST /registration: creates a registration with an activation code (cloud §3). */
-export const registrationCreate = cloudEndpoint({
+const registrationCreate = cloudEndpoint({
   method: 'POST',
   path: '/registration',
   operationId: 'createRegistration',
@@ -37,8 +36,7 @@ const PHONE = { name: 'Phone of Alice', platform: 'ios', deviceInfo: 'iPhone15,2
 
 const Device = { name: Type.String(), platform: Type.String(), deviceInfo: Type.String() }
 
-/** GET /registration: reads state and device of a registration (cloud §3). */
-export const registrationRead = cloudEndpoint({
+const registrationRead = cloudEndpoint({
   method: 'GET',
   path: '/registration',
   operationId: 'readRegistration',
@@ -80,8 +78,7 @@ export const registrationRead = cloudEndpoint({
   },
 })
 
-/** PUT /registration: blocks, unblocks or removes a registration (cloud §3). */
-export const registrationChange = cloudEndpoint({
+const registrationChange = cloudEndpoint({
   method: 'PUT',
   path: '/registration',
   operationId: 'changeRegistration',
@@ -95,17 +92,14 @@ export const registrationChange = cloudEndpoint({
     externalUserId: OptionalText,
     blockReason: OptionalText,
   }),
-  response: Ok,
   async handle(call) {
     const { userId, change, blockReason, externalUserId } = call.body
     const owner = await ownerOf(call, userId)
     await changeRegistration(call.parts, owner, { change, reason: blockReason ?? null, externalUserId: externalUserId ?? null })
-    return { status: 'OK' as const }
   },
 })
 
-/** DELETE /registration: removes a registration (cloud §3). */
-export const registrationRemove = cloudEndpoint({
+const registrationRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/registration',
   operationId: 'removeRegistration',
@@ -113,16 +107,13 @@ export const registrationRemove = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: ['admin', 'integration'],
   query: OfUser,
-  response: Ok,
   async handle(call) {
     const owner = await ownerOf(call, call.query.userId)
     await changeRegistration(call.parts, owner, { change: 'REMOVE', reason: null, externalUserId: null })
-    return { status: 'OK' as const }
   },
 })
 
-/** POST /registration/commit: confirms the device for the bank (cloud §3.3, v3 §8.5). */
-export const registrationCommit = cloudEndpoint({
+const registrationCommit = cloudEndpoint({
   method: 'POST',
   path: '/registration/commit',
   operationId: 'commitRegistration',
@@ -135,12 +126,18 @@ export const registrationCommit = cloudEndpoint({
     /** Needed for a registration whose commit demands an OTP. The contract does not have this member. */
     otp: OptionalText,
   }),
-  response: Ok,
   async handle(call) {
     const { userId, externalUserId, otp } = call.body
     const named = await namedOwnerOf(call, userId)
     const outcome = await commitRegistration(call.parts, named, { otp: otp ?? null, externalUserId: externalUserId ?? null })
     if (outcome === 'NO_APPLICATION') throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
-    return { status: 'OK' as const }
   },
 })
+
+export const registrationEndpoints = [
+  registrationCreate,
+  registrationRead,
+  registrationChange,
+  registrationRemove,
+  registrationCommit,
+]

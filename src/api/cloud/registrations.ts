@@ -75,8 +75,7 @@ const FurtherRegistration = Type.Object({
   expiresAt: OptionalTime,
 })
 
-/** POST /v2/registrations (cloud §17.2). */
-export const furtherCreate = cloudEndpoint({
+const furtherCreate = cloudEndpoint({
   method: 'POST',
   path: '/v2/registrations',
   operationId: 'createFurtherRegistration',
@@ -118,8 +117,7 @@ export const furtherCreate = cloudEndpoint({
   },
 })
 
-/** GET /v2/registrations (cloud §17.2). */
-export const furtherList = cloudEndpoint({
+const furtherList = cloudEndpoint({
   method: 'GET',
   path: '/v2/registrations',
   operationId: 'searchRegistrations',
@@ -163,8 +161,7 @@ export const furtherList = cloudEndpoint({
   },
 })
 
-/** GET /v2/registrations/{id} (cloud §17.2). */
-export const furtherRead = cloudEndpoint({
+const furtherRead = cloudEndpoint({
   method: 'GET',
   path: '/v2/registrations/:id',
   operationId: 'readRegistrationOfSeveral',
@@ -204,8 +201,7 @@ export const furtherRead = cloudEndpoint({
   },
 })
 
-/** GET /v2/registrations/{id}/history (cloud §17.2). */
-export const furtherHistory = cloudEndpoint({
+const furtherHistory = cloudEndpoint({
   method: 'GET',
   path: '/v2/registrations/:id/history',
   operationId: 'readRegistrationHistory',
@@ -229,3 +225,5 @@ export const furtherHistory = cloudEndpoint({
     return { history: page.map(toHistoryEntry), ...(last && { next: last.sequence }) }
   },
 })
+
+export const furtherRegistrationEndpoints = [furtherCreate, furtherList, furtherRead, furtherHistory]

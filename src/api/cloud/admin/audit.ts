@@ -6,14 +6,12 @@ import { listAdminEvents } from '../../../storage/credential/admin-events.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { cutPage, Identifier, OfId, OptionalTime, PageLimit, Time, UserId } from '../fields.ts'
 
-/** GET /admin/audit: lists the changes of administrators (cloud §7, §10). */
-export const adminAudit = cloudEndpoint({
+const adminAudit = cloudEndpoint({
   method: 'GET',
   path: '/admin/audit',
   operationId: 'listAdminEvents',
   summary: 'What administrators changed',
   description: 'The newest first.',
-  errors: [],
   roles: ['admin', 'read-only'],
   query: Type.Object({
     username: Type.Optional(Identifier),
@@ -45,22 +43,13 @@ export const adminAudit = cloudEndpoint({
     const events = await listAdminEvents(parts.db, { username, action, from, to, beforeSequence: before, limit: limit + 1 })
     const { page, last } = cutPage(events, limit)
     return {
-      items: page.map((event) => ({
-        id: event.sequence,
-        timestamp: event.occurredAt.getTime(),
-        username: event.username,
-        action: event.action,
-        target: event.target,
-        ...(event.before !== undefined && { before: event.before }),
-        ...(event.after !== undefined && { after: event.after }),
-      })),
+      items: page.map(({ sequence, occurredAt, ...event }) => ({ id: sequence, timestamp: occurredAt.getTime(), ...event })),
       ...(last && { next: last.sequence }),
     }
   },
 })
 
-/** GET /admin/applications/{id}/audit: lists the events of the phones of a user, with the credential that asked a door (cloud §7, §10). */
-export const applicationAudit = cloudEndpoint({
+const applicationAudit = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/audit',
   operationId: 'listDeviceEvents',
@@ -97,23 +86,20 @@ export const applicationAudit = cloudEndpoint({
   }),
   async handle({ params: { id }, query, parts }) {
     await requireApplication(parts.db, id)
-    const { userId, activationId, onlyVerified, timestampFrom, timestampTo, before, limit } = query
-    const toDate = (time: number | undefined, without: number): Date => new Date(time ?? without)
+    const { userId, activationId, onlyVerified: isVerified, timestampFrom = 0, before, limit } = query
     const { items, next } = await readAuditLog(parts, {
       applicationId: id,
       userId,
       activationId,
-      isVerified: onlyVerified,
-      from: toDate(timestampFrom, 0),
-      to: toDate(timestampTo, parts.platform.now()),
-      before: before === undefined ? null : new Date(before),
+      isVerified,
       limit,
+      from: new Date(timestampFrom),
+      to: new Date(query.timestampTo ?? parts.platform.now()),
+      before: before === undefined ? null : new Date(before),
     })
     return {
-      items: items.map(({ activationId, eventType, eventData, verifiedBy, occurredAt }) => ({
-        activationId,
-        eventType,
-        eventData,
+      items: items.map(({ verifiedBy, occurredAt, ...item }) => ({
+        ...item,
         ...(verifiedBy !== null && { verifiedBy }),
         timestamp: occurredAt.getTime(),
       })),
@@ -122,13 +108,11 @@ export const applicationAudit = cloudEndpoint({
   },
 })
 
-/** GET /admin/audit/verification: checks whether the audit logs are as they were written (cloud §7). */
-export const auditVerification = cloudEndpoint({
+const auditVerification = cloudEndpoint({
   method: 'GET',
   path: '/admin/audit/verification',
   operationId: 'verifyAudit',
   summary: 'Verifies the seals of the audit log',
-  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({
     isIntact: Type.Boolean(),
@@ -159,3 +143,5 @@ export const auditVerification = cloudEndpoint({
     return { isIntact, chains: [...chains] }
   },
 })
+
+export const auditEndpoints = [adminAudit, applicationAudit, auditVerification]

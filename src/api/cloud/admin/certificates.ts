@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { pinFingerprint, pinLive, pinPem, readLive, requireFingerprint, warnOfName } from '../../../domain/pinning/certificate.ts'
-import { named, Ok } from '../../../http/types.ts'
+import { named } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { toPem } from '../../../lib/pem.ts'
@@ -63,14 +63,12 @@ const auditedCertificates: Audited<{ readonly name: string }> = {
 
 const Port = Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, default: 443, description: 'where it shows it' }))
 
-/** POST /admin/apps/{name}/certificates/auto: pins the certificate that a server shows (utility §4). */
-export const certificateAuto = auditedEndpoint({
+const certificateAuto = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/auto',
   operationId: 'pinLiveCertificate',
   summary: 'Pins the certificate that a server shows',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfName,
   body: Type.Object({ domain: Identifier, port: Port, force: Force }),
   response: Type.Object({
@@ -104,14 +102,12 @@ const Pem = Type.String({
   description: 'must be a certificate in PEM, at most 65536 characters',
 })
 
-/** POST /admin/apps/{name}/certificates/pem: pins a certificate from a PEM file (utility §4). */
-export const certificatePem = auditedEndpoint({
+const certificatePem = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/pem',
   operationId: 'pinCertificate',
   summary: 'Pins a certificate from a PEM file',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfName,
   body: Type.Object({ domain: Identifier, pem: Pem, force: Force }),
   response: PinnedOfDomain,
@@ -124,14 +120,12 @@ export const certificatePem = auditedEndpoint({
   audited: auditedCertificates,
 })
 
-/** POST /admin/apps/{name}/certificates/fingerprint: pins a certificate by its fingerprint (utility §4). */
-export const certificateFingerprint = auditedEndpoint({
+const certificateFingerprint = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/fingerprint',
   operationId: 'pinFingerprint',
   summary: 'Pins a certificate by its fingerprint',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfName,
   body: Type.Object({ domain: Identifier, fingerprint: Identifier, expires: Seconds }),
   response: PinnedOfDomain,
@@ -144,54 +138,43 @@ export const certificateFingerprint = auditedEndpoint({
   audited: auditedCertificates,
 })
 
-/** DELETE /admin/apps/{name}/certificates: removes a pin (utility §4). */
-export const certificateRemove = auditedEndpoint({
+const certificateRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/certificates',
   operationId: 'removeCertificate',
   summary: 'Removes a pinned certificate',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfName,
   query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
-  response: Ok,
   async handle({ params: { name }, query: { domain, ...query }, parts, afterCommit }) {
     const fingerprint = requireFingerprint(query.fingerprint)
     if (!(await deletePinnedCertificate(parts.db, name, domain, fingerprint)))
       throw notFound('certificate', `with this fingerprint for ${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
-    return { status: 'OK' as const }
   },
   audited: auditedCertificates,
 })
 
-/** DELETE /admin/apps/{name}/domains: removes a domain with its pins (utility §4). */
-export const domainRemove = auditedEndpoint({
+const domainRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/domains',
   operationId: 'removeDomain',
   summary: 'Removes a domain with its certificates',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfName,
   query: Type.Object({ domain: Identifier }),
-  response: Ok,
   async handle({ params: { name }, query: { domain }, parts, afterCommit }) {
     if (!(await deletePinnedDomain(parts.db, name, domain))) throw notFound('domain', `${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
-    return { status: 'OK' as const }
   },
   audited: auditedCertificates,
 })
 
-/** DELETE /admin/certificates/expired: removes pins of certificates that have ended (utility §4). */
-export const expiredRemove = auditedEndpoint({
+const expiredRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/certificates/expired',
   operationId: 'removeExpiredCertificates',
   summary: 'Removes certificates that have ended',
-  errors: [],
-  roles: ['admin'],
   response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer({ description: 'pins that were removed' }) }),
   async handle({ parts, afterCommit }) {
     const removed = await deleteExpiredCertificates(parts.db, new Date(parts.platform.now()))
@@ -203,3 +186,12 @@ export const expiredRemove = auditedEndpoint({
     view: async (_call, answer) => answer && { removed: answer.removed },
   },
 })
+
+export const certificateEndpoints = [
+  certificateAuto,
+  certificatePem,
+  certificateFingerprint,
+  certificateRemove,
+  domainRemove,
+  expiredRemove,
+]

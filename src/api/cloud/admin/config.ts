@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { writeConfigItem } from '../../../domain/application/config-items.ts'
-import { Ok, OneOf, withExample } from '../../../http/types.ts'
+import { OneOf, withExample } from '../../../http/types.ts'
 import { administrationRefused, notFound } from '../../../lib/errors.ts'
 import { findActivation } from '../../../storage/activation/find.ts'
 import { type ConfigOwner, deleteConfigItem, listConfigItems } from '../../../storage/application/config-items.ts'
@@ -57,8 +57,7 @@ async function viewOfApplication({
   return items.find((item) => item.key === key && item.scope === scope)
 }
 
-/** GET /admin/applications/{id}/config: lists the configuration items of an application (v4 §9.11). */
-export const applicationConfigList = cloudEndpoint({
+const applicationConfigList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/config',
   operationId: 'listApplicationConfig',
@@ -73,8 +72,7 @@ export const applicationConfigList = cloudEndpoint({
   },
 })
 
-/** PUT /admin/applications/{id}/config/{key}: stores one item (v4 §9.11). */
-export const applicationConfigStore = auditedEndpoint({
+const applicationConfigStore = auditedEndpoint({
   method: 'PUT',
   path: '/admin/applications/:id/config/:key',
   operationId: 'storeApplicationConfig',
@@ -82,33 +80,26 @@ export const applicationConfigStore = auditedEndpoint({
   description:
     'Items in the scope `APPLICATION`, which is the default, are for every app, activated or not; those in `ACTIVATION` for activated ones.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfKey,
   query: OfScope,
   body: NewValue,
-  response: Ok,
   async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, body: { value }, parts }) {
     await requireApplication(parts.db, id)
     await writeConfigItem(parts, { applicationId: id, activationId: null }, { key, value, scope })
-    return { status: 'OK' as const }
   },
   audited: { target: targetOf('application'), view: viewOfApplication },
 })
 
-/** DELETE /admin/applications/{id}/config/{key}: removes one item (v4 §9.11). */
-export const applicationConfigRemove = auditedEndpoint({
+const applicationConfigRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/applications/:id/config/:key',
   operationId: 'removeApplicationConfig',
   summary: 'Removes a configuration item of an application',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfKey,
   query: OfScope,
-  response: Ok,
   async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, parts }) {
     if (!(await deleteConfigItem(parts.db, { applicationId: id, activationId: null }, { scope, key }))) refuseItem(key)
-    return { status: 'OK' as const }
   },
   audited: { target: targetOf('application'), view: viewOfApplication },
 })
@@ -131,8 +122,7 @@ async function requireActivation(
   return { applicationId: activation.applicationId, activationId: id, isRemoved: activation.state === 'REMOVED' }
 }
 
-/** GET /admin/activations/{id}/config: lists the configuration items of an activation (v4 §9.11). */
-export const activationConfigList = cloudEndpoint({
+const activationConfigList = cloudEndpoint({
   method: 'GET',
   path: '/admin/activations/:id/config',
   operationId: 'listActivationConfig',
@@ -147,41 +137,42 @@ export const activationConfigList = cloudEndpoint({
   }),
 })
 
-/** PUT /admin/activations/{id}/config/{key}: stores one item (v4 §9.11). */
-export const activationConfigStore = auditedEndpoint({
+const activationConfigStore = auditedEndpoint({
   method: 'PUT',
   path: '/admin/activations/:id/config/:key',
   operationId: 'storeActivationConfig',
   summary: 'Stores a configuration item of an activation',
   description: 'It stands above items of the application with the same key. A removed activation takes none.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfKey,
   body: NewValue,
-  response: Ok,
   async handle({ params: { id, key }, body: { value }, parts }) {
     const { isRemoved, ...owner } = await requireActivation(parts, id)
     if (isRemoved) throw administrationRefused('activation', `activation ${id} is removed`)
     await writeConfigItem(parts, owner, { key, value, scope: 'ACTIVATION' })
-    return { status: 'OK' as const }
   },
   audited: { target: targetOf('activation'), view: viewOfActivation },
 })
 
-/** DELETE /admin/activations/{id}/config/{key}: removes one item (v4 §9.11). */
-export const activationConfigRemove = auditedEndpoint({
+const activationConfigRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/activations/:id/config/:key',
   operationId: 'removeActivationConfig',
   summary: 'Removes a configuration item of an activation',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfKey,
-  response: Ok,
   async handle({ params: { id, key }, parts }) {
     const owner = await requireActivation(parts, id)
     if (!(await deleteConfigItem(parts.db, owner, { scope: 'ACTIVATION', key }))) refuseItem(key)
-    return { status: 'OK' as const }
   },
   audited: { target: targetOf('activation'), view: viewOfActivation },
 })
+
+export const configEndpoints = [
+  applicationConfigList,
+  applicationConfigStore,
+  applicationConfigRemove,
+  activationConfigList,
+  activationConfigStore,
+  activationConfigRemove,
+]

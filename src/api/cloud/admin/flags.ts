@@ -13,7 +13,6 @@ export const activationFlags = auditedEndpoint({
   operationId: 'replaceFlags',
   summary: 'Replaces the flags of an activation',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfId,
   body: FlagsBody,
   response: FlagsBody,

@@ -11,7 +11,7 @@ import {
   removeOidcProvider,
   writeOidcProvider,
 } from '../../../domain/oidc/provider.ts'
-import { named, Ok, OneOf, withExample } from '../../../http/types.ts'
+import { named, OneOf, withExample } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import type { KeyParts } from '../../../domain/secrets/secrets.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
@@ -149,8 +149,7 @@ const auditedProvider: Audited<Static<typeof OfProvider>> = {
   },
 }
 
-/** GET /admin/applications/{id}/oidc-providers: lists the providers of an application (cloud §10.1). */
-export const oidcProvidersList = cloudEndpoint({
+const oidcProvidersList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/oidc-providers',
   operationId: 'listOidcProviders',
@@ -165,8 +164,7 @@ export const oidcProvidersList = cloudEndpoint({
   },
 })
 
-/** GET /admin/applications/{id}/oidc-providers/{providerId}: reads a provider (cloud §10.1). */
-export const oidcProviderRead = cloudEndpoint({
+const oidcProviderRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/oidc-providers/:providerId',
   operationId: 'readOidcProvider',
@@ -178,8 +176,7 @@ export const oidcProviderRead = cloudEndpoint({
   handle: ({ params: { id, providerId }, parts }) => requireProvider(parts, id, providerId),
 })
 
-/** PUT /admin/applications/{id}/oidc-providers/{providerId}: stores a provider (cloud §10.1). */
-export const oidcProviderStore = auditedEndpoint({
+const oidcProviderStore = auditedEndpoint({
   method: 'PUT',
   path: '/admin/applications/:id/oidc-providers/:providerId',
   operationId: 'storeOidcProvider',
@@ -187,7 +184,6 @@ export const oidcProviderStore = auditedEndpoint({
   description:
     'In place of the one of that id. Without `clientSecret` and `privateKey` what is there stays, which nobody can read back, as long as issuer, token endpoint, client and kind of authentication are the same.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfProvider,
   body: NewProvider,
   response: Provider,
@@ -199,19 +195,17 @@ export const oidcProviderStore = auditedEndpoint({
   audited: auditedProvider,
 })
 
-/** DELETE /admin/applications/{id}/oidc-providers/{providerId}: removes a provider (cloud §10.1). */
-export const oidcProviderRemove = auditedEndpoint({
+const oidcProviderRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/applications/:id/oidc-providers/:providerId',
   operationId: 'removeOidcProvider',
   summary: 'Removes an OpenID provider',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfProvider,
-  response: Ok,
   async handle({ params: { id, providerId }, parts }) {
     await removeOidcProvider(parts.db, id, providerId)
-    return { status: 'OK' as const }
   },
   audited: auditedProvider,
 })
+
+export const oidcProviderEndpoints = [oidcProvidersList, oidcProviderRead, oidcProviderStore, oidcProviderRemove]

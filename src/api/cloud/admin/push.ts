@@ -20,14 +20,12 @@ const PushProvider = named(
   }),
 )
 
-/** GET /admin/push: lists the providers that are or were used (cloud §10). */
 export const pushProvidersList = cloudEndpoint({
   method: 'GET',
   path: '/admin/push',
   operationId: 'listPushProviders',
   summary: 'How the providers of pushes are doing',
   description: 'Empty where pawl has never sent pushes itself.',
-  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ providers: Type.Array(PushProvider) }),
   async handle({ parts: { db, platform } }) {

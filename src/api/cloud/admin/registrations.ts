@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { commitRegistration, createRegistration, prepareCommit } from '../../../domain/activation/registration.ts'
 import { requireApplication } from '../../../domain/application/application.ts'
-import { named, Ok } from '../../../http/types.ts'
+import { named } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { findRegistrations } from '../../../storage/activation/find.ts'
 import { type HistoryRow, listActivationHistory } from '../../../storage/activation/history.ts'
@@ -84,14 +84,12 @@ const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration>
 
 const RegistrationRequest = Type.Object(NEW_REGISTRATION)
 
-/** POST /admin/applications/{id}/registrations: creates a registration, with an OTP if one is wanted (v3 §8.5). */
-export const administrationRegistrationCreate = auditedEndpoint({
+const administrationRegistrationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations',
   operationId: 'createRegistrationOfId',
   summary: 'Creates a registration, with an OTP where one is wanted',
   errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_EXISTS'],
-  roles: ['admin'],
   params: OfId,
   body: RegistrationRequest,
   response: Type.Object({ activationId: Type.String(), activationQrCodeData: Type.String() }),
@@ -107,17 +105,14 @@ export const administrationRegistrationCreate = auditedEndpoint({
   audited: auditedRegistration,
 })
 
-/** POST /admin/applications/{id}/registrations/commit: the bank confirms the device, with its OTP (v3 §8.5). */
-export const administrationRegistrationCommit = auditedEndpoint({
+const administrationRegistrationCommit = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations/commit',
   operationId: 'commitRegistrationOfId',
   summary: 'Commits a registration, with its OTP',
   errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED', 'OTP_INVALID'],
-  roles: ['admin'],
   params: OfId,
   body: Type.Object({ userId: UserId, otp: OptionalText, externalUserId: OptionalText, registrationId: OfSeveral }),
-  response: Ok,
   prepare: ({ params: { id }, body: { userId, otp, registrationId: activationId }, parts }) =>
     prepareCommit(parts, { applicationId: id, userId, activationId }, otp ?? null),
   async handle({ params: { id }, body: { userId, otp, externalUserId, registrationId: activationId }, parts }, judgeOtp) {
@@ -125,13 +120,11 @@ export const administrationRegistrationCommit = auditedEndpoint({
     const owner = { applicationId: id, userId, activationId }
     const outcome = await commitRegistration(parts, owner, given, judgeOtp)
     if (outcome === 'NO_APPLICATION') throw notFound('application', id)
-    return { status: 'OK' as const }
   },
   audited: { ...auditedRegistration, committedRefusal: 'OTP_INVALID' },
 })
 
-/** GET /admin/applications/{id}/registrations: searches registrations (cloud §10). */
-export const registrationsList = cloudEndpoint({
+const registrationsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/registrations',
   operationId: 'listRegistrations',
@@ -206,8 +199,7 @@ const RegistrationDetail = named(
   ]),
 )
 
-/** GET /admin/applications/{id}/registrations/{activationId}: reads one registration with its history (cloud §10). */
-export const registrationDetail = cloudEndpoint({
+const registrationDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/registrations/:activationId',
   operationId: 'readRegistrationDetail',
@@ -242,3 +234,10 @@ const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): S
   ...(row.externalId !== null && { externalId: row.externalId }),
   history: history.map(toHistoryEntry),
 })
+
+export const administrationRegistrationEndpoints = [
+  administrationRegistrationCreate,
+  administrationRegistrationCommit,
+  registrationsList,
+  registrationDetail,
+]

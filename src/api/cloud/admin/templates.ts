@@ -4,7 +4,7 @@ import { writeTemplate } from '../../../domain/template/installation.ts'
 import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../../domain/template/parser.ts'
 import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
-import { named, Ok, OneOf, OptionalOrNull } from '../../../http/types.ts'
+import { named, OneOf, OptionalOrNull } from '../../../http/types.ts'
 import { existsAlready, notFound, PawlError } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import {
@@ -147,13 +147,11 @@ async function viewTemplate(db: Db, templateName: string) {
   return row && { ...renderTemplate(toTemplate(row)), source: row.source }
 }
 
-/** GET /admin/templates: lists all templates (cloud §4). */
-export const templatesList = cloudEndpoint({
+const templatesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/templates',
   operationId: 'listTemplates',
   summary: 'Lists templates',
-  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ templates: Type.Array(TemplateAnswer) }),
   async handle({ parts }) {
@@ -162,8 +160,7 @@ export const templatesList = cloudEndpoint({
   },
 })
 
-/** GET /admin/templates/{name}: reads one template (cloud §4). */
-export const templateRead = cloudEndpoint({
+const templateRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/templates/:name',
   operationId: 'readTemplate',
@@ -179,14 +176,12 @@ export const templateRead = cloudEndpoint({
   },
 })
 
-/** POST /admin/templates: creates a template (cloud §4). */
-export const templateCreate = auditedEndpoint({
+const templateCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/templates',
   operationId: 'createTemplate',
   summary: 'Creates a template',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   body: Type.Object({ templateName: NewIdentifier, ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
   async handle({ body, caller, parts, afterCommit }) {
@@ -206,14 +201,12 @@ export const templateCreate = auditedEndpoint({
   },
 })
 
-/** PUT /admin/templates/{name}: stores a new revision of a template (cloud §4). */
-export const templateReplace = auditedEndpoint({
+const templateReplace = auditedEndpoint({
   method: 'PUT',
   path: '/admin/templates/:name',
   operationId: 'replaceTemplate',
   summary: 'Replaces a template',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfName,
   body: Type.Object({ templateName: OptionalOrNull(Identifier), ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
@@ -236,23 +229,21 @@ export const templateReplace = auditedEndpoint({
   audited: auditedTemplate,
 })
 
-/** DELETE /admin/templates/{name}: removes a template; operations that were made from it stay (cloud §4). */
-export const templateRemove = auditedEndpoint({
+const templateRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/templates/:name',
   operationId: 'removeTemplate',
   summary: 'Removes a template',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfName,
-  response: Ok,
   async handle({ params: { name }, caller, parts, afterCommit }) {
     if (!(await deleteTemplate(parts.db, name))) throw notFound('template', name)
     afterCommit(() => {
       parts.templates.forget()
       parts.events.templateChanged({ templateName: name, change: 'deleted', by: caller.username })
     })
-    return { status: 'OK' as const }
   },
   audited: auditedTemplate,
 })
+
+export const templateEndpoints = [templatesList, templateRead, templateCreate, templateReplace, templateRemove]

@@ -1,6 +1,6 @@
 // /admin/texts: manages texts for users of an app that is too old (utility §4).
 import { Type } from '@sinclair/typebox'
-import { named, Ok } from '../../../http/types.ts'
+import { named } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { deleteVersionText, findVersionText, listVersionTexts, storeVersionText } from '../../../storage/pinning/version-rules.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
@@ -16,13 +16,11 @@ const OfText = Type.Object({
 /** A text in an answer. */
 const Text = named('VersionText', Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() }))
 
-/** GET /admin/texts: lists the texts of version rules (utility §4). */
-export const textsList = cloudEndpoint({
+const textsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/texts',
   operationId: 'listTexts',
   summary: 'Lists texts of version rules',
-  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ texts: Type.Array(Text) }),
   async handle({ parts }) {
@@ -30,14 +28,11 @@ export const textsList = cloudEndpoint({
   },
 })
 
-/** POST /admin/texts: stores a text of version rules in one language (utility §4). */
-export const textStore = auditedEndpoint({
+const textStore = auditedEndpoint({
   method: 'POST',
   path: '/admin/texts',
   operationId: 'storeText',
   summary: 'Stores a text of version rules',
-  errors: [],
-  roles: ['admin'],
   body: Type.Object({
     messageKey: NewIdentifier,
     language: OfText.properties.language,
@@ -55,8 +50,7 @@ export const textStore = auditedEndpoint({
   },
 })
 
-/** GET /admin/texts/{key}/{language}: reads one text (utility §4). */
-export const textDetail = cloudEndpoint({
+const textDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/texts/:key/:language',
   operationId: 'readText',
@@ -72,23 +66,21 @@ export const textDetail = cloudEndpoint({
   },
 })
 
-/** DELETE /admin/texts/{key}/{language}: removes a text (utility §4). */
-export const textRemove = auditedEndpoint({
+const textRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/texts/:key/:language',
   operationId: 'removeText',
   summary: 'Removes a text of version rules',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfText,
-  response: Ok,
   async handle({ params: { key, language }, parts, afterCommit }) {
     if (!(await deleteVersionText(parts.db, key, language))) throw notFound('text', `${key} in ${language}`)
     afterCommit(() => parts.pinning.forget())
-    return { status: 'OK' as const }
   },
   audited: {
     target: ({ params: { key, language } }) => `text ${key} in ${language}`,
     view: ({ params: { key, language }, parts }) => findVersionText(parts.db, key, language),
   },
 })
+
+export const textEndpoints = [textsList, textStore, textDetail, textRemove]

@@ -1,7 +1,7 @@
 // /admin/users: manages the credentials of the cloud API (cloud §2, §10).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
-import { named, Ok, OneOf } from '../../../http/types.ts'
+import { named, OneOf } from '../../../http/types.ts'
 import { isAddressOrRange } from '../../../lib/address.ts'
 import { administrationRefused, notFound, PawlError } from '../../../lib/errors.ts'
 import { forPaths, USERNAME } from '../../../lib/identifier.ts'
@@ -61,13 +61,11 @@ async function viewUser(db: Db, username: string) {
   }
 }
 
-/** GET /admin/users: lists the credentials of the cloud API (cloud §2). */
-export const usersList = cloudEndpoint({
+const usersList = cloudEndpoint({
   method: 'GET',
   path: '/admin/users',
   operationId: 'listUsers',
   summary: 'Lists credentials',
-  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({
     users: Type.Array(
@@ -100,8 +98,7 @@ export const usersList = cloudEndpoint({
   },
 })
 
-/** POST /admin/users: creates a credential. Its password is shown only in this answer (cloud §2). */
-export const userCreate = auditedEndpoint({
+const userCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/users',
   operationId: 'createUser',
@@ -110,7 +107,6 @@ export const userCreate = auditedEndpoint({
     'The password is shown this once; without `password` one is generated. A credential of the role integration or verification that has no ' +
     '`application` has no access. Without `expiresAt`, which is in the future, it does not end.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   body: Type.Object({
     username: Type.String({ ...forPaths(USERNAME), examples: ['bank'] }),
     role: RoleName,
@@ -141,28 +137,23 @@ export const userCreate = auditedEndpoint({
   },
 })
 
-/** DELETE /admin/users/{name}: removes a credential (cloud §2). */
-export const userRemove = auditedEndpoint({
+const userRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/users/:name',
   operationId: 'removeUser',
   summary: 'Removes a credential',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfUser,
-  response: Ok,
   async handle({ params: { name }, caller, parts, afterCommit }) {
     if (name === caller.username)
       throw administrationRefused('name', 'must not be that of the caller: nobody removes their own credential')
     if (!(await deleteCredential(parts.db, name))) throw notFound('user', name)
     afterCommit(parts.credentials.forget)
-    return { status: 'OK' as const }
   },
   audited: auditedUser,
 })
 
-/** PATCH /admin/users/{name}: replaces the rights of a credential (cloud §2.4). */
-export const userChange = auditedEndpoint({
+const userChange = auditedEndpoint({
   method: 'PATCH',
   path: '/admin/users/:name',
   operationId: 'changeUser',
@@ -171,27 +162,22 @@ export const userChange = auditedEndpoint({
     'In place of those there were. `envelopes:application` opens envelopes of phones that have no registration yet. `keys:derive` is given the ' +
     'keys of one envelope (docs/REFERENCE-API.md). No credential has either by itself.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfUser,
   body: Type.Object({ rights: Rights }),
-  response: Ok,
   async handle({ params: { name }, body: { rights }, parts, afterCommit }) {
     await parts.credentials.entitle(parts.db, name, rights)
     afterCommit(parts.credentials.forget)
-    return { status: 'OK' as const }
   },
   audited: auditedUser,
 })
 
-/** POST /admin/users/{name}/password: gives a credential a new password, which is shown only in this answer (cloud §2). */
-export const userPassword = auditedEndpoint({
+const userPassword = auditedEndpoint({
   method: 'POST',
   path: '/admin/users/:name/password',
   operationId: 'resetPassword',
   summary: 'Gives a credential a new password',
   description: 'Without `password` one is generated. It is shown this once.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfUser,
   body: Type.Object({
     password: Type.Optional(ChosenPassword),
@@ -208,8 +194,7 @@ export const userPassword = auditedEndpoint({
   audited: auditedUser,
 })
 
-/** PUT /admin/users/{name}/allowed-addresses: replaces the addresses from which a credential may be used (cloud §2.2). */
-export const userAllowedAddresses = auditedEndpoint({
+const userAllowedAddresses = auditedEndpoint({
   method: 'PUT',
   path: '/admin/users/:name/allowed-addresses',
   operationId: 'replaceAllowedAddresses',
@@ -217,15 +202,12 @@ export const userAllowedAddresses = auditedEndpoint({
   description:
     'Addresses and CIDR ranges in place of those there were; none: from anywhere. From elsewhere the right password is a wrong one.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfUser,
   body: Type.Object({ allowedAddresses: AllowedAddresses }),
-  response: Ok,
   async handle({ params: { name }, body: { allowedAddresses }, parts, afterCommit }) {
     requireRanges(allowedAddresses)
     await parts.credentials.restrict(parts.db, name, allowedAddresses)
     afterCommit(parts.credentials.forget)
-    return { status: 'OK' as const }
   },
   audited: auditedUser,
 })
@@ -233,8 +215,7 @@ export const userAllowedAddresses = auditedEndpoint({
 // The SHA-256 of an empty text.
 const EXAMPLE = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** PUT /admin/users/{name}/certificates: replaces the client certificates that authenticate a credential (cloud §2.3). */
-export const userCertificates = auditedEndpoint({
+const userCertificates = auditedEndpoint({
   method: 'PUT',
   path: '/admin/users/:name/certificates',
   operationId: 'replaceClientCertificates',
@@ -242,7 +223,6 @@ export const userCertificates = auditedEndpoint({
   description:
     'SHA-256 fingerprints in place of those there were. On a listener with TLS a caller with one of them needs no password. The password stays good.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfUser,
   body: Type.Object({
     certificates: Type.Array(
@@ -250,11 +230,11 @@ export const userCertificates = auditedEndpoint({
       { maxItems: 10, uniqueItems: true },
     ),
   }),
-  response: Ok,
   async handle({ params: { name }, body: { certificates }, parts, afterCommit }) {
     await parts.credentials.assignCertificates(parts.db, name, certificates)
     afterCommit(parts.credentials.forget)
-    return { status: 'OK' as const }
   },
   audited: auditedUser,
 })
+
+export const userEndpoints = [usersList, userCreate, userChange, userRemove, userPassword, userAllowedAddresses, userCertificates]

@@ -1,7 +1,7 @@
 // /admin/apps/{name}/versions: manages rules that say which versions of a mobile app are too old (utility §4).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
-import { named, Ok, OneOf, OptionalOrNull } from '../../../http/types.ts'
+import { named, OneOf, OptionalOrNull } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { isUniqueViolation } from '../../../storage/database/database.ts'
 import type { MobilePlatform } from '../../../storage/database/schema.ts'
@@ -63,8 +63,7 @@ const toRule = (rule: VersionRuleRow) => ({
   ...(rule.messageKey !== null && { messageKey: rule.messageKey }),
 })
 
-/** GET /admin/apps/{name}/versions: lists the version rules of an app (utility §4). */
-export const rulesList = cloudEndpoint({
+const rulesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name/versions',
   operationId: 'listVersionRules',
@@ -79,15 +78,13 @@ export const rulesList = cloudEndpoint({
   },
 })
 
-/** POST /admin/apps/{name}/versions: adds a version rule (utility §4). */
-export const ruleCreate = auditedEndpoint({
+const ruleCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/versions',
   operationId: 'createVersionRule',
   summary: 'Adds a version rule',
   description: 'Users of apps older than `suggestedVersion` are told to update; those of apps older than `requiredVersion` must.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfName,
   body: Type.Object(ruleMembers),
   response: Rule,
@@ -113,8 +110,7 @@ export const ruleCreate = auditedEndpoint({
   audited: auditedVersionRules,
 })
 
-/** GET /admin/apps/{name}/versions/{id}: reads one version rule (utility §4). */
-export const ruleDetail = cloudEndpoint({
+const ruleDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name/versions/:id',
   operationId: 'readVersionRule',
@@ -130,20 +126,18 @@ export const ruleDetail = cloudEndpoint({
   },
 })
 
-/** DELETE /admin/apps/{name}/versions/{id}: removes a version rule (utility §4). */
-export const ruleRemove = auditedEndpoint({
+const ruleRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/versions/:id',
   operationId: 'removeVersionRule',
   summary: 'Removes a version rule',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfRule,
-  response: Ok,
   async handle({ params: { name, id }, parts, afterCommit }) {
     if (!(await deleteVersionRule(parts.db, name, id))) throw notFound('version rule', `${id} of ${name}`)
     afterCommit(() => parts.pinning.forget(name))
-    return { status: 'OK' as const }
   },
   audited: auditedVersionRules,
 })
+
+export const versionRuleEndpoints = [rulesList, ruleCreate, ruleDetail, ruleRemove]

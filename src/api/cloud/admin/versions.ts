@@ -8,14 +8,12 @@ import { auditedEndpoint } from '../audited-endpoint.ts'
 import { Identifier, NewIdentifier, OfId } from '../fields.ts'
 import { ApplicationDetail, auditedApplication, readApplicationDetail } from './applications.ts'
 
-/** POST /admin/applications/{id}/versions: adds a version, with keys of its own (cloud §10). */
-export const versionCreate = auditedEndpoint({
+const versionCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/versions',
   operationId: 'createVersion',
   summary: 'Adds a version',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfId,
   body: Type.Object({ name: NewIdentifier }),
   response: ApplicationDetail,
@@ -28,14 +26,12 @@ export const versionCreate = auditedEndpoint({
   audited: auditedApplication,
 })
 
-/** PATCH /admin/applications/{id}/versions/{name}: switches a version on or off (cloud §10). */
-export const versionChange = auditedEndpoint({
+const versionChange = auditedEndpoint({
   method: 'PATCH',
   path: '/admin/applications/:id/versions/:name',
   operationId: 'changeVersion',
   summary: 'Switches a version on or off',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: Type.Object({ id: Identifier, name: Identifier }),
   body: Type.Object({ isSupported: Type.Boolean() }),
   response: ApplicationDetail,
@@ -45,3 +41,5 @@ export const versionChange = auditedEndpoint({
   },
   audited: auditedApplication,
 })
+
+export const versionEndpoints = [versionCreate, versionChange]

@@ -36,8 +36,7 @@ const Delivery = named(
   }),
 )
 
-/** GET /admin/webhooks/{id}/deliveries: lists deliveries (cloud §9). */
-export const webhookDeliveriesList = cloudEndpoint({
+const webhookDeliveriesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id/deliveries',
   operationId: 'listWebhookDeliveries',
@@ -63,8 +62,7 @@ export const webhookDeliveriesList = cloudEndpoint({
   },
 })
 
-/** GET /admin/webhooks/{id}/deliveries/{deliveryId}: reads one delivery with the body of its message (cloud §9). */
-export const webhookDeliveryRead = cloudEndpoint({
+const webhookDeliveryRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id/deliveries/:deliveryId',
   operationId: 'readWebhookDelivery',
@@ -122,15 +120,13 @@ function toDelivery(row: DeliveryRow) {
   }
 }
 
-/** POST /admin/webhooks/{id}/deliveries: sends deliveries again (cloud §9). */
-export const webhookDeliveriesReplay = auditedEndpoint({
+const webhookDeliveriesReplay = auditedEndpoint({
   method: 'POST',
   path: '/admin/webhooks/:id/deliveries',
   operationId: 'replayWebhookDeliveries',
   summary: 'Sends deliveries again',
   description: 'Either the one of `deliveryId`, whatever its status, or with `status` up to 10,000 that were given up.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
   params: OfId,
   body: Type.Object({ deliveryId: Type.Optional(Identifier), status: Type.Optional(Type.Literal('DEAD')) }),
   response: Type.Object({ replayed: Type.Integer({ description: 'deliveries that are sent again' }) }),
@@ -150,3 +146,5 @@ export const webhookDeliveriesReplay = auditedEndpoint({
     },
   },
 })
+
+export const deliveryEndpoints = [webhookDeliveriesList, webhookDeliveryRead, webhookDeliveriesReplay]
