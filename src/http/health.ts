@@ -7,6 +7,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Operation } from './operation.ts'
 import { formatListenerUrl, type ServiceState } from './connections.ts'
 import { ANSWER_HEADERS } from './hooks.ts'
+import { Ok } from './types.ts'
 
 /** Serves the health of the process. `pingDatabase` resolves when the database answers and takes writes, and otherwise rejects. */
 export const health =
@@ -16,8 +17,8 @@ export const health =
     readonly clock: Pick<Clock, 'isAgreed' | 'difference'>
   }) =>
   async (app: FastifyInstance) => {
-    app.get('/health/live', { schema: { response: { 200: Healthy } } }, async () => ({ status: 'OK' }))
-    app.get('/health/ready', { schema: { response: { 200: Healthy, 503: Unhealthy } } }, async (_request, reply) => {
+    app.get('/health/live', { schema: { response: { 200: Ok } } }, async () => ({ status: 'OK' }))
+    app.get('/health/ready', { schema: { response: { 200: Ok, 503: Unhealthy } } }, async (_request, reply) => {
       try {
         // A stop first tells balancers to send nothing more. Requests that arrive meanwhile are served.
         if (parts.serviceState.phase !== 'serving') return refuse(reply)
@@ -37,7 +38,6 @@ const explain = ({ difference }: Pick<Clock, 'difference'>): string => {
   return `the clock of this process is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} that of the database`
 }
 
-const Healthy = Type.Object({ status: Type.Literal('OK') }, { title: 'Ok' })
 const Unhealthy = Type.Object(
   {
     status: Type.Literal('UNAVAILABLE'),
@@ -80,7 +80,7 @@ export const openOperations: readonly Operation[] = [
     tag,
     summary: 'The process serves requests',
     security: [],
-    answers: [{ status: 200, description: 'alive', schema: Healthy }],
+    answers: [{ status: 200, description: 'alive', schema: Ok }],
   },
   {
     method: 'GET',
@@ -91,7 +91,7 @@ export const openOperations: readonly Operation[] = [
       'The database answers and takes writes, its clock and that of the process agree, and the server is not about to stop',
     security: [],
     answers: [
-      { status: 200, description: 'ready', schema: Healthy },
+      { status: 200, description: 'ready', schema: Ok },
       { status: 503, description: 'not ready', schema: Unhealthy, headers: { 'Retry-After': 'seconds' } },
     ],
   },

@@ -1,8 +1,8 @@
 // Declares endpoints of the reference's back-end API (cloud §15), for callers of the cloud API. Each is declared in one of two dialects: that of the
 // reference's versions 1.x, or that of 2.x, in which some members have other names.
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import type { Static, TSchema } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
-import { OptionalOrNull, ok } from '../../http/types.ts'
+import { ObjectRequest, ObjectResponse, ok, OptionalOrNull } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import { findApplicationOf } from '../cloud/application-of.ts'
@@ -56,8 +56,8 @@ export interface ReferenceCall<Request = unknown> {
 
 /** `path` is the path below /rest/v3/ or /rest/v4/. `errors` lists the errors other than ADMINISTRATION_REFUSED. `roles` are BANK_ROLES if absent. */
 interface ReferenceDeclaration<B extends TSchema, R extends TSchema>
-  extends Pick<AnyCloudDeclaration, 'path' | 'operationId' | 'summary' | 'description'>,
-    Partial<Pick<AnyCloudDeclaration, 'errors' | 'roles'>> {
+  extends Pick<AnyCloudDeclaration, 'path' | 'operationId' | 'summary' | 'description' | 'errors'>,
+    Partial<Pick<AnyCloudDeclaration, 'roles'>> {
   readonly request: B
   readonly response: R
   readonly handle: (call: ReferenceCall<Static<B>>) => Promise<Static<R>>
@@ -66,29 +66,18 @@ interface ReferenceDeclaration<B extends TSchema, R extends TSchema>
 /** Declares an endpoint in a dialect. */
 export function referenceEndpoint<B extends TSchema, R extends TSchema>(
   dialect: Dialect,
-  {
-    path,
-    operationId,
-    summary,
-    description,
-    errors = [],
-    roles = BANK_ROLES,
-    request,
-    response,
-    handle,
-  }: ReferenceDeclaration<B, R>,
+  { path, operationId, errors = [], request, response, handle, ...declared }: ReferenceDeclaration<B, R>,
 ): AnyCloudEndpoint {
   const isEmpty = Object.keys((request['properties'] as object | undefined) ?? {}).length === 0
-  const envelope: TSchema = Type.Object({ requestObject: isEmpty ? OptionalOrNull(request) : request })
-  const answer: TSchema = Type.Object({ status: Type.Literal('OK'), responseObject: response })
+  const envelope: TSchema = ObjectRequest(isEmpty ? OptionalOrNull(request) : request)
+  const answer: TSchema = ObjectResponse(response)
   return cloudEndpoint({
+    roles: BANK_ROLES,
+    ...declared,
     method: 'POST',
     path: `/rest/${dialect.name}/${path}`,
     operationId: `${operationId}${dialect.name.toUpperCase()}`,
-    summary,
-    ...(description !== undefined && { description }),
     errors: ['ADMINISTRATION_REFUSED', ...errors],
-    roles,
     bodyBytesMax: BYTES_MAX,
     body: envelope,
     response: answer,
