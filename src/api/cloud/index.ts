@@ -75,7 +75,9 @@ function mountCloudEndpoint(
     },
     handler: async (request) => {
       refuseMalformedQuery(request.raw.url ?? '')
-      if (request.validationError) throw refuseStructure(request.validationError, invalidAs)
+      // The validator takes a missing body as an empty object, and cannot tell null from it.
+      const fault = body !== undefined && request.body === null ? NULL_BODY : request.validationError
+      if (fault) throw refuseStructure(fault, invalidAs)
       const call = {
         body: request.body ?? {},
         query: request.query,
@@ -105,6 +107,11 @@ function refuseRole({ roles }: AnyCloudEndpoint, { role }: Caller): PawlError {
   const violations = [{ fieldName: isBound ? 'credential' : 'role', hint }]
   return new PawlError('ROLE_FORBIDDEN', { detail: hint, violations })
 }
+
+const NULL_BODY = new PawlError('REQUEST_INVALID', {
+  detail: 'the body is null',
+  violations: [{ fieldName: 'body', hint: 'must be object' }],
+})
 
 function refuseStructure(error: Error, invalidAs: ErrorCode | undefined): Error {
   if (!(error instanceof PawlError) || invalidAs === undefined) return error

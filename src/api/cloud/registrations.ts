@@ -4,7 +4,7 @@ import { createFurther, openQrText, readRegistration } from '../../domain/activa
 import { named } from '../../http/types.ts'
 import { listActivationHistory } from '../../storage/activation/history.ts'
 import { type RegistrationDetailRow, searchRegistrationDetails } from '../../storage/activation/search.ts'
-import { applicationOf, findOwn, refuseWithoutApplication } from './application-of.ts'
+import { applicationOf, findOwn, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import {
   Cursor,
@@ -97,21 +97,17 @@ const furtherCreate = cloudEndpoint({
   }),
   async handle(call) {
     const { body, parts, caller, query } = call
-    const applicationId = await applicationOf(call)
     const { otp, commitPhase } = toCommitRules(body)
-    const created = await createFurther(
-      parts,
-      { applicationId, userId: body.userId },
-      {
-        commitPhase,
-        expiresAt: readEnd(parts, body.expiresAt),
-        otpHash: otp === null ? null : await parts.activationOtps.hash(otp),
-        maxFailedAttempts: body.maxFailedAttempts,
-        flags: body.flags ?? [],
-        isOnlyOneIncomplete: query.incompleteStatusCheck === true,
-        username: caller.username,
-      },
-    )
+    const expiresAt = readEnd(parts, body.expiresAt)
+    const created = await createFurther(parts, await ownerOf(call, body.userId), {
+      commitPhase,
+      expiresAt,
+      otpHash: otp === null ? null : await parts.activationOtps.hash(otp),
+      maxFailedAttempts: body.maxFailedAttempts,
+      flags: body.flags ?? [],
+      isOnlyOneIncomplete: query.incompleteStatusCheck === true,
+      username: caller.username,
+    })
     if (created === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
     return { registrationId: created.activationId, activationQrCodeData: created.activationQrCodeData }
   },

@@ -142,6 +142,19 @@ describe('a structural error', () => {
     }
   })
 
+  test('is the body null, also where no member is needed', async () => {
+    expectOk(await world.bank.call('POST', '/admin/users', { username: 'null-body', role: 'internal' }))
+    for (const [method, path] of [
+      ['POST', '/admin/users/null-body/password'],
+      ['PATCH', '/admin/applications/test-app'],
+    ] as const) {
+      const reply = await world.bank.callRaw(method, path, 'null', 'application/json')
+      expectError(reply, 400, 'ERROR_REQUEST')
+      expect(member(reply.json, 'responseObject', 'violations')).toEqual([{ fieldName: 'body', hint: 'must be object' }])
+    }
+    expectError(await world.bank.callRaw('POST', '/admin/application', 'null', 'application/json'), 400, 'ERROR_ADMIN')
+  })
+
   test.each(['text/plain', 'application/x-www-form-urlencoded', undefined])('is the content type %j', async (type) => {
     const body = JSON.stringify({ userId: world.newUser() })
     const reply = await world.bank.callRaw('POST', '/registration', body, type)
@@ -195,9 +208,10 @@ describe('a structural error', () => {
 describe('the order of checks is route, credentials, role, structure, state', () => {
   const integrator = { username: 'order-integrator', role: 'integration', application: 'test-app' }
   const internal = { username: 'order-internal', role: 'internal' }
+  const outside = { username: 'order-outside', role: 'integration' }
   const users: Record<string, string> = {}
   beforeAll(async () => {
-    for (const user of [integrator, internal]) {
+    for (const user of [integrator, internal, outside]) {
       const created = expectOk(await world.bank.call('POST', '/admin/users', user))
       users[user.username] = `${user.username}:${String(member(created.json, 'password'))}`
     }
@@ -238,6 +252,18 @@ describe('the order of checks is route, credentials, role, structure, state', ()
     const other = world.bank.as(users['order-integrator'])
     expectError(await other.call('POST', '/admin/application', {}), 403, 'HTTP_403')
     expectError(await other.call('GET', '/admin/application?id=test-app'), 403, 'HTTP_403')
+  })
+
+  test('structure that no schema describes comes before application and state', async () => {
+    const bank = world.bank.as(users['order-outside'])
+    const userId = world.newUser()
+    expectError(await bank.call('POST', '/v2/registrations', { userId }), 400, 'ERROR_REGISTRATION_NOT_FOUND')
+    for (const wrong of [{ otpPhase: 'ON_COMMIT' }, { expiresAt: 1 }])
+      expectError(await bank.call('POST', '/v2/registrations', { userId, ...wrong }), 400, 'ERROR_REQUEST')
+    const place = '/admin/applications/unknown/operations?beforeTimestamp=1'
+    expectError(await world.bank.call('GET', place), 400, 'ERROR_REQUEST')
+    const user = { username: 'order-late', role: 'integration', application: 'unknown', expiresAt: 1 }
+    expectError(await world.bank.call('POST', '/admin/users', user), 400, 'ERROR_REQUEST')
   })
 
   test('structure comes before state', async () => {

@@ -67,11 +67,12 @@ export const operationsSearch = cloudEndpoint({
     nextCursor: NextCursor,
   }),
   async handle({ params: { id }, query, parts }) {
+    const after = placeOf(query)
     await requireApplication(parts.db, id)
     const { userId, userIdPrefix, userIdPart, status, limit } = query
     const now = parts.platform.now()
     const state = status === 'PENDING' ? { pendingAt: new Date(now) } : { status }
-    const search = { userId, userIdPrefix, ...state, after: placeOf(query) }
+    const search = { userId, userIdPrefix, ...state, after }
     const { rows, next } =
       userIdPart === undefined
         ? await readPage(parts.db, id, search, limit)

@@ -125,8 +125,8 @@ const userCreate = auditedEndpoint({
   prepare: ({ body: { password }, parts }) => parts.credentials.prepare(password),
   async handle({ body: { username, role, application, expiresAt, allowedAddresses = [] }, parts }, prepared) {
     requireRanges(allowedAddresses)
-    if (application !== undefined) await requireApplication(parts.db, application)
     const ends = readEnd(parts, expiresAt) ?? null
+    if (application !== undefined) await requireApplication(parts.db, application)
     const user = { username, role, applicationId: application ?? null, expiresAt: ends, allowedAddresses }
     await parts.credentials.create(parts.db, user, prepared)
     return { username, role, ...(application !== undefined && { application }), password: prepared.password }
