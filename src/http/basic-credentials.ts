@@ -2,7 +2,7 @@
 // itself, also to a request that a page of another site makes it send. Such writes are refused.
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { PawlError } from '../lib/errors.ts'
+import { PawlError, requestRefused } from '../lib/errors.ts'
 import { exemptFromShares } from './load-limits.ts'
 
 /** A login by password. `onGone` calls back when the caller disconnects, and returns a function that unsubscribes. */
@@ -87,9 +87,9 @@ const BEARER = /^Bearer ([\w.~+/-]+=*)$/i
 export function refuseForeignPage({ headers, host }: FastifyRequest, publicUrl: string | undefined): void {
   const site = headers['sec-fetch-site']
   if (site !== undefined && site !== 'same-origin' && site !== 'none')
-    throw refuse('Sec-Fetch-Site', 'must be same-origin: other sites may not call this API')
+    throw requestRefused('Sec-Fetch-Site', 'must be same-origin: other sites may not call this API')
   if (headers.origin !== undefined && !isOwn(headers.origin, host, publicUrl))
-    throw refuse('Origin', 'must be this server: other sites may not call this API')
+    throw requestRefused('Origin', 'must be this server: other sites may not call this API')
 }
 
 /**
@@ -102,7 +102,8 @@ export function refuseCrossSiteWrite(request: FastifyRequest, publicUrl: string 
   if (READS.has(method)) return
   refuseForeignPage(request, publicUrl)
   const type = headers['content-type']
-  if (type === undefined ? method !== 'DELETE' : !JSON_TYPE.test(type)) throw refuse('Content-Type', 'must be application/json')
+  if (type === undefined ? method !== 'DELETE' : !JSON_TYPE.test(type))
+    throw requestRefused('Content-Type', 'must be application/json')
 }
 
 /** Whether an origin is pawl's own. The scheme is not compared, because a proxy that ends TLS need not pass it on. */
@@ -115,9 +116,6 @@ function isOwn(origin: string, requestHost: string, publicUrl: string | undefine
   const isOurs = URL.canParse(own) && host === new URL(own).host
   return isOurs || (publicUrl !== undefined && host === new URL(publicUrl).host)
 }
-
-const refuse = (fieldName: string, hint: string): PawlError =>
-  new PawlError('REQUEST_INVALID', { detail: `header ${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
 
 const READS = new Set(['GET', 'HEAD', 'OPTIONS'])
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i

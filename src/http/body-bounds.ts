@@ -3,7 +3,7 @@
 // (docs/decisions/0001-work-for-strangers.md).
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import { PawlError } from '../lib/errors.ts'
+import { PawlError, requestRefused } from '../lib/errors.ts'
 
 /**
  * The longest body of a sender who has proved nothing. The longest such body of a client is an upgrade with the keys of ML-KEM-1024 and
@@ -43,11 +43,7 @@ export function boundBodies(app: FastifyInstance): void {
 const lengthOf = (headers: IncomingMessage['headers']): number =>
   headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Number.POSITIVE_INFINITY
 
-const tooLong = (bytesMax: number): PawlError =>
-  new PawlError('REQUEST_INVALID', {
-    detail: 'the body is too long',
-    violations: [{ fieldName: 'body', hint: `must have at most ${bytesMax} bytes` }],
-  })
+const tooLong = (bytesMax: number): PawlError => requestRefused('body', `must have at most ${bytesMax} bytes`)
 
 /**
  * Limits the chunks of a body. Node passes on each chunk by itself, and a chunk of one byte costs as much as one of 64 KiB. Beyond a number

@@ -2,7 +2,7 @@
 // of answers.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createRanges, parseAddress } from '../lib/address.ts'
-import { PawlError } from '../lib/errors.ts'
+import { requestRefused } from '../lib/errors.ts'
 import { runInScope, type Span, type Tracer } from '../lib/trace.ts'
 import type { Events } from '../log/events.ts'
 
@@ -61,10 +61,7 @@ function hasSecondHost(rawHeaders: readonly string[]): boolean {
   return hosts > 1
 }
 
-const SECOND_HOST = new PawlError('REQUEST_INVALID', {
-  detail: 'more than one header Host',
-  violations: [{ fieldName: 'request', hint: 'must have one header Host' }],
-})
+const SECOND_HOST = requestRefused('request', 'must have one header Host')
 
 /**
  * Compiles the serializer of a schema when the first answer of it is sent, once for all routes that share the schema. Fastify would compile the some

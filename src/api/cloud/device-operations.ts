@@ -88,9 +88,7 @@ const deviceOperationRead = cloudEndpoint({
   roles: ['admin', 'integration', 'read-only'],
   params: Type.Object({ id: OperationId }),
   response: DeviceOperation,
-  async handle(call) {
-    return toDeviceOperation(call.parts, await readShown(call, call.params.id))
-  },
+  handle: async (call) => toDeviceOperation(call.parts, await readShown(call, call.params.id)),
 })
 
 export const deviceOperationEndpoints = [deviceOperationCreate, deviceOperationRead]

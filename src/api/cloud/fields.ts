@@ -1,7 +1,7 @@
 // Declares schemas of members that several endpoints share, with the limits of cloud §1.3.
 import { Type } from '@sinclair/typebox'
 import { OneOf, OptionalOrNull, withExample } from '../../http/types.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { forPaths, IDENTIFIER, USERNAME } from '../../lib/identifier.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { ActivationState, OperationStatus } from '../../storage/database/schema.ts'
@@ -107,12 +107,15 @@ export const GivenTime = Type.Integer({
 })
 export const OptionalTime = Type.Optional(GivenTime)
 
-/** The value of `expiresAt` in a body. Throws REQUEST_INVALID for a time in the past. */
-export function readEnd({ platform }: { readonly platform: Platform }, expiresAt: number | undefined): Date | undefined {
-  if (expiresAt === undefined) return undefined
-  if (expiresAt > platform.now()) return new Date(expiresAt)
-  const violations = [{ fieldName: 'expiresAt', invalidValue: String(expiresAt), hint: 'must be in the future' }]
-  throw new PawlError('REQUEST_INVALID', { detail: 'expiresAt is over', violations })
+/** The time at which something ends; undefined if none is given. Throws REQUEST_INVALID, which names `member`, for a time in the past. */
+export function readEnd(
+  { platform }: { readonly platform: Platform },
+  time: number | null | undefined,
+  member = 'expiresAt',
+): Date | undefined {
+  if (time === null || time === undefined) return undefined
+  if (time > platform.now()) return new Date(time)
+  throw requestRefused(member, 'must be in the future', String(time))
 }
 
 /** The seconds for which a password or secret stays valid beside its successor: at most 30 days. */

@@ -2,7 +2,7 @@
 // §8).
 import { Type } from '@sinclair/typebox'
 import { named, OneOf } from '../../http/types.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import {
   deleteInboxMessage,
   findMessageOfApplication,
@@ -117,10 +117,6 @@ const toMessage = <M extends InboxMessageRow>({ createdAt, ...message }: M) => (
   timestampCreated: createdAt.getTime(),
 })
 
-const unknownMessage = (): PawlError =>
-  new PawlError('REQUEST_INVALID', {
-    detail: 'no such message',
-    violations: [{ fieldName: 'id', hint: 'must be the id of a message of this application' }],
-  })
+const unknownMessage = () => requestRefused('id', 'must be the id of a message of this application')
 
 export const inboxEndpoints = [inboxMessageCreate, inboxMessagesList, inboxMessageRead, inboxMessageRemove]

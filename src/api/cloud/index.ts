@@ -9,7 +9,7 @@ import { fingerprintOf } from '../../http/internal-tls.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
 import { Ok } from '../../http/types.ts'
 import { refuseMalformedQuery, useStrictValidation } from '../../http/validation.ts'
-import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { type ErrorCode, PawlError, requestRefused } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'
 import type { AnyCloudEndpoint } from './endpoint.ts'
 import { cloudEndpoints } from './endpoints.ts'
@@ -108,10 +108,7 @@ function refuseRole({ roles }: AnyCloudEndpoint, { role }: Caller): PawlError {
   return new PawlError('ROLE_FORBIDDEN', { detail: hint, violations })
 }
 
-const NULL_BODY = new PawlError('REQUEST_INVALID', {
-  detail: 'the body is null',
-  violations: [{ fieldName: 'body', hint: 'must be object' }],
-})
+const NULL_BODY = requestRefused('body', 'must be object')
 
 function refuseStructure(error: Error, invalidAs: ErrorCode | undefined): Error {
   if (!(error instanceof PawlError) || invalidAs === undefined) return error

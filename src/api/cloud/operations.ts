@@ -15,7 +15,6 @@ import type { CloudParts } from './parts.ts'
 /** Parameters of the shipped template `payment`, for examples. */
 export const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' }
 
-/** The members of an operation in an answer. */
 export const OPERATION_MEMBERS = {
   operationId: Type.String({ format: 'uuid' }),
   userId: Type.String(),
@@ -30,7 +29,6 @@ export const OPERATION_MEMBERS = {
   proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),
 } as const
 
-/** An example of an operation. */
 export const OPERATION_EXAMPLE = {
   operationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
   userId: 'alice',
@@ -64,7 +62,6 @@ export const toOperation = (parts: CloudParts, operation: OperationRow): Static<
   }
 }
 
-/** The headers of a request that creates an operation. */
 export const CreationHeaders = Type.Object({
   'idempotency-key': Type.Optional(
     Type.String({
@@ -75,7 +72,6 @@ export const CreationHeaders = Type.Object({
   ),
 })
 
-/** The parameters of an operation in a request. */
 export const Parameters = Type.Record(
   Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
   Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
@@ -149,9 +145,7 @@ export const operationRead = cloudEndpoint({
   roles: ['admin', 'integration', 'read-only'],
   query: Type.Object({ operationId: OperationId }),
   response: Operation,
-  async handle(call) {
-    return toOperation(call.parts, await readShown(call, call.query.operationId))
-  },
+  handle: async (call) => toOperation(call.parts, await readShown(call, call.query.operationId)),
 })
 
 export const operationCancel = cloudEndpoint({

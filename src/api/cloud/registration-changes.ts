@@ -59,9 +59,7 @@ const furtherChange = cloudEndpoint({
   roles: WRITERS,
   params: OfId,
   body: Type.Object(CHANGE),
-  async handle(call) {
-    await changeOwn(call, await applicationOf(call), call.params.id, call.body)
-  },
+  handle: async (call) => changeOwn(call, await applicationOf(call), call.params.id, call.body),
 })
 
 const furtherRemove = cloudEndpoint({
@@ -72,9 +70,7 @@ const furtherRemove = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: WRITERS,
   params: OfId,
-  async handle(call) {
-    await changeOwn(call, await applicationOf(call), call.params.id, { change: 'REMOVE' })
-  },
+  handle: async (call) => changeOwn(call, await applicationOf(call), call.params.id, { change: 'REMOVE' }),
 })
 
 const furtherState = cloudEndpoint({

@@ -1,16 +1,30 @@
 // Declares members that endpoints about registrations share: of a new registration, of its state, and of its history.
 import { type Static, Type } from '@sinclair/typebox'
 import { OneOf } from '../../http/types.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import type { HistoryRow } from '../../storage/activation/history.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
 import type { ListedRegistrationRow, RegistrationDetailRow } from '../../storage/activation/search.ts'
-import { Identifier, Time, UserId } from './fields.ts'
+import { Identifier, State, Time, UserId } from './fields.ts'
 
 export const Phase = OneOf<CommitPhase>(['ON_COMMIT', 'ON_KEY_EXCHANGE'])
 
-export const FailedAttempts = Type.Integer({ description: 'wrong codes in a row until now' })
-export const MaxFailedAttempts = Type.Integer({ description: 'wrong codes in a row that block the phone' })
+/** The members of every registration, without its id. */
+export const REGISTERED = {
+  userId: Type.String(),
+  state: State,
+  name: Type.Optional(Type.String()),
+  platform: Type.Optional(Type.String()),
+  deviceInfo: Type.Optional(Type.String()),
+  protocolVersion: Type.Optional(Type.Integer({ description: 'generation, from the key exchange on: 3 or 4' })),
+}
+/** What a registration says of wrong codes and of its commit. */
+export const ATTEMPTS_AND_COMMIT = {
+  failedAttempts: Type.Integer({ description: 'wrong codes in a row until now' }),
+  maxFailedAttempts: Type.Integer({ description: 'wrong codes in a row that block the phone' }),
+  commitPhase: Phase,
+  isOtpDemanded: Type.Boolean({ description: 'whether an OTP is still to be given' }),
+}
 export const Expires = Type.Optional(
   Type.Integer({ description: 'milliseconds since 1970-01-01 UTC, in the states CREATED and PENDING_COMMIT' }),
 )
@@ -34,12 +48,9 @@ export const NEW_REGISTRATION = {
  * are given, and for a phase of an OTP without the OTP (v3 §8.5).
  */
 export function toCommitRules({ otp, otpPhase, commitPhase }: CommitWords) {
-  const refuse = (hint: string) => {
-    const violations = [{ fieldName: 'otpPhase', hint }]
-    return new PawlError('REQUEST_INVALID', { detail: `otpPhase ${hint}`, violations })
-  }
-  if (otpPhase !== undefined && commitPhase !== undefined) throw refuse('must not be given together with commitPhase')
-  if (otpPhase !== undefined && otp === undefined) throw refuse('must not be given without otp')
+  if (otpPhase !== undefined && commitPhase !== undefined)
+    throw requestRefused('otpPhase', 'must not be given together with commitPhase')
+  if (otpPhase !== undefined && otp === undefined) throw requestRefused('otpPhase', 'must not be given without otp')
   return { otp: otp ?? null, commitPhase: otpPhase ?? commitPhase ?? ('ON_COMMIT' as const) }
 }
 

@@ -1,7 +1,7 @@
 // /v2/registrations/{id}/tokens: lists and removes the tokens with which a phone reads without its PIN. Spec: cloud §12.6.
 import { Type } from '@sinclair/typebox'
 import { composeEventData } from '../../domain/audit/audit.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { PawlError, requestRefused } from '../../lib/errors.ts'
 import { deleteTokenOfRegistration, listTokens } from '../../storage/token/tokens.ts'
 import { applicationOf } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
@@ -61,11 +61,7 @@ const tokenRemove = cloudEndpoint({
       },
     )
     if (!isRegistration) throw new PawlError('REGISTRATION_NOT_FOUND')
-    if (!isDeleted)
-      throw new PawlError('REQUEST_INVALID', {
-        detail: 'no such token',
-        violations: [{ fieldName: 'tokenId', invalidValue: tokenId, hint: 'the registration has no such token' }],
-      })
+    if (!isDeleted) throw requestRefused('tokenId', 'the registration has no such token', tokenId)
   },
 })
 

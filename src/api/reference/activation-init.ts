@@ -3,13 +3,13 @@ import { type Static, Type } from '@sinclair/typebox'
 import { createFurther, type RegistrationRules } from '../../domain/activation/registration.ts'
 import { OneOf, OptionalOrNull } from '../../http/types.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
-import { Identifier, UserId } from '../cloud/fields.ts'
+import { Identifier, readEnd, UserId } from '../cloud/fields.ts'
 import type { CloudParts } from '../cloud/parts.ts'
 import { Phase } from '../cloud/registration-members.ts'
 import { refuse } from '../door/members.ts'
 import { Flags } from './activation-flags.ts'
 import { type Dialect, foreignApplication, referenceEndpoint, requireOwn } from './endpoint.ts'
-import { AdditionalData, Given, Optional, requireFuture, requireNoData, TimeGiven } from './members.ts'
+import { AdditionalData, Given, Optional, requireNoData, TimeGiven } from './members.ts'
 
 const NewActivation = Type.Object({
   protocol: OptionalOrNull(Type.Literal('powerauth')),
@@ -70,7 +70,7 @@ async function readRules(parts: CloudParts, request: Static<typeof NewActivation
     throw refuse('activationOtp', 'must not be there with NONE of activationOtpValidation')
   if (older !== undefined && commitPhase && commitPhase !== older)
     throw refuse('commitPhase', 'must be the phase of activationOtpValidation')
-  const expiresAt = requireFuture(parts, 'timestampActivationExpire', request.timestampActivationExpire)
+  const expiresAt = readEnd(parts, request.timestampActivationExpire, 'timestampActivationExpire')
   return {
     commitPhase: older ?? commitPhase ?? 'ON_COMMIT',
     otpHash: typeof activationOtp === 'string' ? await parts.activationOtps.hash(activationOtp) : null,

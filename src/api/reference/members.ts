@@ -1,7 +1,6 @@
 // Declares members that several endpoints of the reference's back-end API share. Its clients send null for absent members.
 import { type Static, Type } from '@sinclair/typebox'
 import { AnyMembers, OneOf, OptionalOrNull, withExample } from '../../http/types.ts'
-import type { Platform } from '../../lib/platform.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../protocol/protocol.ts'
 import { GivenTime } from '../cloud/fields.ts'
 import { refuse } from '../door/members.ts'
@@ -43,17 +42,6 @@ export const TimeGiven = OptionalOrNull(GivenTime)
 /** The time of a member; null without one. */
 export const toTime = (given: Static<typeof TimeGiven> | undefined): Date | null =>
   given === null || given === undefined ? null : new Date(given)
-
-/** The time of a member; undefined without one. Throws REQUEST_INVALID for a time in the past. */
-export function requireFuture(
-  { platform }: { readonly platform: Platform },
-  member: string,
-  given: Static<typeof TimeGiven> | undefined,
-): Date | undefined {
-  const time = toTime(given)
-  if (time !== null && time.getTime() <= platform.now()) throw refuse(member, 'must be in the future')
-  return time ?? undefined
-}
 
 /** Data that the published clients may send, and pawl does not store. */
 export const AdditionalData = OptionalOrNull(AnyMembers)

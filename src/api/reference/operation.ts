@@ -6,7 +6,7 @@ import { readProximityOtp } from '../../domain/operation/proximity.ts'
 import { AnyMembers, OptionalOrNull } from '../../http/types.ts'
 import { listOperationNotes, type OperationRow, searchOperations } from '../../storage/operation/operations.ts'
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
-import { Flag, Identifier, OperationId, Status, StatusReason, UserId } from '../cloud/fields.ts'
+import { Flag, Identifier, OperationId, readEnd, Status, StatusReason, UserId } from '../cloud/fields.ts'
 import { Parameters } from '../cloud/operations.ts'
 import { refuse } from '../door/members.ts'
 import { type Dialect, foreignApplication, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
@@ -21,7 +21,6 @@ import {
   Optional,
   PAGE,
   placeOf,
-  requireFuture,
   requireNoData,
   TimeGiven,
 } from './members.ts'
@@ -81,7 +80,7 @@ export const operationCreate = (dialect: Dialect) =>
       if (typeof request.proximityCheckEnabled === 'boolean')
         throw refuse('proximityCheckEnabled', 'is not offered: the template decides it')
       requireNoData(request.additionalData)
-      const expiresAt = requireFuture(parts, 'timestampExpires', request.timestampExpires)
+      const expiresAt = readEnd(parts, request.timestampExpires, 'timestampExpires')
       const limits = {
         activationId: request.activationId ?? undefined,
         activationFlag: request.activationFlag ?? undefined,

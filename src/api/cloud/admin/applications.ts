@@ -79,7 +79,6 @@ const Detail = Type.Composite([
 
 export const ApplicationDetail = ObjectResponse(Detail)
 
-/** Records changes of an application. */
 export const auditedApplication: Audited<{ readonly id: string }> = {
   target: ({ params: { id } }) => `application ${id}`,
   view: ({ params: { id }, parts }) => viewApplication(parts.db, id),
@@ -196,9 +195,7 @@ const applicationsList = cloudEndpoint({
   summary: 'Lists applications',
   roles: ['admin', 'read-only'],
   response: Type.Object({ applications: Type.Array(Application) }),
-  async handle({ parts }) {
-    return { applications: (await listApplications(parts.db)).map(toApplication) }
-  },
+  handle: async ({ parts }) => ({ applications: (await listApplications(parts.db)).map(toApplication) }),
 })
 
 const ApplicationDetailWithKeys = ObjectResponse(

@@ -110,9 +110,7 @@ const appsList = cloudEndpoint({
   summary: 'Lists applications with their names for people',
   roles: ['admin', 'read-only'],
   response: Type.Object({ applications: Type.Array(App) }),
-  async handle({ parts }) {
-    return { applications: (await listApplications(parts.db)).map(toApp) }
-  },
+  handle: async ({ parts }) => ({ applications: (await listApplications(parts.db)).map(toApp) }),
 })
 
 const appDetail = cloudEndpoint({

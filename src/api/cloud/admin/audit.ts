@@ -63,12 +63,10 @@ const applicationAudit = cloudEndpoint({
   params: OfId,
   query: Type.Object({
     userId: UserId,
-    /** Limits the rows to this one of the user's activations. */
     activationId: Type.Optional(Identifier),
     onlyVerified: Type.Optional(Type.Boolean({ description: 'only the rows with `verifiedBy`' })),
     timestampFrom: OptionalTime,
     timestampTo: OptionalTime,
-    /** The `next` of the previous page. */
     before: OptionalTime,
     limit: PageLimit(1_000, 1_000),
   }),

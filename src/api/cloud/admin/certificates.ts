@@ -19,7 +19,6 @@ import { Identifier, OfName, Seconds, toSeconds } from '../fields.ts'
 /** A member of all requests that pin a certificate. */
 const Force = Type.Optional(Type.Boolean({ description: 'pins a certificate for other names too' }))
 
-/** The members of a pinned certificate. */
 const certificateMembers = {
   fingerprint: Type.String({ description: 'Base64 of SHA-256 over the DER bytes' }),
   expires: Seconds,
@@ -30,7 +29,6 @@ const certificateMembers = {
   warning: Type.Optional(Type.String({ description: 'why apps do not find the pin under its name' })),
 }
 
-/** A pinned certificate as administrators see it. */
 export const PinnedCertificate = Type.Object(certificateMembers)
 
 /** A pinned certificate with the name of its domain. */
@@ -50,7 +48,6 @@ export function toCertificate(row: PinnedCertificateRow, now: number) {
   }
 }
 
-/** Records changes of the pins of an app. */
 const auditedCertificates: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `certificates of ${name}`,
   view: async ({ params: { name }, parts }) =>

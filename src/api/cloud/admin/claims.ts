@@ -9,7 +9,6 @@ import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, UserId } from '../fields.ts'
 
-/** The parameters of the path. */
 const OfUser = Type.Object({ id: Identifier, userId: UserId })
 
 /** Records changes of claims, with the names of the claims only. */

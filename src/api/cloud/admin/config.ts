@@ -20,18 +20,14 @@ const Scope = OneOf<ConfigScope>(['APPLICATION', 'ACTIVATION'])
 
 const Item = Type.Object({ key: Key, value: Type.Unknown({ examples: [{ daily: 500 }] }), scope: Scope })
 
-/** The answer of a list. */
 const Items = Type.Object({ config: Type.Array(Item) })
 
-/** The body of a change. */
 const NewValue = Type.Object({
   value: withExample(Type.Unknown({ description: 'any JSON value, up to 4096 bytes' }), { daily: 500 }),
 })
 
-/** The parameters of the path of one item. */
 const OfKey = Type.Object({ id: Identifier, key: Key })
 
-/** A call that changes one item. */
 type KeyCall<Q = unknown> = AuditedCall<unknown, Q, Static<typeof OfKey>>
 
 /** The name of an item in the audit log. */
@@ -44,7 +40,6 @@ function refuseItem(key: string): never {
   throw notFound('configuration item', key)
 }
 
-/** The parameter of the query. */
 const OfScope = Type.Object({ scope: Type.Optional(Scope) })
 
 /** The item of the path for the audit log; undefined when there is none. */

@@ -20,7 +20,6 @@ import { Flags, Identifier, OfId, WordOfPath } from '../fields.ts'
 
 const ProviderId = withExample(WordOfPath, 'web-bank')
 
-/** The parameters of the path of one provider. */
 const OfProvider = Type.Object({ id: Identifier, providerId: ProviderId })
 
 const Address = Type.String({ pattern: '^[^]{1,1024}$', description: 'must be 1 to 1024 characters' })
@@ -202,9 +201,7 @@ const oidcProviderRemove = auditedEndpoint({
   summary: 'Removes an OpenID provider',
   errors: ['ADMINISTRATION_REFUSED'],
   params: OfProvider,
-  async handle({ params: { id, providerId }, parts }) {
-    await removeOidcProvider(parts.db, id, providerId)
-  },
+  handle: async ({ params: { id, providerId }, parts }) => removeOidcProvider(parts.db, id, providerId),
   audited: auditedProvider,
 })
 

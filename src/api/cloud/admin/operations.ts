@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { statusAt } from '../../../domain/operation/operation.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { requestRefused } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import { type OperationSearch, searchOperations, searchOperationsWith } from '../../../storage/operation/operations.ts'
 import { cloudEndpoint } from '../endpoint.ts'
@@ -112,11 +112,8 @@ function placeOf({ cursor, beforeTimestamp, beforeOperationId }: PlaceQuery): Op
   }
   if (cursor === undefined && beforeTimestamp !== undefined && beforeOperationId !== undefined)
     return { createdAt: new Date(beforeTimestamp), operationId: beforeOperationId.toLowerCase() }
-  const hint = cursor === undefined ? 'must stand together with beforeOperationId' : 'must stand alone'
-  throw new PawlError('REQUEST_INVALID', {
-    detail: 'no place in the list',
-    violations: [{ fieldName: cursor === undefined ? 'beforeTimestamp' : 'cursor', hint }],
-  })
+  if (cursor !== undefined) throw requestRefused('cursor', 'must stand alone')
+  throw requestRefused('beforeTimestamp', 'must stand together with beforeOperationId')
 }
 
 interface PlaceQuery {

@@ -16,15 +16,14 @@ import {
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import {
+  ATTEMPTS_AND_COMMIT,
   BeforeEntry,
   detailMembers,
   Expires,
-  FailedAttempts,
   HistoryEntry,
   listedMembers,
-  MaxFailedAttempts,
   NEW_REGISTRATION,
-  Phase,
+  REGISTERED,
   toCommitRules,
   toHistoryEntry,
 } from '../registration-members.ts'
@@ -46,17 +45,11 @@ import {
   UserIdPrefix,
 } from '../fields.ts'
 
-/** A registration in a list. */
 const ListedRegistration = named(
   'ListedRegistration',
   Type.Object({
     activationId: Type.String(),
-    userId: Type.String(),
-    state: State,
-    name: Type.Optional(Type.String()),
-    platform: Type.Optional(Type.String()),
-    deviceInfo: Type.Optional(Type.String()),
-    protocolVersion: Type.Optional(Type.Integer({ description: 'generation, from the key exchange on: 3 or 4' })),
+    ...REGISTERED,
     highestProtocolVersion: Type.Optional(
       Type.String({ description: 'the highest version that the phone has spoken', examples: ['3.3'] }),
     ),
@@ -66,7 +59,6 @@ const ListedRegistration = named(
   }),
 )
 
-/** Records changes of a registration. */
 const auditedRegistration: Audited<{ readonly id: string }, { readonly userId: string }> = {
   target: ({ params: { id }, body: { userId } }) => `registration of ${userId} in ${id}`,
   view: async ({ params: { id }, body: { userId }, parts }) => {
@@ -183,10 +175,7 @@ const RegistrationDetail = named(
       isBiometryEnabled: Type.Optional(Type.Boolean()),
       isUpgradePending: Type.Optional(Type.Boolean({ description: 'in protocol 3: the phone has begun to move to protocol 4' })),
       activationFingerprint: Type.Optional(Type.String()),
-      failedAttempts: FailedAttempts,
-      maxFailedAttempts: MaxFailedAttempts,
-      commitPhase: Phase,
-      isOtpDemanded: Type.Boolean({ description: 'whether an OTP is still to be given' }),
+      ...ATTEMPTS_AND_COMMIT,
       parentActivationId: Type.Optional(
         Type.String({ description: 'the activation, of another application, that asked for the code of this one' }),
       ),
@@ -208,9 +197,7 @@ const registrationDetail = cloudEndpoint({
   roles: ['admin', 'read-only'],
   params: Type.Object({ id: Identifier, activationId: Identifier }),
   query: Type.Object({
-    /** The number of history entries. */
     limit: PageLimit(1_000, 100),
-    /** The `next` of another answer. */
     before: BeforeEntry,
   }),
   response: RegistrationDetail,

@@ -5,7 +5,7 @@ import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../../domain/template/parser.ts'
 import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
 import { named, OneOf, OptionalOrNull } from '../../../http/types.ts'
-import { existsAlready, notFound, PawlError } from '../../../lib/errors.ts'
+import { existsAlready, notFound, PawlError, requestRefused } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import {
   deleteTemplate,
@@ -18,7 +18,6 @@ import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, NewIdentifier, OfName } from '../fields.ts'
 
-/** A combination of factors that may approve. */
 const signatureType = OneOf<SignatureType>(['possession', 'possession_knowledge', 'possession_biometry'])
 
 const TextsAnswer = Type.Unsafe<TemplateTexts>(
@@ -66,13 +65,11 @@ const TemplateAnswer = named(
   }),
 )
 
-/** Composes a TemplateAnswer. */
 function toTemplateAnswer(template: Template, source: TemplateSource) {
   const warning = warnOfDataTemplate(template.dataTemplate)
   return { ...renderTemplate(template), source, ...(warning !== undefined && { warning }) }
 }
 
-/** Composes the TemplateAnswer of a row. */
 const toRowAnswer = (row: TemplateRow) => toTemplateAnswer(toTemplate(row), row.source)
 
 const text = (max: number, description: string) => Type.String({ pattern: `^[^]{1,${max}}$`, description })
@@ -128,7 +125,6 @@ const optionalTemplateMembers = {
   activationFlag: OptionalOrNull(Identifier),
 }
 
-/** Records changes of a template. */
 const auditedTemplate: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `template ${name}`,
   view: ({ params: { name }, parts }) => viewTemplate(parts.db, name),
@@ -141,7 +137,6 @@ function readTemplate(body: unknown): Template {
   throw new PawlError('REQUEST_INVALID', { detail: 'the template is not sound', violations: parsed.violations })
 }
 
-/** A template for the audit log. */
 async function viewTemplate(db: Db, templateName: string) {
   const row = await findTemplate(db, templateName)
   return row && { ...renderTemplate(toTemplate(row)), source: row.source }
@@ -211,12 +206,8 @@ const templateReplace = auditedEndpoint({
   body: Type.Object({ templateName: OptionalOrNull(Identifier), ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
   async handle({ params: { name }, body, caller, parts, afterCommit }) {
-    if (body.templateName && body.templateName !== name) {
-      const violations = [
-        { fieldName: 'templateName', invalidValue: body.templateName.slice(0, 128), hint: 'must be the name in the path' },
-      ]
-      throw new PawlError('REQUEST_INVALID', { detail: 'a template keeps its name', violations })
-    }
+    if (body.templateName && body.templateName !== name)
+      throw requestRefused('templateName', 'must be the name in the path', body.templateName)
     const template = readTemplate({ ...body, templateName: name })
     const outcome = await writeTemplate(parts.db, parts.platform, template, 'administration', 'present')
     if (outcome === 'refused') throw notFound('template', name)

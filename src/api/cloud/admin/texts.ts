@@ -7,13 +7,11 @@ import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, NewIdentifier } from '../fields.ts'
 
-/** The parameters of the path. */
 const OfText = Type.Object({
   key: Identifier,
   language: Type.String({ pattern: '^[a-z]{2}$', description: 'must be two small letters', examples: ['en'] }),
 })
 
-/** A text in an answer. */
 const Text = named('VersionText', Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() }))
 
 const textsList = cloudEndpoint({
@@ -23,9 +21,7 @@ const textsList = cloudEndpoint({
   summary: 'Lists texts of version rules',
   roles: ['admin', 'read-only'],
   response: Type.Object({ texts: Type.Array(Text) }),
-  async handle({ parts }) {
-    return { texts: await listVersionTexts(parts.db) }
-  },
+  handle: async ({ parts }) => ({ texts: await listVersionTexts(parts.db) }),
 })
 
 const textStore = auditedEndpoint({

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { named, OneOf } from '../../../http/types.ts'
 import { isAddressOrRange } from '../../../lib/address.ts'
-import { administrationRefused, notFound, PawlError } from '../../../lib/errors.ts'
+import { administrationRefused, notFound, requestRefused } from '../../../lib/errors.ts'
 import { forPaths, USERNAME } from '../../../lib/identifier.ts'
 import { deleteCredential, findCredential, listCredentials } from '../../../storage/credential/credentials.ts'
 import type { Db } from '../../../storage/database/database.ts'
@@ -28,15 +28,11 @@ const AllowedAddresses = Type.Array(
 /** Throws REQUEST_INVALID when one of the texts is neither an address nor a range. */
 function requireRanges(allowedAddresses: readonly string[]): void {
   const wrong = allowedAddresses.find((text) => !isAddressOrRange(text))
-  if (wrong === undefined) return
-  const violations = [{ fieldName: 'allowedAddresses', invalidValue: wrong, hint: 'must be an IP address or a CIDR range' }]
-  throw new PawlError('REQUEST_INVALID', { detail: 'neither an address nor a range', violations })
+  if (wrong !== undefined) throw requestRefused('allowedAddresses', 'must be an IP address or a CIDR range', wrong)
 }
 
-/** The parameter of a path with a user name. */
 const OfUser = Type.Object({ name: Username })
 
-/** Records changes of a credential. */
 const auditedUser: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `user ${name}`,
   view: ({ params: { name }, parts }) => viewUser(parts.db, name),
@@ -119,7 +115,6 @@ const userCreate = auditedEndpoint({
     username: Type.String(),
     role: RoleName,
     application: Type.Optional(Type.String()),
-    /** Shown only in this answer. */
     password: Type.String(),
   }),
   prepare: ({ body: { password }, parts }) => parts.credentials.prepare(password),
@@ -181,7 +176,6 @@ const userPassword = auditedEndpoint({
   params: OfUser,
   body: Type.Object({
     password: Type.Optional(ChosenPassword),
-    /** The seconds for which the previous password stays valid, too. */
     keepPreviousSeconds: KeepPreviousSeconds,
   }),
   response: Type.Object({ username: Type.String(), password: Type.String() }),

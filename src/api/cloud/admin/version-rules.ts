@@ -18,7 +18,6 @@ import { Identifier, OfName } from '../fields.ts'
 
 const INT4_MAX = 2_147_483_647
 
-/** The parameters of the path of one rule. */
 const OfRule = Type.Object({ name: Identifier, id: Type.Integer({ minimum: 1, maximum: INT4_MAX, description: 'of the rule' }) })
 
 const Version = Type.String({
@@ -27,7 +26,6 @@ const Version = Type.String({
   examples: ['1.4.0'],
 })
 
-/** The members of a rule, without its id. */
 const ruleMembers = {
   platform: OneOf<MobilePlatform>(['ANDROID', 'IOS']),
   majorOsVersion: OptionalOrNull(
@@ -44,10 +42,8 @@ const ruleMembers = {
   messageKey: OptionalOrNull(Identifier),
 }
 
-/** A rule in an answer. */
 const Rule = named('VersionRule', Type.Object({ id: Type.Integer({ description: 'counts up' }), ...ruleMembers }))
 
-/** Records changes of the rules of an app. */
 const auditedVersionRules: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `version rules of ${name}`,
   view: async ({ params: { name }, parts }) => (await listVersionRules(parts.db, name)).map(toRule),

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { composeMessageBody, parseSnapshot } from '../../../domain/webhook/attempt.ts'
 import { readWebhook, replayDeliveries } from '../../../domain/webhook/webhook.ts'
 import { named, OneOf } from '../../../http/types.ts'
-import { notFound, PawlError } from '../../../lib/errors.ts'
+import { notFound, requestRefused } from '../../../lib/errors.ts'
 import { JsonFault } from '../../../lib/json.ts'
 import type { DeliveryStatus } from '../../../storage/database/schema.ts'
 import { type DeliveryRow, findDelivery, listDeliveries } from '../../../storage/webhook/deliveries.ts'
@@ -131,10 +131,8 @@ const webhookDeliveriesReplay = auditedEndpoint({
   body: Type.Object({ deliveryId: Type.Optional(Identifier), status: Type.Optional(Type.Literal('DEAD')) }),
   response: Type.Object({ replayed: Type.Integer({ description: 'deliveries that are sent again' }) }),
   async handle({ params: { id }, body: { deliveryId, status }, parts }) {
-    if ((deliveryId === undefined) === (status === undefined)) {
-      const violations = [{ fieldName: 'body', hint: 'must have either deliveryId or status' }]
-      throw new PawlError('REQUEST_INVALID', { detail: 'nothing to replay was named', violations })
-    }
+    if ((deliveryId === undefined) === (status === undefined))
+      throw requestRefused('body', 'must have either deliveryId or status')
     return { replayed: await replayDeliveries(parts, id, deliveryId) }
   },
   audited: {

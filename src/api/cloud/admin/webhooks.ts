@@ -21,7 +21,6 @@ import { Identifier, KeepPreviousSeconds, OfId, Time, Username } from '../fields
 
 const Kind = OneOf<WebhookKind>(['OPERATION', 'ACTIVATION'])
 
-/** Records changes of a webhook. */
 const auditedWebhook: Audited<{ readonly id: string }> = {
   target: ({ params: { id } }) => `webhook ${id}`,
   view: ({ params: { id }, parts }) => viewWebhook(parts, id),
@@ -50,7 +49,6 @@ const webhookMembers = {
   isEnabled: Type.Optional(Type.Boolean({ description: 'true without it' })),
 }
 
-/** A webhook in an answer. */
 const Webhook = named(
   'Webhook',
   Type.Object({

@@ -13,7 +13,7 @@ import { activateDirectly, recogniseUser } from '../../../domain/activation/dire
 import { hashActivationCode } from '../../../domain/secrets/secrets.ts'
 import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
 import { AnyMembers, MembersOf, OneOf, OptionalOrNull, Text } from '../../../http/types.ts'
-import { PawlError, type Violation } from '../../../lib/errors.ts'
+import { PawlError, requestRefused, type Violation } from '../../../lib/errors.ts'
 import { isOlderVersion } from '../../../protocol/wire/header.ts'
 import type { DeviceDescription } from '../../../storage/activation/keys.ts'
 import type { VersionRow } from '../../../storage/application/version.ts'
@@ -63,9 +63,8 @@ export function requireActivatable(
   { minimumVersion }: VersionRow,
   protocolVersion: string,
 ): void {
-  if (type === 'CODE' && identityAttributes['code'] === undefined) {
-    throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'identityAttributes.code', hint: 'must be present' }] })
-  }
+  if (type === 'CODE' && identityAttributes['code'] === undefined)
+    throw requestRefused('identityAttributes.code', 'must be present')
   if (minimumVersion !== null && isOlderVersion(protocolVersion, minimumVersion))
     throw refuseActivation(parts, 'the application does not admit the protocol version')
 }

@@ -6,7 +6,7 @@ import { type KeyAgreement, refuseActivation } from '../../../domain/activation/
 import { listAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { NotBlank } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { requestRefused } from '../../../lib/errors.ts'
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
 import type { ExchangedKeys, ProtocolV4, SharedSecretRequest } from '../../../protocol/v4/index.ts'
 import type { VersionRow } from '../../../storage/application/version.ts'
@@ -90,8 +90,7 @@ function agreeWith(
 /** Throws REQUEST_INVALID when a hybrid algorithm lacks the second device key. For other algorithms that member is ignored. */
 export function requireHybridKey({ encapsulationKeys }: SharedSecretRequest, { mldsa }: DevicePublicKeys): void {
   const isMissing = typeof mldsa !== 'string' || mldsa.trim() === ''
-  if (encapsulationKeys.length === 1 || !isMissing) return
-  throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'devicePublicKeys.mldsa', hint: 'must not be blank' }] })
+  if (encapsulationKeys.length > 1 && isMissing) throw requestRefused('devicePublicKeys.mldsa', 'must not be blank')
 }
 
 async function agree(v4: ProtocolV4, request: SharedSecretRequest, json: unknown, activationId: string, salt: Uint8Array) {

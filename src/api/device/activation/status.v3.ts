@@ -5,7 +5,7 @@ import { codeKeysOf } from '../../../channel/secrets.ts'
 import { isExpired } from '../../../domain/activation/registration.ts'
 import { OptionalOrNull, AnyMembers, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { requestRefused } from '../../../lib/errors.ts'
 import type { StatusRow } from '../../../storage/activation/find.ts'
 import type { DeviceParts } from '../parts.ts'
 
@@ -75,8 +75,6 @@ function encryptStatus(
 
 function parseChallenge(text: string): Uint8Array {
   const challenge = parseBase64(text, 16)
-  if (challenge !== undefined) return challenge
-  throw new PawlError('REQUEST_INVALID', {
-    violations: [{ fieldName: 'requestObject.challenge', hint: 'must be Base64 of 16 bytes' }],
-  })
+  if (challenge === undefined) throw requestRefused('requestObject.challenge', 'must be Base64 of 16 bytes')
+  return challenge
 }

@@ -4,7 +4,7 @@ import { unlockEndpointV4 } from '../../../channel/flow/unlock.v4.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
 import { OptionalOrNull } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { PawlError, requestRefused } from '../../../lib/errors.ts'
 import type { Factors } from '../../../protocol/protocol.ts'
 import type { VaultKeyIdentifier } from '../../../protocol/v4/index.ts'
 import { findVaultFactors } from '../../../storage/application/applications.ts'
@@ -45,8 +45,7 @@ never.`,
 
 /** Parses a key identifier. Throws REQUEST_INVALID for a missing or blank one, and VAULT_FAILED for an unknown one. */
 function parseIdentifier(text: string | null | undefined): VaultKeyIdentifier {
-  if (text == null || text.trim() === '')
-    throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'keyIdentifier', hint: 'must not be blank' }] })
+  if (text == null || text.trim() === '') throw requestRefused('keyIdentifier', 'must not be blank')
   const identifier = IDENTIFIERS.find((known) => known === text)
   if (identifier === undefined) throw new PawlError('VAULT_FAILED', { detail: 'unknown key identifier' })
   return identifier
