@@ -9,14 +9,14 @@ import { type PushEnvironment, type PushPlatform, putPushRegistration } from '..
 import type { MobileTokenParts } from './parts.ts'
 
 // Published SDKs of 1.x send the older names of the same platforms.
-const PLATFORMS: Readonly<Record<string, PushPlatform>> = {
+const PLATFORMS = {
   apns: 'apns',
   fcm: 'fcm',
   hms: 'hms',
   ios: 'apns',
   android: 'fcm',
   huawei: 'hms',
-}
+} as const satisfies Readonly<Record<string, PushPlatform>>
 
 const registerAt = (path: string) =>
   tokenEndpoint({
@@ -26,7 +26,7 @@ const registerAt = (path: string) =>
     isRepeatable: false,
     request: ObjectRequest(
       Type.Object({
-        platform: Type.String({ enum: Object.keys(PLATFORMS) }),
+        platform: OneOf(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[]),
         environment: OptionalOrNull(OneOf<PushEnvironment>(['development', 'production'])),
         token: NotBlank(4096),
       }),
@@ -35,7 +35,6 @@ const registerAt = (path: string) =>
     async handle({ bearer, request }, parts: MobileTokenParts) {
       const { platform: name, environment, token } = request.requestObject
       const platform = PLATFORMS[name]
-      if (platform === undefined) throw new PawlError('REQUEST_INVALID', { detail: `push platform ${name}` })
       const pushToken = parts.recordKeys.seal(places.pushToken(bearer), utf8(token))
       const pushTokenHash = hashPushToken(parts.installationKeys.codeLookup, platform, token)
       const { activationId } = bearer

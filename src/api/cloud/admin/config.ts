@@ -35,11 +35,6 @@ function targetOf(kind: 'application' | 'activation') {
   return ({ params: { id, key } }: KeyCall): string => `configuration item ${key} of ${kind} ${id}`
 }
 
-/** Throws ADMINISTRATION_REFUSED, because there is no such item. */
-function refuseItem(key: string): never {
-  throw notFound('configuration item', key)
-}
-
 const OfScope = Type.Object({ scope: Type.Optional(Scope) })
 
 /** The item of the path for the audit log; undefined when there is none. */
@@ -94,7 +89,8 @@ const applicationConfigRemove = auditedEndpoint({
   params: OfKey,
   query: OfScope,
   async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, parts }) {
-    if (!(await deleteConfigItem(parts.db, { applicationId: id, activationId: null }, { scope, key }))) refuseItem(key)
+    const isDeleted = await deleteConfigItem(parts.db, { applicationId: id, activationId: null }, { scope, key })
+    if (!isDeleted) throw notFound('configuration item', key)
   },
   audited: { target: targetOf('application'), view: viewOfApplication },
 })
@@ -158,7 +154,7 @@ const activationConfigRemove = auditedEndpoint({
   params: OfKey,
   async handle({ params: { id, key }, parts }) {
     const owner = await requireActivation(parts, id)
-    if (!(await deleteConfigItem(parts.db, owner, { scope: 'ACTIVATION', key }))) refuseItem(key)
+    if (!(await deleteConfigItem(parts.db, owner, { scope: 'ACTIVATION', key }))) throw notFound('configuration item', key)
   },
   audited: { target: targetOf('activation'), view: viewOfActivation },
 })
