@@ -69,7 +69,11 @@ export function createAccessTokens({
       return toCaller(payload, settings)
     } catch (error) {
       if (error instanceof KeysMissing)
-        throw new PawlError('UNAVAILABLE', { detail: 'the keys of the authorization server cannot be had', cause: error })
+        throw new PawlError('UNAVAILABLE', {
+          detail: 'the keys of the authorization server cannot be had',
+          retryAfterSeconds: 1,
+          cause: error,
+        })
       events.callerRefused({ username: undefined, source, reason: `access token: ${reasonOf(error)}` })
       throw new PawlError('CREDENTIALS_INVALID')
     }

@@ -377,6 +377,7 @@ test.each([
     replies.push(await call(token(claims()), undefined, other.world.url))
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([503]))
     expect(member(replies[0]?.json, 'responseObject', 'code')).toBe('HTTP_503')
+    expect(replies[0]?.headers['retry-after']).toBe('1')
     expect(keyRequests - before).toBe(1)
     expect(other.server.log()).not.toContain('marked')
   } finally {
