@@ -151,5 +151,5 @@ ${hasApplication ? '' : `Create an application: ${create}\n`}Ready.
 }
 
 function formatUrl({ server }: FastifyInstance): string {
-  return formatListenerUrl(server.address() as AddressInfo, undefined, 'setSecureContext' in server ? 'https' : 'http')
+  return formatListenerUrl(server.address() as AddressInfo, 'setSecureContext' in server ? 'https' : 'http')
 }

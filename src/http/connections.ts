@@ -8,17 +8,9 @@ export interface PublicListener {
   address: AddressInfo | undefined
 }
 
-/** `http://ADDRESS:PORT`. For a listener on every interface, ADDRESS is the host name of `origin`, an http URL, if that is given. */
-export function formatListenerUrl(
-  { address, family, port }: AddressInfo,
-  origin?: string,
-  scheme: 'http' | 'https' = 'http',
-): string {
-  if (origin !== undefined && EVERY_INTERFACE.has(address)) return `http://${new URL(origin).hostname}:${port}`
-  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
-}
-
-const EVERY_INTERFACE: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
+/** `http://ADDRESS:PORT`. */
+export const formatListenerUrl = ({ address, family, port }: AddressInfo, scheme: 'http' | 'https' = 'http'): string =>
+  `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 
 export interface ServiceState {
   /** In `draining`, everything is served, but readiness is 503. In `closing`, each answer is the last on its connection. */

@@ -4,19 +4,22 @@ import { verify } from 'node:crypto'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { publicKeyFromPoint } from '../../../src/crypto/key.ts'
-import { readApplication, readQrCode } from '../../helpers/bank.ts'
+import { basicAuthorization, readApplication, readQrCode } from '../../helpers/bank.ts'
 import { errorCode, expectError, expectRefused } from '../../helpers/expectations.ts'
-import { member } from '../../../phone/http.ts'
+import { member, NO_BODY, send } from '../../../phone/http.ts'
 import { b64, newKeyPair, random, unb64 } from '../../../phone/v3/crypto.ts'
 import { readSdkConfiguration } from '../../../phone/v4/state.ts'
+import { startTestServer, type TestServer } from '../../helpers/app.ts'
 import type { World } from '../../helpers/world.ts'
-import { expectOk, registrationOf, startWorld } from '../../helpers/world.ts'
+import { expectOk, openWorldOn, registrationOf } from '../../helpers/world.ts'
 
 const runFile = promisify(execFile)
 
+let server: TestServer
 let world: World
 beforeAll(async () => {
-  world = await startWorld()
+  server = await startTestServer()
+  world = await openWorldOn(server)
 })
 afterAll(() => world.close())
 
@@ -103,6 +106,23 @@ describe('GET /admin/application', () => {
       expect(['ERROR_ADMIN', 'ERROR_REQUEST']).toContain(errorCode(reply))
     },
   )
+
+  test.each([
+    ['phones.bank.example:1', 200],
+    ['a b', 400],
+    ['a%zz', 400],
+    ['', 400],
+  ])('names the host %j of the request for a listener on every interface: %i', async (host, status) => {
+    const { publicListener } = server.context
+    const before = publicListener.address
+    publicListener.address = { address: '0.0.0.0', family: 'IPv4', port: 8080 }
+    const headers = { Host: host, ...basicAuthorization(world.bank.credential) }
+    const reply = await send(world.url, { method: 'GET', path: '/admin/application?id=test-app', headers, body: NO_BODY })
+    publicListener.address = before
+    expect(reply.status, reply.text).toBe(status)
+    if (status === 200) expect(member(reply.json, 'responseObject', 'serviceBaseUrl')).toBe('http://phones.bank.example:8080')
+    else expectError(reply, 400, 'ERROR_REQUEST')
+  })
 
   test('shows the administrators of the contract only', async () => {
     const stranger = world.bank.as(undefined)

@@ -11,7 +11,7 @@ import { serializeForPhones } from '../../../domain/application/config-items.ts'
 import { listV4Algorithms, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
 import { formatListenerUrl } from '../../../http/connections.ts'
 import { AnyMembers, named, ObjectResponse, ok, OneOf, OptionalOrNull, withExample } from '../../../http/types.ts'
-import { notFound } from '../../../lib/errors.ts'
+import { notFound, requestRefused } from '../../../lib/errors.ts'
 import {
   type ApplicationRow,
   findApplication,
@@ -146,13 +146,19 @@ const ApplicationConfiguration = ObjectResponse(
   }),
 )
 
-/** The URL in front of /pa/v3: the configured one, else that of the listener for phones. `origin` is that of the request, on either listener. */
-function baseUrlOf(
-  { settings, publicListener: { address } }: Pick<CloudParts, 'settings' | 'publicListener'>,
-  origin: string,
-): string {
-  return settings.publicUrl ?? (address ? formatListenerUrl(address, origin) : origin)
+/**
+ * The URL in front of /pa/v3: the configured one, else that of the listener for phones. A listener on every interface has the host name of `origin`,
+ * which is that of the request, on either listener. Throws REQUEST_INVALID when it is needed and the request has no host.
+ */
+function baseUrlOf({ settings, publicListener }: Pick<CloudParts, 'settings' | 'publicListener'>, origin: string): string {
+  const { address } = publicListener
+  if (settings.publicUrl !== undefined) return settings.publicUrl
+  if (address && !EVERY_INTERFACE.has(address.address)) return formatListenerUrl(address)
+  if (!URL.canParse(origin)) throw requestRefused('Host', 'must be the host of this server')
+  return address ? `http://${new URL(origin).hostname}:${address.port}` : origin
 }
+
+const EVERY_INTERFACE: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 const applicationCreate = auditedEndpoint({
   method: 'POST',
