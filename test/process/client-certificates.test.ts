@@ -39,7 +39,7 @@ beforeAll(async () => {
   write('server.pem', server.pem)
   write('server.key', server.privateKeyPem)
   write('clients.pem', authority.pem)
-  pawl = await startPawl(installation.env, settings(), { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD })
+  pawl = await startPawl(installation.env, settings(), { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD, PAWL_METRICS: 'basic' })
   url = /^Cloud API and administration, never for phones: (\S+)$/m.exec(pawl.output())?.[1] ?? ''
 })
 afterAll(endEverything)
@@ -146,6 +146,8 @@ test('a certificate stands for the credential that it is noted at, with its role
   expect(noted).toMatchObject({ code: 0, stderr: '' })
   const list = await call({ certificate: back })
   expect([list.status, list.text]).toEqual([200, expect.stringContaining(`"certificates":["${hex(back)}"]`)])
+  expect((await call({ certificate: back, path: '/metrics' })).status).toBe(200)
+  expect((await call({ certificate: other, path: '/metrics' })).status).toBe(401)
   // Its role, not that of an administrator; and what is shown beside it decides.
   expect(
     (await call({ certificate: back, method: 'POST', path: '/admin/users', body: { ...body, username: 'more' } })).status,

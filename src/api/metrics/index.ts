@@ -3,8 +3,10 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { VerifyAccessToken } from '../../domain/credential/access-token.ts'
 import type { Caller, Credentials } from '../../domain/credential/credential.ts'
 import { requireCredentials } from '../../http/basic-credentials.ts'
+import { fingerprintOf } from '../../http/internal-tls.ts'
 import { type Answer, ErrorResponse, OF_BANK, type Operation } from '../../http/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
+import type { Platform } from '../../lib/platform.ts'
 
 /**
  * `open`: everybody who reaches the listener may read. `basic`: an admin, or a read-only credential without application. `off`: there is no such
@@ -24,6 +26,7 @@ const metricsAccess = ({ metrics, internalPort }: MetricsSettings): MetricsAcces
 export const metricsApi =
   (parts: {
     readonly settings: MetricsSettings
+    readonly platform: Platform
     readonly credentials: Credentials
     readonly verifyAccessToken: VerifyAccessToken | undefined
     readonly metrics: { readonly render: () => Promise<{ readonly contentType: string; readonly text: string }> }
@@ -32,7 +35,13 @@ export const metricsApi =
     const access = metricsAccess(parts.settings)
     if (access === 'off') return
     if (access === 'basic') {
-      const callerOf = requireCredentials(app, parts.credentials.verify, { verifyToken: parts.verifyAccessToken })
+      const callerOf = requireCredentials(app, parts.credentials.verify, {
+        verifyToken: parts.verifyAccessToken,
+        certificate: {
+          read: ({ raw }) => fingerprintOf(raw, parts.platform.now()),
+          verify: parts.credentials.verifyCertificate,
+        },
+      })
       app.addHook('onRequest', async (request) => refuseUnlessReader(callerOf(request)))
     }
     app.get('/metrics', async (_request, reply) => {
