@@ -48,23 +48,14 @@ export interface CloudDeclaration<B extends TSchema, Q extends TSchema, U extend
   readonly bodyBytesMax?: number
 }
 
-/** The declaration of an endpoint with any schemas. */
-export type AnyCloudDeclaration = CloudDeclaration<TSchema, TSchema, TSchema, TSchema, TSchema>
-
-/** An endpoint that reads, or makes a change that the audit log of administrators does not record. */
-export interface CloudEndpoint<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema>
-  extends CloudDeclaration<B, Q, U, R, H> {
-  readonly handle: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>) => Promise<Static<R>>
-}
-
 /** An endpoint of any schemas. `serve` takes calls that were checked against them. */
-export interface AnyCloudEndpoint extends AnyCloudDeclaration {
+export interface AnyCloudEndpoint extends CloudDeclaration<TSchema, TSchema, TSchema, TSchema, TSchema> {
   /** Whether the audit log of administrators records its change. */
   readonly isAudited: boolean
   readonly serve: (call: CloudCall) => Promise<unknown>
 }
 
-/** Declares an endpoint. Changes below /admin are declared by auditedEndpoint. */
+/** Declares an endpoint. Changes below /admin, which the audit log of administrators records, are declared by auditedEndpoint. */
 export const cloudEndpoint = <
   B extends TSchema,
   Q extends TSchema,
@@ -72,7 +63,9 @@ export const cloudEndpoint = <
   H extends TSchema,
   R extends TSchema = TVoid,
 >(
-  endpoint: CloudEndpoint<B, Q, U, R, H>,
+  endpoint: CloudDeclaration<B, Q, U, R, H> & {
+    readonly handle: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>) => Promise<Static<R>>
+  },
 ): AnyCloudEndpoint => ({
   ...endpoint,
   isAudited: false,
@@ -84,12 +77,12 @@ export const cloudEndpoint = <
  * gives the group of a path.
  */
 export const describeCloudEndpoints = (
-  endpoints: readonly AnyCloudDeclaration[],
+  endpoints: readonly AnyCloudEndpoint[],
   errors: ErrorDescription = errorsOfCloud,
   tagOf: (path: string) => string = nameTag,
 ): Operation[] => endpoints.map((endpoint) => describeEndpoint(endpoint, errors, tagOf(endpoint.path)))
 
-function describeEndpoint(endpoint: AnyCloudDeclaration, errors: ErrorDescription, tag: string): Operation {
+function describeEndpoint(endpoint: AnyCloudEndpoint, errors: ErrorDescription, tag: string): Operation {
   const { method, path, operationId, summary, description, roles, params, query, headers, body, response = Ok } = endpoint
   return {
     method,
@@ -115,7 +108,7 @@ function nameTag(path: string): string {
   return `Administration: ${second === 'application' ? 'applications' : second}`
 }
 
-function listCodes({ params, errors = [], invalidAs, body, query }: AnyCloudDeclaration): ErrorCode[] {
+function listCodes({ params, errors = [], invalidAs, body, query }: AnyCloudEndpoint): ErrorCode[] {
   // Every endpoint refuses a query string that is not percent-encoded text, and a body over the limit.
   const codes: ErrorCode[] = ['REQUEST_INVALID', 'CREDENTIALS_INVALID', 'ROLE_FORBIDDEN', 'TOO_MANY_REQUESTS']
   codes.push('UNAVAILABLE', 'INTERNAL', ...errors)

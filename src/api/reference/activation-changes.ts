@@ -176,7 +176,7 @@ async function changeTo(
   const { parts, applicationId, caller } = call
   const row = await findOwn(call, activationId, db)
   if (isSoAlready(row, to)) return row
-  requireChangeable(row, to)
+  if (to !== 'REMOVED' && row.state !== 'ACTIVE' && row.state !== 'BLOCKED') refuseState(row.state)
   const owner = { applicationId, userId: row.userId, activationId }
   try {
     await changeRegistration({ ...parts, db }, owner, {
@@ -200,12 +200,6 @@ async function changeTo(
  */
 const isSoAlready = ({ state, blockExpiresAt }: RegistrationDetailRow, to: Target): boolean =>
   state === to && (to !== 'BLOCKED' || blockExpiresAt === null)
-
-/** Throws REGISTRATION_CHANGE_REFUSED when the state of an activation does not allow the change. */
-function requireChangeable({ state }: Pick<RegistrationDetailRow, 'state'>, to: Target): void {
-  if (state === to) return
-  if (state === 'REMOVED' || (to !== 'REMOVED' && state !== 'ACTIVE' && state !== 'BLOCKED')) refuseState(state)
-}
 
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(CHANGE_ERRORS)
 const CHANGE = { ACTIVE: 'UNBLOCK', BLOCKED: 'BLOCK', REMOVED: 'REMOVE' } as const

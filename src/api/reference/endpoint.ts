@@ -6,7 +6,7 @@ import { ObjectRequest, ObjectResponse, ok, OptionalOrNull } from '../../http/ty
 import { PawlError } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import { findApplicationOf } from '../cloud/application-of.ts'
-import { type AnyCloudDeclaration, type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'
+import { type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'
 import type { CloudParts } from '../cloud/parts.ts'
 
 export interface Dialect {
@@ -56,8 +56,8 @@ export interface ReferenceCall<Request = unknown> {
 
 /** `path` is the path below /rest/v3/ or /rest/v4/. `errors` lists the errors other than ADMINISTRATION_REFUSED. `roles` are BANK_ROLES if absent. */
 interface ReferenceDeclaration<B extends TSchema, R extends TSchema>
-  extends Pick<AnyCloudDeclaration, 'path' | 'operationId' | 'summary' | 'description' | 'errors'>,
-    Partial<Pick<AnyCloudDeclaration, 'roles'>> {
+  extends Pick<AnyCloudEndpoint, 'path' | 'operationId' | 'summary' | 'description' | 'errors'>,
+    Partial<Pick<AnyCloudEndpoint, 'roles'>> {
   readonly request: B
   readonly response: R
   readonly handle: (call: ReferenceCall<Static<B>>) => Promise<Static<R>>
