@@ -11,7 +11,7 @@ Made from \`src/metrics/instruments.ts\` by \`node scripts/metrics-docs.ts\`; \`
 \`GET /metrics\` answers in the text format of Prometheus. It is served where the cloud API is, never on the listener for phones. With
 \`PAWL_INTERNAL_PORT\` whoever reaches the internal listener may read it: Prometheus needs no credential. Without it, the one listener asks for
 HTTP Basic, of an administrator or of a \`read-only\` credential without application. \`PAWL_METRICS\` changes that: \`open\`, \`basic\` or \`off\`.
-\`deploy/prometheus/prometheus.yml\` is for two processes on one machine.
+A client certificate that stands for such a credential is enough. \`deploy/prometheus/prometheus.yml\` is for two processes on one machine.
 
 \`\`\`yaml
 scrape_configs:
