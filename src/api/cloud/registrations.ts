@@ -196,10 +196,7 @@ const furtherHistory = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: READERS,
   params: OfId,
-  query: Type.Object({
-    limit: PageLimit(1_000, 50),
-    before: BeforeEntry,
-  }),
+  query: Type.Object({ limit: PageLimit(1_000, 50), before: BeforeEntry }),
   response: Type.Object({
     history: Type.Array(HistoryEntry, { description: 'the newest first' }),
     next: Type.Optional(Type.String({ description: 'leads to older entries; absent when there are none' })),

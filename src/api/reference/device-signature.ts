@@ -62,10 +62,7 @@ export const verifyDsa = (dialect: Dialect) =>
     dialect,
     'dsa/verify',
     'referenceVerifyDsa',
-    Type.Object({
-      ...SIGNED,
-      signatureType: OptionalOrNull(OneOf(['ECDSA', 'MLDSA'])),
-    }),
+    Type.Object({ ...SIGNED, signatureType: OptionalOrNull(OneOf(['ECDSA', 'MLDSA'])) }),
     ({ activationId, data, signature, signatureType, signatureFormat }) =>
       // The caller verifies by one key, although the phone may have two.
       signatureType === 'MLDSA'

@@ -114,12 +114,7 @@ const listOf =
       path,
       operationId,
       summary,
-      request: Type.Object({
-        userId: Given,
-        applications: Applications,
-        activationId: Optional,
-        ...PAGE,
-      }),
+      request: Type.Object({ userId: Given, applications: Applications, activationId: Optional, ...PAGE }),
       response: Type.Array(OperationView(dialect)),
       async handle(call) {
         const { request, parts, applicationId } = call

@@ -27,9 +27,7 @@ export const utilityApi =
   }
 
 /** The query of both endpoints. */
-const OfApplication = Type.Object({
-  appName: Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] }),
-})
+const OfApplication = Type.Object({ appName: Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] }) })
 const parseApplication = compileParser(OfApplication)
 
 const Seconds = Type.Integer({ description: 'seconds since 1970-01-01 UTC' })

@@ -196,10 +196,7 @@ const registrationDetail = cloudEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: Type.Object({ id: Identifier, activationId: Identifier }),
-  query: Type.Object({
-    limit: PageLimit(1_000, 100),
-    before: BeforeEntry,
-  }),
+  query: Type.Object({ limit: PageLimit(1_000, 100), before: BeforeEntry }),
   response: RegistrationDetail,
   async handle({ params: { id, activationId }, query: { limit, before = null }, parts }) {
     const row = await findRegistrationDetail(parts.db, id, activationId, new Date(parts.platform.now()))

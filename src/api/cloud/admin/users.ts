@@ -174,10 +174,7 @@ const userPassword = auditedEndpoint({
   description: 'Without `password` one is generated. It is shown this once.',
   errors: ['ADMINISTRATION_REFUSED'],
   params: OfUser,
-  body: Type.Object({
-    password: Type.Optional(ChosenPassword),
-    keepPreviousSeconds: KeepPreviousSeconds,
-  }),
+  body: Type.Object({ password: Type.Optional(ChosenPassword), keepPreviousSeconds: KeepPreviousSeconds }),
   response: Type.Object({ username: Type.String(), password: Type.String() }),
   prepare: ({ params: { name }, body: { password }, parts }) => parts.credentials.prepare(password, name),
   async handle({ params: { name }, body: { keepPreviousSeconds = 0 }, parts, afterCommit }, prepared) {

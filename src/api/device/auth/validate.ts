@@ -8,10 +8,7 @@ const validateAt = (path: string) =>
     summary: 'Checks an authentication code over any body',
     errors: [],
     methods: ['GET', 'POST', 'PUT', 'DELETE'],
-    authenticate: {
-      resourceId: `/pa/${path}`,
-      factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
-    },
+    authenticate: { resourceId: `/pa/${path}`, factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] },
     response: Ok,
     async handle() {
       return { status: 'OK' as const }

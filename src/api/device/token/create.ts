@@ -11,10 +11,7 @@ export const tokenCreate = signedOpenedEndpoint({
   path: 'token/create',
   summary: 'Issues a token for frequent low-risk calls',
   errors: [],
-  authenticate: {
-    resourceId: '/pa/token/create',
-    factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
-  },
+  authenticate: { resourceId: '/pa/token/create', factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] },
   encrypt: { sharedInfo1: '/pa/token/create' },
   refusal: 'TOKEN_FAILED',
   request: Type.Object({}),

@@ -11,10 +11,7 @@ export const tokenRemove = signedEndpoint({
   summary: 'Forgets a token',
   description: 'The same answer whether or not there was one.',
   errors: [],
-  authenticate: {
-    resourceId: '/pa/token/remove',
-    factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
-  },
+  authenticate: { resourceId: '/pa/token/remove', factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] },
   request: ObjectRequest(Type.Object({ tokenId: NotBlank(255) })),
   response: ObjectResponse(Type.Object({ tokenId: Type.String() })),
   async handle({ request, activation }, { db, platform }: DeviceParts) {

@@ -29,10 +29,7 @@ never.`,
     auditAs: ({ keyIdentifier, reason }) => ({ keyIdentifier, reason: showReason(reason) }),
   },
   encrypt: { sharedInfo1: '/pa/vault/unlock' },
-  request: Type.Object({
-    keyIdentifier: OptionalOrNull(Type.String()),
-    reason: VaultReason,
-  }),
+  request: Type.Object({ keyIdentifier: OptionalOrNull(Type.String()), reason: VaultReason }),
   response: Type.Object({ vaultEncryptionKey: Type.String() }),
   async handle({ request, activation }, parts) {
     const { v4 } = parts.protocols

@@ -10,10 +10,7 @@ export const operationHistory = signedEndpoint({
   path: 'auth/token/app/operation/history',
   summary: 'All operations of the user',
   errors: [],
-  authenticate: {
-    resourceId: '/operation/history',
-    factors: ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
-  },
+  authenticate: { resourceId: '/operation/history', factors: ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] },
   request: Type.Object({}),
   response: ObjectResponse(Type.Array(OperationObject)),
   async handle({ activation, client }, parts: MobileTokenParts) {
