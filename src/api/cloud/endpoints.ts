@@ -19,9 +19,8 @@ import { versionEndpoints } from './admin/versions.ts'
 import { deliveryEndpoints } from './admin/webhook-deliveries.ts'
 import { webhookEndpoints } from './admin/webhooks.ts'
 import { auditLog } from './audit.ts'
-import { deviceOperationEndpoints } from './device-operations.ts'
 import { inboxEndpoints } from './inbox.ts'
-import { offlineOtp, offlineQr, operationCallback, operationCancel, operationCreate, operationRead } from './operations.ts'
+import { operationCallback, operationEndpoints } from './operations.ts'
 import { pushRegistrationRead } from './push.ts'
 import { registrationEndpoints } from './registration.ts'
 import { registrationChangeEndpoints } from './registration-changes.ts'
@@ -34,12 +33,7 @@ export const cloudEndpoints: readonly AnyCloudEndpoint[] = [
   ...furtherRegistrationEndpoints,
   ...registrationChangeEndpoints,
   ...tokenEndpoints,
-  operationCreate,
-  operationRead,
-  operationCancel,
-  ...deviceOperationEndpoints,
-  offlineQr,
-  offlineOtp,
+  ...operationEndpoints,
   pushRegistrationRead,
   ...inboxEndpoints,
   operationsSearch,

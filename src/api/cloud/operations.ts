@@ -1,4 +1,5 @@
-// /operations: creates, shows, cancels and approves operations, which the bank asks its users to approve (cloud §6, §8).
+// /operations: creates, shows, cancels and approves operations, which the bank asks its users to approve. /v2/operations: creates and shows those
+// for one device, for devices with a flag, or for the first user who claims them. Spec: cloud §6, §8.
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { type Asked, createOperation, type OperationRequest } from '../../domain/operation/create.ts'
 import { approveOffline, createOfflineQr } from '../../channel/offline-approval.ts'
@@ -9,11 +10,23 @@ import { expireOperation } from '../../storage/operation/transitions.ts'
 import type { OperationRow } from '../../storage/operation/operations.ts'
 import { applicationOf, namedOwnerOf, refuseWithoutApplication } from './application-of.ts'
 import { type CloudCall, cloudEndpoint } from './endpoint.ts'
-import { Identifier, OfSeveral, OperationId, OptionalText, Status, StatusReason, Time, UserId } from './fields.ts'
+import {
+  Flag,
+  GivenTime,
+  Identifier,
+  OfSeveral,
+  OperationId,
+  OptionalText,
+  RegistrationId,
+  Status,
+  StatusReason,
+  Time,
+  UserId,
+} from './fields.ts'
 import type { CloudParts } from './parts.ts'
 
 /** Parameters of the shipped template `payment`, for examples. */
-export const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' }
+const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' }
 
 export const OPERATION_MEMBERS = {
   operationId: Type.String({ format: 'uuid' }),
@@ -29,7 +42,7 @@ export const OPERATION_MEMBERS = {
   proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),
 } as const
 
-export const OPERATION_EXAMPLE = {
+const OPERATION_EXAMPLE = {
   operationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
   userId: 'alice',
   status: 'PENDING',
@@ -45,7 +58,7 @@ export const OPERATION_EXAMPLE = {
 const Operation = named('Operation', Type.Object(OPERATION_MEMBERS, { examples: [OPERATION_EXAMPLE] }))
 
 /** The values of OPERATION_MEMBERS. The user of an operation that nobody has claimed yet is an empty text. */
-export const toOperation = (parts: CloudParts, operation: OperationRow): Static<typeof Operation> => {
+const toOperation = (parts: CloudParts, operation: OperationRow): Static<typeof Operation> => {
   const proximityOtp = operation.status === 'PENDING' ? readProximityOtp(parts, operation) : undefined
   return {
     operationId: operation.operationId,
@@ -62,7 +75,7 @@ export const toOperation = (parts: CloudParts, operation: OperationRow): Static<
   }
 }
 
-export const CreationHeaders = Type.Object({
+const CreationHeaders = Type.Object({
   'idempotency-key': Type.Optional(
     Type.String({
       pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$',
@@ -79,7 +92,7 @@ export const Parameters = Type.Record(
 )
 
 /** The members of a request that creates an operation, without those that name user or device. */
-export const CREATION_MEMBERS = {
+const CREATION_MEMBERS = {
   template: withExample(Identifier, 'login'),
   language: OptionalOrNull(Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters', examples: ['en'] })),
   externalId: OptionalText,
@@ -89,7 +102,7 @@ export const CREATION_MEMBERS = {
 type CreationCall = CloudCall<Static<TObject<typeof CREATION_MEMBERS>>, unknown, unknown, Static<typeof CreationHeaders>>
 
 /** Creates an operation in the application of the caller. Throws the errors of createOperation. */
-export async function askUser(
+async function askUser(
   call: CreationCall,
   asked: Asked,
   limits: Pick<OperationRequest, 'activationId' | 'activationFlag' | 'expiresAt'> = {},
@@ -108,7 +121,7 @@ export async function askUser(
   return operation
 }
 
-export const operationCreate = cloudEndpoint({
+const operationCreate = cloudEndpoint({
   method: 'POST',
   path: '/operations',
   operationId: 'createOperation',
@@ -131,12 +144,12 @@ export const operationCreate = cloudEndpoint({
 })
 
 /** An operation as the caller may see it. A caller of the role read-only does not get the one-time password for its approval. */
-export async function readShown(call: CloudCall, operationId: string): Promise<OperationRow> {
+async function readShown(call: CloudCall, operationId: string): Promise<OperationRow> {
   const operation = await readOperation(call.parts, await applicationOf(call), operationId.toLowerCase())
   return call.caller.role === 'read-only' ? { ...operation, proximitySeed: null } : operation
 }
 
-export const operationRead = cloudEndpoint({
+const operationRead = cloudEndpoint({
   method: 'GET',
   path: '/operations',
   operationId: 'readOperation',
@@ -148,7 +161,7 @@ export const operationRead = cloudEndpoint({
   handle: async (call) => toOperation(call.parts, await readShown(call, call.query.operationId)),
 })
 
-export const operationCancel = cloudEndpoint({
+const operationCancel = cloudEndpoint({
   method: 'DELETE',
   path: '/operations',
   operationId: 'cancelOperation',
@@ -162,7 +175,81 @@ export const operationCancel = cloudEndpoint({
   },
 })
 
-export const offlineQr = cloudEndpoint({
+const DeviceOperation = named(
+  'DeviceOperation',
+  Type.Object(
+    {
+      ...OPERATION_MEMBERS,
+      userId: Type.Optional(Type.String({ description: 'absent until somebody claims it' })),
+      registrationId: Type.Optional(Type.String({ description: 'the only device that is shown it and decides it' })),
+      applicationFlag: Type.Optional(Type.String({ description: 'what a device must carry to approve it' })),
+    },
+    { examples: [{ ...OPERATION_EXAMPLE, registrationId: '7f0c2f5e-6d0c-4f55-8a53-3f1a2f6b1c11', applicationFlag: 'VERIFIED' }] },
+  ),
+)
+
+const toDeviceOperation = (parts: CloudParts, row: OperationRow): Static<typeof DeviceOperation> => {
+  const { userId, ...shown } = toOperation(parts, row)
+  return {
+    ...shown,
+    ...(row.userId !== null && { userId }),
+    ...(row.activationId !== null && { registrationId: row.activationId }),
+    ...(row.activationFlag !== null && { applicationFlag: row.activationFlag }),
+  }
+}
+
+const deviceOperationCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/v2/operations',
+  operationId: 'createDeviceOperation',
+  summary: 'Asks a user, one device of a user, or whoever claims it, to approve something',
+  description:
+    'All that `POST /operations` takes. With `registrationId` no other device is shown the operation or decides it. With `applicationFlag` a ' +
+    'device must carry that flag to approve it. Without `userId` it waits for the first device that claims it and could approve it. The same ' +
+    '`Idempotency-Key` with the same body answers with the first operation.',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: ['admin', 'integration'],
+  headers: CreationHeaders,
+  body: Type.Object(
+    {
+      userId: OptionalOrNull(UserId),
+      ...CREATION_MEMBERS,
+      registrationId: OptionalOrNull(RegistrationId),
+      applicationFlag: OptionalOrNull(Flag),
+      expiresAt: OptionalOrNull(GivenTime),
+    },
+    {
+      examples: [
+        { userId: 'alice', template: 'payment', parameters: PAYMENT, registrationId: '7f0c2f5e-6d0c-4f55-8a53-3f1a2f6b1c11' },
+        { template: 'login', applicationFlag: 'VERIFIED' },
+      ],
+    },
+  ),
+  response: DeviceOperation,
+  async handle(call) {
+    const { userId, registrationId, applicationFlag, expiresAt } = call.body
+    const operation = await askUser(call, await namedOwnerOf(call, userId ?? null), {
+      activationId: registrationId?.toLowerCase(),
+      activationFlag: applicationFlag ?? undefined,
+      expiresAt: expiresAt == null ? undefined : new Date(expiresAt),
+    })
+    return toDeviceOperation(call.parts, operation)
+  },
+})
+
+const deviceOperationRead = cloudEndpoint({
+  method: 'GET',
+  path: '/v2/operations/:id',
+  operationId: 'readDeviceOperation',
+  summary: 'State of an operation, with whom it is for',
+  errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND'],
+  roles: ['admin', 'integration', 'read-only'],
+  params: Type.Object({ id: OperationId }),
+  response: DeviceOperation,
+  handle: async (call) => toDeviceOperation(call.parts, await readShown(call, call.params.id)),
+})
+
+const offlineQr = cloudEndpoint({
   method: 'GET',
   path: '/operations/offline/qr',
   operationId: 'createOfflineQr',
@@ -180,7 +267,7 @@ export const offlineQr = cloudEndpoint({
   },
 })
 
-export const offlineOtp = cloudEndpoint({
+const offlineOtp = cloudEndpoint({
   method: 'POST',
   path: '/operations/offline/otp',
   operationId: 'approveOffline',
@@ -212,3 +299,13 @@ export const operationCallback = cloudEndpoint({
     await expireOperation(parts.db, operationId.toLowerCase(), new Date(parts.platform.now()))
   },
 })
+
+export const operationEndpoints = [
+  operationCreate,
+  operationRead,
+  operationCancel,
+  deviceOperationCreate,
+  deviceOperationRead,
+  offlineQr,
+  offlineOtp,
+]
