@@ -97,11 +97,11 @@ test('a removal has one row of the audit log, which names the credential', async
 
 test('a token that the registration does not have changes nothing', async () => {
   const [one, other] = [await withTokens(), await withTokens()]
-  for (const tokenId of [other.first.id, '3f2504e0-4f89-41d3-9a0c-0305e82c3301', 'x']) {
+  for (const tokenId of [other.first.id, '3f2504e0-4f89-41d3-9a0c-0305e82c3301', 'x'.repeat(129)]) {
     const reply = await remove(one.activationId, tokenId)
     expectError(reply, 400, 'ERROR_REQUEST')
     expect(member(reply.json, 'responseObject', 'violations')).toEqual([
-      { fieldName: 'tokenId', invalidValue: tokenId, hint: 'the registration has no such token' },
+      { fieldName: 'tokenId', invalidValue: tokenId.slice(0, 128), hint: 'the registration has no such token' },
     ])
   }
   for (const { activationId, first, second } of [one, other])
