@@ -1,5 +1,5 @@
 // Changes below /v2/registrations/{id}, and of several registrations at once. Spec: cloud §17.3, v3 §8.5.
-import { Type } from '@sinclair/typebox'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { changeRegistration, commitRegistration } from '../../domain/activation/registration.ts'
 import { NotBlank, OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
@@ -13,15 +13,8 @@ import { Flags, Identifier, OfId, OptionalText } from './fields.ts'
 
 const WRITERS = ['admin', 'integration'] as const
 
-const Change = OneOf(['BLOCK', 'UNBLOCK', 'REMOVE'])
-const CHANGE = { change: Change, externalUserId: OptionalText, blockReason: OptionalText }
-
 /** The change in a request, without the registrations that it applies to. */
-interface WantedChange {
-  readonly change: 'BLOCK' | 'UNBLOCK' | 'REMOVE'
-  readonly externalUserId?: string | null
-  readonly blockReason?: string | null
-}
+const CHANGE = { change: OneOf(['BLOCK', 'UNBLOCK', 'REMOVE']), externalUserId: OptionalText, blockReason: OptionalText }
 
 /** The registration that a call names, within the application of the credential, and the person who asks for the change. */
 const callOf = async (call: CloudCall<unknown, unknown, { readonly id: string }>, externalUserId: string | null = null) => ({
@@ -39,7 +32,7 @@ async function changeOwn(
   { parts, caller }: Pick<CloudCall, 'caller'> & { readonly parts: Parameters<typeof changeRegistration>[0] },
   applicationId: string,
   activationId: string,
-  { change, externalUserId, blockReason }: WantedChange,
+  { change, externalUserId, blockReason }: Static<TObject<typeof CHANGE>>,
 ): Promise<void> {
   const { userId } = await findOwnLive({ parts, applicationId }, activationId)
   await changeRegistration(

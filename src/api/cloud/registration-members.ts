@@ -1,5 +1,5 @@
 // Declares members that endpoints about registrations share: of a new registration, of its state, and of its history.
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { OneOf } from '../../http/types.ts'
 import { requestRefused } from '../../lib/errors.ts'
 import type { HistoryRow } from '../../storage/activation/history.ts'
@@ -47,17 +47,11 @@ export const NEW_REGISTRATION = {
  * The phase of the commit and the phase in which the OTP is demanded, from whichever of the two members is given. Throws REQUEST_INVALID when both
  * are given, and for a phase of an OTP without the OTP (v3 §8.5).
  */
-export function toCommitRules({ otp, otpPhase, commitPhase }: CommitWords) {
+export function toCommitRules({ otp, otpPhase, commitPhase }: Static<TObject<typeof NEW_REGISTRATION>>) {
   if (otpPhase !== undefined && commitPhase !== undefined)
     throw requestRefused('otpPhase', 'must not be given together with commitPhase')
   if (otpPhase !== undefined && otp === undefined) throw requestRefused('otpPhase', 'must not be given without otp')
   return { otp: otp ?? null, commitPhase: otpPhase ?? commitPhase ?? ('ON_COMMIT' as const) }
-}
-
-interface CommitWords {
-  readonly otp?: string
-  readonly otpPhase?: CommitPhase
-  readonly commitPhase?: CommitPhase
 }
 
 /** The members of a registration in lists and details, except its id. */

@@ -70,15 +70,10 @@ export const docsOperations: readonly Operation[] = [
   },
 ]
 
-interface StaticFile {
-  readonly type: string
-  readonly bytes: Buffer
-}
-
 /** The files of the page by name. The package contains them built, and none of its code runs here. */
-async function readFiles(): Promise<ReadonlyMap<string, StaticFile>> {
+async function readFiles() {
   const folder = new URL('./static/', import.meta.resolve('@fastify/swagger-ui'))
-  const files = new Map<string, StaticFile>([['start.js', { type: JAVASCRIPT, bytes: Buffer.from(START) }]])
+  const files = new Map([['start.js', { type: JAVASCRIPT, bytes: Buffer.from(START) }]])
   for (const [name, type] of Object.entries(PACKAGED)) files.set(name, { type, bytes: await readFile(new URL(name, folder)) })
   return files
 }

@@ -1,5 +1,5 @@
 // ecies/decryptor: gives the keys of one envelope of 3.0 to 3.3 to a back end that opens the envelope itself (cloud §15.3).
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../http/types.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
@@ -11,6 +11,16 @@ import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.
 import { composeHeader } from './phone-request.ts'
 import { Given, Optional } from './members.ts'
 
+const KeyRequest = Type.Object({
+  activationId: Optional,
+  applicationKey: Given,
+  temporaryKeyId: Optional,
+  ephemeralPublicKey: Given,
+  nonce: Optional,
+  protocolVersion: Given,
+  timestamp: OptionalOrNull(Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })),
+})
+
 export const eciesDecryptor = (dialect: Dialect) =>
   referenceEndpoint(dialect, {
     path: 'ecies/decryptor',
@@ -21,15 +31,7 @@ export const eciesDecryptor = (dialect: Dialect) =>
       'generic labels. From 3.2 on an envelope is spent by this call. All that is wrong with it is `ERR0018`.',
     errors: ['ENCRYPTION_FAILED'],
     roles: DOOR_ROLES,
-    request: Type.Object({
-      activationId: Optional,
-      applicationKey: Given,
-      temporaryKeyId: Optional,
-      ephemeralPublicKey: Given,
-      nonce: Optional,
-      protocolVersion: Given,
-      timestamp: OptionalOrNull(Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })),
-    }),
+    request: KeyRequest,
     response: Type.Object({
       secretKey: Type.String({ description: 'Base64 of 48 bytes: KEY_ENC, KEY_MAC, KEY_IV' }),
       sharedInfo2: Type.String({ description: 'Base64 of 32 bytes: the base of sharedInfo2' }),
@@ -44,14 +46,11 @@ export const eciesDecryptor = (dialect: Dialect) =>
     },
   })
 
-interface KeyRequest {
-  readonly activationId?: string | null
-  readonly applicationKey: string
-  readonly protocolVersion: string
-}
-
 /** Uses up the envelope, and returns its exported keys. Throws ENCRYPTION_FAILED for every fault of the envelope. */
-async function deriveKeys({ request, parts, caller, applicationId, source }: ReferenceCall<KeyRequest>, scope: ScopeName) {
+async function deriveKeys(
+  { request, parts, caller, applicationId, source }: ReferenceCall<Static<typeof KeyRequest>>,
+  scope: ScopeName,
+) {
   const { activationId, applicationKey, protocolVersion } = request
   const header = composeHeader({
     version: protocolVersion,

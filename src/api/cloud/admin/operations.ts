@@ -1,5 +1,5 @@
 // GET /admin/applications/{id}/operations: searches operations. The contract does not have this endpoint (cloud §10).
-import { Type } from '@sinclair/typebox'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { statusAt } from '../../../domain/operation/operation.ts'
 import { requestRefused } from '../../../lib/errors.ts'
@@ -24,6 +24,9 @@ import {
 } from '../fields.ts'
 import { OPERATION_MEMBERS } from '../operations.ts'
 
+/** The place where the page begins. Callers that do not know `cursor` name the last operation of the previous page by the two others. */
+const PLACE = { cursor: Cursor, beforeTimestamp: OptionalTime, beforeOperationId: Type.Optional(OperationId) }
+
 export const operationsSearch = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/operations',
@@ -42,10 +45,7 @@ export const operationsSearch = cloudEndpoint({
     userIdPart: UserIdPart,
     status: Type.Optional(Status),
     limit: PageLimit(1_000, 100),
-    cursor: Cursor,
-    /** This member and the next one name the last operation of the previous page. Callers that do not know `cursor` send them. */
-    beforeTimestamp: OptionalTime,
-    beforeOperationId: Type.Optional(OperationId),
+    ...PLACE,
   }),
   response: Type.Object({
     operations: Type.Array(
@@ -103,7 +103,7 @@ async function readPage(db: Db, applicationId: string, search: Omit<OperationSea
 }
 
 /** The place where the page begins; undefined for the first page. Throws REQUEST_INVALID for an incomplete place, and for two places. */
-function placeOf({ cursor, beforeTimestamp, beforeOperationId }: PlaceQuery): OperationSearch['after'] {
+function placeOf({ cursor, beforeTimestamp, beforeOperationId }: Static<TObject<typeof PLACE>>): OperationSearch['after'] {
   const given = [cursor, beforeTimestamp, beforeOperationId].filter((value) => value !== undefined)
   if (given.length === 0) return undefined
   if (cursor !== undefined && given.length === 1) {
@@ -114,10 +114,4 @@ function placeOf({ cursor, beforeTimestamp, beforeOperationId }: PlaceQuery): Op
     return { createdAt: new Date(beforeTimestamp), operationId: beforeOperationId.toLowerCase() }
   if (cursor !== undefined) throw requestRefused('cursor', 'must stand alone')
   throw requestRefused('beforeTimestamp', 'must stand together with beforeOperationId')
-}
-
-interface PlaceQuery {
-  readonly cursor?: string
-  readonly beforeTimestamp?: number
-  readonly beforeOperationId?: string
 }

@@ -5,10 +5,9 @@ import { AnyMembers } from '../../../http/types.ts'
 import { statusAt } from '../../../domain/operation/operation.ts'
 import { renderOperationForm } from '../../../domain/operation/form.ts'
 import type { ListElementType } from '../../../domain/template/ui.ts'
-import { chooseTexts, type TemplateTexts } from '../../../domain/template/template.ts'
+import { chooseTexts } from '../../../domain/template/template.ts'
 import { parseAcceptLanguage } from '../../../http/language.ts'
 import type { OperationRow } from '../../../storage/operation/operations.ts'
-import type { OperationStatus } from '../../../storage/database/schema.ts'
 import type { MobileTokenParts } from '../parts.ts'
 
 /** The members that phones parse. More members may be added. */
@@ -38,54 +37,37 @@ export async function toOperationObjects(
   operations: readonly OperationRow[],
   now: number,
   client: Pick<Client, 'acceptLanguage' | 'userAgent'>,
-): Promise<OperationView[]> {
+): Promise<Static<typeof OperationObject>[]> {
   const tags = parseAcceptLanguage(client.acceptLanguage)
   // Numbers are in the phone's language, even if the template has no texts in it.
   const numberLocale = tags.find((tag) => Intl.NumberFormat.supportedLocalesOf(tag).length > 0)
-  const phone = { tags, numberLocale, listElementType: listElementTypeOf(client.userAgent) }
+  const listElementType = listElementTypeOf(client.userAgent)
   const texts = await templateTexts(operations.map(({ templateRevisionId }) => templateRevisionId))
   return operations.flatMap((operation) => {
     const own = texts.get(operation.templateRevisionId)
-    return own === undefined ? [] : [toOperationObject(operation, own, statusAt(operation, now), phone)]
+    if (own === undefined) return []
+    const { formData, ui } = renderOperationForm({
+      ...chooseTexts(own, tags),
+      numberLocale,
+      parameters: operation.parameters,
+      riskFlags: operation.riskFlags,
+      hasProximityCheck: operation.proximitySeed !== null,
+      listElementType,
+    })
+    const { statusReason } = operation
+    return {
+      id: operation.operationId,
+      name: operation.operationType,
+      data: operation.data,
+      status: statusAt(operation, now),
+      ...(statusReason !== null && { statusReason }),
+      operationCreated: formatTime(operation.createdAt.getTime()),
+      operationExpires: formatTime(operation.expiresAt.getTime()),
+      allowedSignatureType: toSignatureType(operation.signatureTypes),
+      formData: { ...formData, attributes: [...formData.attributes] },
+      ...(ui && { ui }),
+    }
   })
-}
-
-/** The languages and the SDK of a phone. */
-interface Phone {
-  readonly tags: readonly string[]
-  readonly numberLocale: string | undefined
-  readonly listElementType: ListElementType
-}
-
-type OperationView = Static<typeof OperationObject>
-
-function toOperationObject(
-  operation: OperationRow,
-  texts: TemplateTexts,
-  status: OperationStatus,
-  { tags, numberLocale, listElementType }: Phone,
-): OperationView {
-  const { formData, ui } = renderOperationForm({
-    ...chooseTexts(texts, tags),
-    numberLocale,
-    parameters: operation.parameters,
-    riskFlags: operation.riskFlags,
-    hasProximityCheck: operation.proximitySeed !== null,
-    listElementType,
-  })
-  const { statusReason } = operation
-  return {
-    id: operation.operationId,
-    name: operation.operationType,
-    data: operation.data,
-    status,
-    ...(statusReason !== null && { statusReason }),
-    operationCreated: formatTime(operation.createdAt.getTime()),
-    operationExpires: formatTime(operation.expiresAt.getTime()),
-    allowedSignatureType: toSignatureType(operation.signatureTypes),
-    formData: { ...formData, attributes: [...formData.attributes] },
-    ...(ui && { ui }),
-  }
 }
 
 /** The element name that the SDK reads. Only the SDK for iOS, recognised by its User-Agent, reads `LISTITEM`. */
