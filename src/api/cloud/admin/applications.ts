@@ -68,13 +68,10 @@ const Application = named(
 
 const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
 
-/** The object in the answers of activation/status. */
-const CustomObject = AnyMembers
-
 /** The settings of an application with its versions. */
 const Detail = Type.Composite([
   Application,
-  Type.Object({ customObject: Type.Optional(CustomObject), transfers: Transfers, versions: Type.Array(Version) }),
+  Type.Object({ customObject: Type.Optional(AnyMembers), transfers: Transfers, versions: Type.Array(Version) }),
 ])
 
 export const ApplicationDetail = ObjectResponse(Detail)
@@ -263,7 +260,7 @@ const applicationChange = auditedEndpoint({
       Type.Literal(true, { description: 'makes it the default application, in place of the one that is' }),
     ),
     vaultFactors: Type.Optional(Type.Array(named('VaultFactors', Type.String({ enum: VAULT_FACTORS })), { uniqueItems: true })),
-    customObject: OptionalOrNull(CustomObject),
+    customObject: OptionalOrNull(AnyMembers),
     algorithms: Type.Optional(
       Type.Array(named('Algorithm', Type.String({ enum: [...V4_ALGORITHMS] })), {
         uniqueItems: true,

@@ -74,8 +74,6 @@ const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration>
   ...(row.highestVersion !== null && { highestProtocolVersion: row.highestVersion }),
 })
 
-const RegistrationRequest = Type.Object(NEW_REGISTRATION)
-
 const administrationRegistrationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations',
@@ -83,7 +81,7 @@ const administrationRegistrationCreate = auditedEndpoint({
   summary: 'Creates a registration, with an OTP where one is wanted',
   errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_EXISTS'],
   params: OfId,
-  body: RegistrationRequest,
+  body: Type.Object(NEW_REGISTRATION),
   response: Type.Object({ activationId: Type.String(), activationQrCodeData: Type.String() }),
   prepare: async ({ body, parts }) => {
     const { otp, commitPhase } = toCommitRules(body)
