@@ -111,7 +111,7 @@ describe('GET /admin/application', () => {
     ['phones.bank.example:1', 200],
     ['a b', 400],
     ['a%zz', 400],
-    ['', 400],
+    ['[::1', 400],
   ])('names the host %j of the request for a listener on every interface: %i', async (host, status) => {
     const { publicListener } = server.context
     const before = publicListener.address
