@@ -44,6 +44,7 @@ import * as removals from './0041_removals.ts'
 import * as webhookBasicMac from './0042_webhook-basic-mac.ts'
 import * as deletedActivations from './0043_deleted-activations.ts'
 import * as endlessOperations from './0044_endless-operations.ts'
+import * as webhookChanges from './0045_webhook-changes.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -90,4 +91,5 @@ export const migrations: Record<string, Migration> = {
   '0042_webhook-basic-mac': webhookBasicMac,
   '0043_deleted-activations': deletedActivations,
   '0044_endless-operations': endlessOperations,
+  '0045_webhook-changes': webhookChanges,
 }

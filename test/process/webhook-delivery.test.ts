@@ -561,6 +561,39 @@ describe('a failed attempt', () => {
     expect(await readHook(hook)).toMatchObject({ isEnabled: true, failuresInRow: 0, waiting: 0, delivered: 1 })
   })
 
+  test('that was sent before an administrator enabled the webhook again disables nothing', async () => {
+    const hook = await createHook()
+    await newOperation()
+    receiver.answerWith((_request, response) => {
+      receiver.answerWith(200)
+      void change(hook, { isEnabled: true }).then(() => response.writeHead(410).end())
+    })
+    await deliver()
+    expect(await readHook(hook)).toMatchObject({ isEnabled: true, failuresInRow: 0, waiting: 0, delivered: 1 })
+  })
+
+  test('of the new address is not forgotten when the former one takes a message late', async () => {
+    const hook = await createHook()
+    await newOperation()
+    const { promise: asked, resolve: ask } = Promise.withResolvers<void>()
+    const { promise: changed, resolve: tell } = Promise.withResolvers<void>()
+    receiver.answerWith(({ path }, response) => {
+      if (path === '/new') response.writeHead(500).end()
+      else void changed.then(() => response.writeHead(200).end())
+      ask()
+    })
+    const first = deliver()
+    await asked
+    expectOk(await change(hook, { url: receiver.url.replace('/hook', '/new') }))
+    await newOperation()
+    await deliver()
+    const failing = { isEnabled: true, failuresInRow: 1, waiting: 1, delivered: 1 }
+    expect(await readHook(hook)).toMatchObject({ ...failing, waiting: 2, delivered: 0 })
+    tell()
+    await first
+    expect(await readHook(hook)).toMatchObject(failing)
+  })
+
   test('with 410 disables the webhook until an administrator enables it again', async () => {
     const hook = await createHook()
     receiver.answerWith(410)

@@ -873,8 +873,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
     storeBasicMac: (_db, tx) => webhooks.storeBasicMac(tx, 'w', bytes),
     deleteWebhook: (db) => webhooks.deleteWebhook(db, 'w'),
     storeWebhookFailure: (db) =>
-      webhooks.storeWebhookFailure(db, 'w', { url: 'u', failed: 1, at, probeAt: at, pausedUntil: null, disabledReason: null }),
-    storeWebhookSuccess: (db) => webhooks.storeWebhookSuccess(db, 'w', { delivered: 1, at, failingSince: at }),
+      webhooks.storeWebhookFailure(db, 'w', { changeCount: 0, failed: 1, at, probeAt: at, pausedUntil: null, disabledReason: null }),
+    storeWebhookSuccess: (db) => webhooks.storeWebhookSuccess(db, 'w', { changeCount: 0, delivered: 1, at, failingSince: at }),
     bringBackWebhooks: (db) =>
       webhooks.bringBackWebhooks(db, { at, probeLatest: at, pauseLatest: at, failingLatest: at, failingSince: at }),
   },

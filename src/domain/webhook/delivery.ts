@@ -41,15 +41,15 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait
   const claimed = due.length > 0 ? due : await claimProbe(db, webhookId, lease, new Date(now + probeMs))
   const sending = claimed.length > 0 ? await findSending(parts, webhookId, wait) : undefined
   if (sending === undefined) return 0
-  const { send, url } = sending
+  const { send, changeCount } = sending
   const outcomes = await Promise.all(claimed.map((delivery) => deliverOne({ parts, leaseId: lease.leaseId, send }, delivery)))
   const failed = outcomes.filter((outcome) => typeof outcome === 'object')
   const delivered = outcomes.filter((outcome) => outcome === 'delivered').length
-  if (failed.length > 0) await recordFailures(parts, { webhookId, url }, lease, failed)
+  if (failed.length > 0) await recordFailures(parts, { webhookId, changeCount }, lease, failed)
   if (delivered > 0) {
     parts.events.webhookDelivered({ webhookId, count: delivered })
     const at = platform.now()
-    await storeWebhookSuccess(db, webhookId, { delivered, at: new Date(at), failingSince: new Date(at - probeMs) })
+    await storeWebhookSuccess(db, webhookId, { changeCount, delivered, at: new Date(at), failingSince: new Date(at - probeMs) })
   }
   return claimed.length
 }
@@ -57,8 +57,8 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait
 /** Sends a message of a webhook, or a push of a provider. */
 interface Sending {
   readonly send: (delivery: ClaimedDelivery) => Promise<Failure | { readonly received: number } | { readonly dropped: Dropped }>
-  /** The address of the webhook that the batch goes to; undefined for a provider of pushes. */
-  readonly url: string | undefined
+  /** The changes of the webhook until now; undefined for a provider of pushes. */
+  readonly changeCount: number | undefined
 }
 
 /** Finds the function that sends; undefined when the webhook does not exist any more. */
@@ -68,11 +68,14 @@ async function findSending(
   wait: Patience['wait'] | undefined,
 ): Promise<Sending | undefined> {
   const push = parts.pushSenders.get(webhookId)
-  if (push !== undefined) return { send: sendPushes(parts, push, wait), url: undefined }
+  if (push !== undefined) return { send: sendPushes(parts, push, wait), changeCount: undefined }
   const webhook = await findWebhook(parts.db, webhookId)
   if (webhook === undefined) return undefined
-  const { url } = webhook
-  return { send: ({ deliveryId, objectId, payload }) => attempt(parts, webhook, { deliveryId, objectId, payload }, wait), url }
+  const { changeCount } = webhook
+  return {
+    send: ({ deliveryId, objectId, payload }) => attempt(parts, webhook, { deliveryId, objectId, payload }, wait),
+    changeCount,
+  }
 }
 
 const sendPushes =
@@ -108,7 +111,7 @@ async function deliverOne({ parts, leaseId, send }: Batch, delivery: ClaimedDeli
 
 async function recordFailures(
   parts: DeliveryParts,
-  { webhookId, url }: { readonly webhookId: string } & Pick<Sending, 'url'>,
+  { webhookId, changeCount }: { readonly webhookId: string } & Pick<Sending, 'changeCount'>,
   lease: Lease,
   failed: readonly Failed[],
 ): Promise<void> {
@@ -119,19 +122,19 @@ async function recordFailures(
   const gone = failed.find(({ failure }) => failure.isGone)?.failure.reason ?? null
   // The failure of the webhook is stored first. If the process ends then, the next success still finds a failing webhook, and retries its
   // deliveries.
-  const isAsBefore =
+  const isUnchanged =
     ofAll.length === 0 ||
     (await storeWebhookFailure(db, webhookId, {
-      url,
+      changeCount,
       failed: ofAll.length,
       at,
       probeAt: new Date(at.getTime() + Math.max(waitMs, probeMilliseconds(settings.webhookRetryBaseSeconds))),
       pausedUntil: waitMs > 0 ? new Date(at.getTime() + waitMs) : null,
       disabledReason: gone,
     }))
-  // An administrator has changed the receiver meanwhile. The new one gets the failed messages at once.
+  // An administrator has changed the webhook meanwhile. The receiver of now gets the failed messages at once.
   const next = (one: Failed): Schedule =>
-    isAsBefore
+    isUnchanged
       ? schedule(parts, one, lease, at)
       : { attempts: one.delivery.attempts, nextAttemptAt: at, reason: one.failure.reason }
   const scheduled = failed.map((one) => ({ ...one.delivery, ...next(one) }))
@@ -140,7 +143,7 @@ async function recordFailures(
   for (const { deliveryId, nextAttemptAt, reason } of scheduled) {
     if (nextAttemptAt === null) events.webhookDeliveryDead({ webhookId, deliveryId, reason })
   }
-  if (gone !== null && isAsBefore) events.webhookDisabled({ webhookId, reason: gone })
+  if (gone !== null && isUnchanged) events.webhookDisabled({ webhookId, reason: gone })
 }
 
 interface Schedule {

@@ -141,6 +141,8 @@ interface WebhookTable {
   failing_since: OptionalTime
   probe_at: OptionalTime
   paused_until: OptionalTime
+  /** How often administrators have changed the webhook. */
+  change_count: Generated<number>
   created_at: Date
 }
 

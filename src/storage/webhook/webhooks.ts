@@ -1,5 +1,5 @@
 // Stores webhooks, which receive an application's changes, with their recent failures, in the table webhook (cloud §9).
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { amongUndelivered } from '../database/index-conditions.ts'
@@ -24,6 +24,8 @@ export interface WebhookRow {
   readonly isEnabled: boolean
   readonly disabledReason: string | null
   readonly failuresInRow: number
+  /** How often administrators have changed the webhook. */
+  readonly changeCount: number
   readonly createdAt: Date
 }
 
@@ -72,7 +74,10 @@ export async function listWebhooks(db: Db, webhookId: string | null): Promise<re
   return rows.map((row) => ({ ...row, attributes: toList(row.attributes) }))
 }
 
-type NewWebhook = Omit<WebhookRow, 'previousSecret' | 'previousSecretExpiresAt' | 'disabledReason' | 'failuresInRow'>
+type NewWebhook = Omit<
+  WebhookRow,
+  'previousSecret' | 'previousSecretExpiresAt' | 'disabledReason' | 'failuresInRow' | 'changeCount'
+>
 
 /** Stores a new webhook. Changes that are committed from now on are written to its outbox. */
 export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> {
@@ -113,7 +118,7 @@ export async function updateWebhook(db: Db, webhookId: string, change: WebhookCh
         basic_credentials = case when ${keepsBasic} then basic_credentials else ${basic?.basicCredentials ?? null}::bytea end,
         basic_mac = case when ${keepsBasic} then basic_mac else ${basic?.basicMac ?? null}::bytea end,
         is_enabled = ${change.isEnabled}, disabled_reason = null, failures_in_row = 0, failing_since = null, probe_at = null,
-        paused_until = null
+        paused_until = null, change_count = change_count + 1
       where webhook_id = ${webhookId} returning webhook_id
     ), due as (
       update webhook_delivery set next_attempt_at = ${change.at} where sequence in (
@@ -174,9 +179,12 @@ export async function deleteWebhook(db: Db, webhookId: string): Promise<boolean>
   return numDeletedRows > 0n
 }
 
-interface WebhookFailure {
-  /** The address that failed; undefined for a provider of pushes. */
-  readonly url: string | undefined
+interface Outcome {
+  /** That of the webhook when its messages were sent; undefined for a provider of pushes. */
+  readonly changeCount: number | undefined
+}
+
+interface WebhookFailure extends Outcome {
   readonly failed: number
   readonly at: Date
   readonly probeAt: Date
@@ -186,35 +194,41 @@ interface WebhookFailure {
   readonly disabledReason: string | null
 }
 
-/** Counts failed attempts. False, with nothing counted, when the webhook has another address by now, or is gone. */
+/** Counts failed attempts. False, with nothing counted, when an administrator has changed or removed the webhook since. */
 export async function storeWebhookFailure(db: Db, webhookId: string, failure: WebhookFailure): Promise<boolean> {
-  const { url = null, failed, at, probeAt, pausedUntil, disabledReason } = failure
+  const { failed, at, probeAt, pausedUntil, disabledReason } = failure
   const { rows } = await sql`
     update webhook set failures_in_row = failures_in_row + ${failed}, failing_since = coalesce(failing_since, ${at}::timestamptz),
       probe_at = ${probeAt}, paused_until = greatest(paused_until, ${pausedUntil}::timestamptz),
       is_enabled = is_enabled and ${disabledReason}::text is null, disabled_reason = coalesce(${disabledReason}::text, disabled_reason)
-    where webhook_id = ${webhookId} and (${url}::text is null or url = ${url}) returning webhook_id`.execute(db)
+    where webhook_id = ${webhookId} and ${isUnchanged(failure)} returning webhook_id`.execute(db)
   return rows.length === 1
 }
 
-interface WebhookSuccess {
+interface WebhookSuccess extends Outcome {
   readonly delivered: number
   readonly at: Date
   /** Waiting deliveries become due when the webhook has been failing since this time or earlier. */
   readonly failingSince: Date
 }
 
-/** Counts deliveries and resets the failures. After a longer failure every waiting delivery becomes due at once. */
+/**
+ * Counts deliveries, and resets the failures unless an administrator has changed the webhook since. After a longer failure every waiting delivery
+ * becomes due at once.
+ */
 export async function storeWebhookSuccess(db: Db, webhookId: string, success: WebhookSuccess): Promise<void> {
   // The webhook is locked before its deliveries, and a transaction that holds a delivery waits for no webhook. A delivery that is locked is being
   // stored after an attempt, so it is skipped.
   await sql`
     with before as (
-      select webhook_id, failing_since from webhook where webhook_id = ${webhookId} for update
+      select webhook_id, failing_since, ${isUnchanged(success)} as is_unchanged from webhook where webhook_id = ${webhookId} for update
     ), counted as (
-      update webhook w set delivered_count = w.delivered_count + ${success.delivered}, failures_in_row = 0, failing_since = null,
-        probe_at = null
-      from before where w.webhook_id = before.webhook_id returning w.webhook_id, before.failing_since
+      update webhook w set delivered_count = w.delivered_count + ${success.delivered},
+        failures_in_row = case when is_unchanged then 0 else w.failures_in_row end,
+        failing_since = case when is_unchanged then null else w.failing_since end,
+        probe_at = case when is_unchanged then null else w.probe_at end
+      from before where w.webhook_id = before.webhook_id
+      returning w.webhook_id, case when is_unchanged then before.failing_since end as failing_since
     )
     update webhook_delivery set next_attempt_at = ${success.at} where sequence in (
       select d.sequence from webhook_delivery d join counted on counted.webhook_id = d.webhook_id
@@ -222,6 +236,10 @@ export async function storeWebhookSuccess(db: Db, webhookId: string, success: We
       for update of d skip locked
     )`.execute(db)
 }
+
+/** True while no administrator has changed the webhook since its messages were sent. */
+const isUnchanged = ({ changeCount }: Outcome): RawBuilder<boolean> =>
+  sql<boolean>`coalesce(change_count = ${changeCount ?? null}::int, true)`
 
 /** The latest times that a correct clock sets now; a later stored time was set before the clock was set back. */
 interface WebhookBounds {
@@ -266,5 +284,6 @@ const webhookColumns = [
   'is_enabled as isEnabled',
   'disabled_reason as disabledReason',
   'failures_in_row as failuresInRow',
+  'change_count as changeCount',
   'created_at as createdAt',
 ] as const
