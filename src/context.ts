@@ -209,6 +209,7 @@ async function prepareDatabase(
   const recordKeys = createRecordKeys(masterKeys, platform, {
     caches,
     onAltered: events.recordAltered,
+    onMissingKey: events.masterKeyMissing,
     origin: findKeyOrigin({ config, secrets }, database.kind),
   })
   await untilAborted(requireDatabase(database), signal)

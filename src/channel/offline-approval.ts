@@ -22,7 +22,7 @@ import {
 } from '../domain/operation/operation.ts'
 import { countFailure, endByDecision, flagRefusalOf } from '../domain/operation/decision.ts'
 import { QR_BYTES_MAX, renderQrTexts } from '../domain/operation/form.ts'
-import { listProximityOtps, readProximityOtp } from '../domain/operation/proximity.ts'
+import { listProximityOtps } from '../domain/operation/proximity.ts'
 import { chooseTexts } from '../domain/template/template.ts'
 import { parseOfflineOtp } from '../protocol/wire/offline.ts'
 import type { ChannelParts } from './parts.ts'
@@ -54,7 +54,7 @@ export async function createOfflineQr(
   const { title, message } = renderQrTexts(texts, operation.parameters)
   const flags = `${isBiometryAllowed(operation) ? 'B' : ''}${operation.riskFlags}`
   const data = [operationId, title, message, operation.data, flags].join('\n')
-  const totp = readProximityOtp(parts, operation)
+  const totp = listProximityOtps(parts, operation)?.[0]
   // Without the seed every password would be wrong, and each wrong one counts.
   if (totp === undefined && operation.proximitySeed !== null)
     throw new PawlError('OPERATION_NOT_FOUND', { detail: 'the seed of its proximity check was altered' })

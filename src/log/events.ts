@@ -109,6 +109,12 @@ const eventsOfRecords = (log: Log, failures: Failures) => ({
   /** `record`: table, column and row of the record. pawl goes on as if the record did not exist. */
   recordAltered: (fields: { record: string }) =>
     log.error(fields, 'a sealed record was altered in the database, or moved to another owner, and is refused'),
+  /** `record`: the first that named this key. Lists leave such values out, and requests that need one fail. */
+  masterKeyMissing: (fields: { keyId: string; record: string }) =>
+    log.error(
+      fields,
+      'a sealed record names a master key that is not given: pawl key list says whether it is one record or many',
+    ),
   bindingAltered: () =>
     log.error('the row of record_binding was altered in the database: sealed records that are bound to no owner are refused'),
   bindingStage: (fields: { stage: 'OPEN' | 'BEGUN' | 'BOUND' }) =>

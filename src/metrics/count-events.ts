@@ -40,6 +40,7 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
     counterWentBack: () => i.alterations.inc({ of: 'counter' }),
     credentialAltered: () => i.alterations.inc({ of: 'credential' }),
     recordAltered: () => i.alterations.inc({ of: 'record' }),
+    masterKeyMissing: () => i.alterations.inc({ of: 'record' }),
     bindingAltered: () => i.alterations.inc({ of: 'record_binding' }),
     bindingStage: ({ stage }) => i.unboundRecordsTaken.set(stage === 'BOUND' ? 0 : 1),
     bindingFailed: failRound('record_binding'),

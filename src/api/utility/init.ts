@@ -5,7 +5,7 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { OneOf } from '../../http/types.ts'
 import { type PinnedApplication, type Pinning, signPinningAnswer, verifyVersion } from '../../domain/pinning/pinning.ts'
-import type { DomainParts } from '../../domain/secrets/secrets.ts'
+import { type DomainParts, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { renderErrorsWith, renderUnknownPathsWith } from '../../http/errors.ts'
 import { parseAcceptLanguage } from '../../http/language.ts'
 import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
@@ -79,8 +79,9 @@ function mountInit(
     // The challenge is checked before the look-up, so that a caller without a challenge does not learn which names exist.
     const challenge = readChallenge(request)
     const application = await pinning.find(parseAppName(request))
-    if (application === undefined) throw new PawlError('PINNING_APPLICATION_UNKNOWN')
-    const sign = (body: Uint8Array): string => signPinningAnswer(application.privateKey, challenge, body)
+    const privateKey = application && unlessAltered(application.openPrivateKey)
+    if (application === undefined || privateKey === undefined) throw new PawlError('PINNING_APPLICATION_UNKNOWN')
+    const sign = (body: Uint8Array): string => signPinningAnswer(privateKey, challenge, body)
     signers.set(request, sign)
     const answer = compose(application, platform.now(), request)
     const serialize = reply.compileSerializationSchema(InitAnswer) as (value: unknown) => string

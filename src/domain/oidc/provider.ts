@@ -14,7 +14,7 @@ import {
 } from '../../storage/application/oidc-providers.ts'
 import type { Db } from '../../storage/database/database.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
-import { type KeyParts, places, unlessAltered } from '../secrets/secrets.ts'
+import { ifOpens, type KeyParts, places, unlessAltered } from '../secrets/secrets.ts'
 
 /** The methods by which pawl authenticates at the token endpoint (OpenID Connect Core 1.0, 9). */
 export const CLIENT_AUTHENTICATIONS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
@@ -71,12 +71,12 @@ export async function readOidcProvider(
   return row && toProvider(recordKeys, row)
 }
 
-/** Reads all providers of an application, sorted by id. */
+/** Reads all providers of an application that open, sorted by id. */
 export const readOidcProviders = async (
   { db, recordKeys }: Pick<KeyParts, 'db' | 'recordKeys'>,
   applicationId: string,
 ): Promise<readonly OidcProvider[]> =>
-  (await listOidcProviders(db, applicationId)).flatMap((row) => toProvider(recordKeys, row) ?? [])
+  (await listOidcProviders(db, applicationId)).flatMap((row) => ifOpens(() => toProvider(recordKeys, row)) ?? [])
 
 /** Undefined for a row that was altered: whoever can make a provider can bind a phone for any user. */
 function toProvider(recordKeys: RecordKeys, { applicationId, providerId, ...row }: OidcProviderRow): OidcProvider | undefined {

@@ -1,7 +1,7 @@
 // Makes and compares the one-time passwords of the proximity check, which a phone must scan from the screen in front of its user (v3 §15.3, cloud
 // §6.8).
 import { equalConstantTime, u64, utf8 } from '../../lib/bytes.ts'
-import { type KeyParts, places, unlessAltered } from '../secrets/secrets.ts'
+import { ifOpens, type KeyParts, places, unlessAltered } from '../secrets/secrets.ts'
 import { hmac } from '../../crypto/hash.ts'
 
 /** The columns of an operation for its proximity check. The seed is null without a check. */
@@ -17,11 +17,11 @@ export const createProximitySeed = (
   operationId: string,
 ): Buffer => recordKeys.seal(places.proximitySeed(operationId), platform.randomBytes(16))
 
-/** Returns the password to show now, eight digits. Undefined without a proximity check, and when the seed was altered in the database. */
+/** Returns the password to show now, eight digits. Undefined without a proximity check, and when the seed does not open. */
 export const readProximityOtp = (
   parts: Pick<KeyParts, 'platform' | 'recordKeys'>,
   operation: HasProximitySeed,
-): string | undefined => listProximityOtps(parts, operation)?.[0]
+): string | undefined => ifOpens(() => listProximityOtps(parts, operation))?.[0]
 
 /**
  * Returns the passwords that are accepted now, newest first. Undefined without a proximity check; an empty list when the seed was altered in the

@@ -25,7 +25,8 @@ import type { MobilePlatform } from '../../storage/database/schema.ts'
 export interface PinnedApplication {
   /** Uncompressed point, 65 bytes. */
   readonly publicKey: Uint8Array
-  readonly privateKey: KeyObject
+  /** Opens the key that signs answers. Throws SealedRecordError. */
+  readonly openPrivateKey: () => KeyObject
   /** Sorted by domain and expiry, with expired ones. */
   readonly certificates: readonly PinnedCertificateRow[]
   readonly rules: readonly VersionRuleRow[]
@@ -93,7 +94,7 @@ export async function readPinnedApplication(parts: KeyParts, applicationId: stri
   if (pair === undefined) return undefined
   return {
     publicKey: pair.publicKey,
-    privateKey: openPrivateKey(recordKeys, places.pinningPrivateKey(applicationId), pair.privateKey),
+    openPrivateKey: () => openPrivateKey(recordKeys, places.pinningPrivateKey(applicationId), pair.privateKey),
     certificates: await listPinnedCertificates(db, applicationId),
     rules: await listVersionRules(db, applicationId),
     texts: await listVersionTextsOf(db, applicationId),

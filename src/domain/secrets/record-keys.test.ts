@@ -87,6 +87,34 @@ describe('of several master keys', () => {
   })
 })
 
+describe('a master key that is not given', () => {
+  const told: { keyId: string; record: string }[] = []
+  const others = createRecordKeys([randomBytes(32)], platform, { onMissingKey: (fields) => told.push(fields) })
+  const isAltered = (sealed: Uint8Array, row: string): boolean => {
+    try {
+      others.open({ ...place, row }, sealed)
+    } catch (error) {
+      if (error instanceof SealedRecordError) return error.isAltered
+    }
+    throw new Error('it was opened, or failed otherwise')
+  }
+
+  test('is told once, with the first record that names it', () => {
+    for (const row of ['a', 'b', 'c']) expect(isAltered(keys.seal({ ...place, row }, secret), row)).toBe(false)
+    expect(told).toEqual([{ keyId: keys.keyIds[0], record: 'token.token_secret of a' }])
+  })
+
+  test('is named by no record that was cut', () => {
+    const sealed = keys.seal(place, secret)
+    for (const length of [1, 4, 5, 32]) expect(isAltered(sealed.subarray(0, length), 'a')).toBe(true)
+  })
+
+  test('is told for a hundred ids at the most', () => {
+    for (let i = 0; i < 200; i += 1) isAltered(createRecordKeys([randomBytes(32)], platform).seal(place, secret), 'a')
+    expect(told).toHaveLength(100)
+  })
+})
+
 test('the error names the place and no byte of the record', () => {
   const sealed = keys.seal(place, secret)
   const describeError = () => keys.open({ ...place, row: 'b' }, sealed)

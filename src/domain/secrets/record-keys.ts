@@ -87,7 +87,7 @@ interface Kept {
 
 /** The error for a sealed record that cannot be opened. It names the place, never the bytes. */
 export class SealedRecordError extends Error {
-  /** False if only its master key is missing. */
+  /** False if it names a master key that is not given: the key is missing from the settings, or somebody altered its id in the record. */
   readonly isAltered: boolean
   constructor(place: Place, isAltered: boolean) {
     const why = isAltered ? 'altered, or moved' : 'sealed under a master key that is not given'
@@ -103,22 +103,21 @@ interface RecordKeysOptions {
   readonly origin?: KeyOrigin
   /** Called for each record that was altered or moved. `record` is its place as text. */
   readonly onAltered?: (fields: { readonly record: string }) => void
+  /** Called for the first record under each master key that is not given. `keyId` is the id of the key in hex. */
+  readonly onMissingKey?: (fields: { readonly keyId: string; readonly record: string }) => void
 }
 
 /** Creates the encryption of records under master keys of 32 bytes each. At first it accepts at bound places only bound records. */
 export function createRecordKeys(
   masterKeys: MasterKeys,
   platform: Pick<Platform, 'randomBytes'>,
-  { caches = createCaches(), onAltered = () => undefined, origin = OF_SETTING }: RecordKeysOptions = {},
+  { caches = createCaches(), onAltered = () => undefined, onMissingKey, origin = OF_SETTING }: RecordKeysOptions = {},
 ): RecordKeys {
   const [first, ...others] = masterKeys
   const sealing = toRoot(first)
   const roots = new Map([...others.map(toRoot), sealing].map((root) => [root.id, root]))
-  const derived = caches.watch(
-    'derived_keys',
-    CACHED_DERIVED,
-    createByteMemory({ max: CACHED_DERIVED, slotBytes: DERIVED_BYTES }),
-  )
+  const bytes = createByteMemory({ max: CACHED_DERIVED, slotBytes: DERIVED_BYTES })
+  const derived = caches.watch('derived_keys', CACHED_DERIVED, bytes)
   const values = createMemory<Opened>({ max: CACHED_VALUES, bytes: { max: CACHED_BYTES, of: bytesOf } })
   const opened = caches.watch('opened_records', CACHED_VALUES, values, (now) => values.forget(({ until }) => until <= now))
 
@@ -146,8 +145,9 @@ export function createRecordKeys(
 
   const open: RecordKeys['open'] = (place, sealed) => {
     requireTaken(place, sealed)
+    if (sealed.length < SEALED_BYTES_MIN) throw reportAltered(place)
     const root = roots.get(keyIdOf(sealed))
-    if (root === undefined) throw new SealedRecordError(place, false)
+    if (root === undefined) throw reportMissing(place, keyIdOf(sealed))
     const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
     const associated = associatedData(sealed.subarray(0, HEADER_BYTES), place)
     const plaintext = aesGcmOpen(deriveKey(root, nameOf(place)), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
@@ -155,6 +155,7 @@ export function createRecordKeys(
     return plaintext
   }
 
+  const reportMissing = createMissingReport(onMissingKey)
   const [objectStore, byteStore] = [storeObjects(opened), storeBytes(derived)]
   const openCached: RecordKeys['openCached'] = (place, sealed, build, { form, until = FOR_EVER, areBytes = false } = {}) => {
     requireTaken(place, sealed)
@@ -178,6 +179,16 @@ export function createRecordKeys(
     open,
     openCached,
     reportAltered,
+  }
+}
+
+/** Makes the error for a record whose master key is not given. Calls `tell` once for each key, because thousands of records may be under it. */
+function createMissingReport(tell: RecordKeysOptions['onMissingKey']): (place: Place, keyId: string) => SealedRecordError {
+  const told = new Set<string>()
+  return (place, keyId) => {
+    if (told.size < MISSING_KEYS_MAX && !told.has(keyId)) tell?.({ keyId, record: describe(place) })
+    if (told.size < MISSING_KEYS_MAX) told.add(keyId)
+    return new SealedRecordError(place, false)
   }
 }
 
@@ -260,8 +271,12 @@ export const OF_SETTING: KeyOrigin = {
   todo: 'give the right PAWL_MASTER_KEY, or look at whether DATABASE_URL names the right database',
 }
 const FOR_EVER = Number.POSITIVE_INFINITY
+/** Whoever writes into the database can name any number of keys. */
+const MISSING_KEYS_MAX = 100
 const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12
+/** Those of an empty text: header, nonce and tag. What is shorter was sealed under no key. */
+const SEALED_BYTES_MIN = HEADER_BYTES + NONCE_BYTES + 16
 // docs/decisions/0014-memory.md has the measured memory of full caches.
 const CACHED_DERIVED = 100_000
 // An entry has two sizes, the 49 bytes of a sealed KEY_MASTER_SECRET, and the 112 bytes of keys of its activation (v3 §3.2). A token secret takes

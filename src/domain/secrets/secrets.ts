@@ -102,7 +102,10 @@ export function undefinedIfAltered(error: unknown): undefined {
   throw error
 }
 
-/** Returns the result of `open`; undefined also for a record under a missing master key. It is for work that continues without the record. */
+/**
+ * Returns the result of `open`; undefined also for a record that names a master key which is not given. It is for work that continues without the
+ * record, and for lists, which show the other rows. A request that needs the record must fail instead: a phone that is refused may forget its keys.
+ */
 export function ifOpens<T>(open: () => T): T | undefined {
   try {
     return open()

@@ -10,7 +10,7 @@ import {
   removeWebhook,
   rotateWebhookSecret,
 } from '../../../domain/webhook/webhook.ts'
-import { type KeyParts, unlessAltered } from '../../../domain/secrets/secrets.ts'
+import { ifOpens, type KeyParts } from '../../../domain/secrets/secrets.ts'
 import { named, OneOf, OptionalOrNull } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import type { WebhookKind } from '../../../storage/database/schema.ts'
@@ -99,9 +99,9 @@ async function viewWebhook(parts: KeyParts, id: string) {
   }
 }
 
-/** The user name of HTTP Basic. Undefined if there is none, and after the record was altered, until an administrator sets it again. */
+/** The user name of HTTP Basic. Undefined if there is none, and when the record does not open, until an administrator sets it again. */
 const usernameOf = (parts: KeyParts, row: WebhookRow): string | undefined =>
-  unlessAltered(() => openBasic(parts.recordKeys, row))?.split(':')[0]
+  ifOpens(() => openBasic(parts.recordKeys, row))?.split(':')[0]
 
 /** A webhook as the caller may see it. The role read-only may not see the query, which may contain a secret of the receiver. */
 const showTo = <W extends { url: string }>({ role }: Caller, webhook: W): W =>
