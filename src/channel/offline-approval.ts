@@ -88,7 +88,7 @@ export async function approveOffline(
   refuseUnlessPending(operation.status)
   const at = new Date(parts.platform.now())
   takeOtpAttempt(parts, operation.applicationId, activation.activationId)
-  if (!(await hasOperationNonce(parts.db, operationId, nonce))) {
+  if (!(await hasOperationNonce(parts.db, operationId, nonce, LIVE_NONCES))) {
     await countFailure(parts.db, parts, operation, activation, at)
     throw new PawlError('OTP_INVALID', { detail: 'the nonce was not issued for the operation' })
   }

@@ -705,7 +705,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
     listOperationsOfIds: (db) => operations.listOperationsOfIds(db, 'a', ['o']),
     claimOperation: (db) => operations.claimOperation(db, 'o', { userId: 'u', activationId: 'x' }, at),
     insertOperationNonce: (db) => operations.insertOperationNonce(db, 'o', 'n', at, 10),
-    hasOperationNonce: (db) => operations.hasOperationNonce(db, 'o', 'n'),
+    hasOperationNonce: (db) => operations.hasOperationNonce(db, 'o', 'n', 10),
     deleteUselessNonces: (db) => operations.deleteUselessNonces(db, at, 500),
   },
   'operation/transitions': {
@@ -873,7 +873,14 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
     storeBasicMac: (_db, tx) => webhooks.storeBasicMac(tx, 'w', bytes),
     deleteWebhook: (db) => webhooks.deleteWebhook(db, 'w'),
     storeWebhookFailure: (db) =>
-      webhooks.storeWebhookFailure(db, 'w', { changeCount: 0, failed: 1, at, probeAt: at, pausedUntil: null, disabledReason: null }),
+      webhooks.storeWebhookFailure(db, 'w', {
+        changeCount: 0,
+        failed: 1,
+        at,
+        probeAt: at,
+        pausedUntil: null,
+        disabledReason: null,
+      }),
     storeWebhookSuccess: (db) => webhooks.storeWebhookSuccess(db, 'w', { changeCount: 0, delivered: 1, at, failingSince: at }),
     bringBackWebhooks: (db) =>
       webhooks.bringBackWebhooks(db, { at, probeLatest: at, pauseLatest: at, failingLatest: at, failingSince: at }),

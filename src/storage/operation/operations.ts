@@ -231,7 +231,7 @@ export async function claimOperation(
   return rows.length === 1
 }
 
-/** Stores a nonce of an offline approval. Only the newest `keep` nonces of an operation are kept. */
+/** Stores a nonce of an offline approval, and deletes the oldest ones of the operation, so that `keep` are left. */
 export async function insertOperationNonce(db: Db, operationId: string, nonce: string, at: Date, keep: number): Promise<void> {
   await sql`
     with dropped as (
@@ -242,15 +242,13 @@ export async function insertOperationNonce(db: Db, operationId: string, nonce: s
     insert into operation_nonce (operation_id, nonce, created_at) values (${operationId}, ${nonce}, ${at})`.execute(db)
 }
 
-/** True when the nonce was issued for the operation and is still kept. */
-export async function hasOperationNonce(db: Db, operationId: string, nonce: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('operation_nonce')
-    .select('nonce')
-    .where('operation_id', '=', operationId)
-    .where('nonce', '=', nonce)
-    .executeTakeFirst()
-  return row !== undefined
+/** True when the nonce is one of the newest `keep` of the operation. Insertions at the same moment do not see each other, and leave more than that. */
+export async function hasOperationNonce(db: Db, operationId: string, nonce: string, keep: number): Promise<boolean> {
+  const { rows } = await sql`
+    select from (
+      select nonce from operation_nonce where operation_id = ${operationId} order by created_at desc, nonce limit ${keep}
+    ) newest where nonce = ${nonce}`.execute(db)
+  return rows.length === 1
 }
 
 /** Deletes up to `limit` nonces of operations that are not PENDING any more. */

@@ -286,6 +286,19 @@ describe('a right password', () => {
     expectOk(await typeOtp(second, phone.computeOtp(second)))
   })
 
+  test('belongs to none but the newest ten where requests at the same moment left eleven', async () => {
+    const { holder, phone, operation, qr: first } = await scanned()
+    for (let i = 0; i < 9; i++) expectOk(await world.bank.offlineQr(operation.id))
+    await sql`update operation_nonce set created_at = created_at - interval '1 minute' where nonce = ${first.nonce}`.execute(
+      world.db,
+    )
+    await sql`insert into operation_nonce (operation_id, nonce, created_at) values (${operation.id}, 'eleventh', now())`.execute(
+      world.db,
+    )
+    expectError(await typeOtp(first, phone.computeOtp(first)), 400, 'ERROR_OTP_INVALID')
+    expect(await world.counts(holder, operation.id)).toMatchObject({ failedAttempts: 0, failureCount: 1, status: 'PENDING' })
+  })
+
   test('lets a phone whose online approval failed approve after all', async () => {
     const { phone, operation, qr } = await scanned()
     expectError(await phone.send(phone.prepareAuthorize({ ...operation, data: 'A2' })), 401, 'OPERATION_FAILED')
