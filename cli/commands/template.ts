@@ -1,6 +1,6 @@
 // Declares pawl template: lists, reads, writes and removes the templates of operations.
 import { BANK_OPTIONS, type BankValues, openBank } from '../bank.ts'
-import { type Answer, command, flag, type Noun, type Terminal } from '../command.ts'
+import { command, flag, type Noun, type Terminal } from '../command.ts'
 import { readJsonList } from '../json-argument.ts'
 import { answerList } from '../output.ts'
 import { toPath } from '../query.ts'
@@ -76,18 +76,18 @@ const remove = command({
 const exportAll = command({
   name: 'export',
   summary: 'Prints what import and PAWL_TEMPLATES_FILE read',
+  more: 'A template that import would refuse, because it was altered in the database, is left out and named on stderr; the exit code is 1.',
   options: { ...BANK_OPTIONS, ...LOCAL },
   examples: ['template export >templates.json'],
   run: async ({ values, terminal }) => {
     if (values.local) return (await import('../local/templates.ts')).exportLocal(terminal)
     const { templates } = (await online(values, terminal)) as { templates: readonly Row[] }
-    return asFile(templates.map(({ source: _source, warning: _warning, ...template }) => template))
+    const { composeFile } = await import('../setup/template.ts')
+    return composeFile(
+      templates.map(({ source: _source, warning: _warning, ...template }) => template),
+      terminal,
+    )
   },
-})
-
-const asFile = (templates: readonly unknown[]): Answer => ({
-  json: templates,
-  text: `${JSON.stringify(templates, undefined, 2)}\n`,
 })
 
 const importAll = command({

@@ -8,6 +8,7 @@ import { listTemplates } from '../../src/storage/template/templates.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
 import { printable } from '../output.ts'
+import { composeFile } from '../setup/template.ts'
 import { withDatabase } from './database.ts'
 
 /** Prints name, type, data and source, one template a line. */
@@ -25,8 +26,10 @@ export const listLocal = (terminal: Terminal): Promise<Answer> =>
 /** Prints the templates in the form that `import` and PAWL_TEMPLATES_FILE read. */
 export const exportLocal = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: true }, async ({ db }) => {
-    const templates = (await listTemplates(db)).map((row) => renderTemplate(toTemplate(row)))
-    return { json: templates, text: `${JSON.stringify(templates, undefined, 2)}\n` }
+    return composeFile(
+      (await listTemplates(db)).map((row) => renderTemplate(toTemplate(row))),
+      terminal,
+    )
   })
 
 /** Imports all templates of the file, or none. */

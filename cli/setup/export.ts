@@ -2,6 +2,7 @@
 import { Fault } from '../fault.ts'
 import { formatSeconds } from './plan-application.ts'
 import { formatTime } from './plan.ts'
+import { describeFault, readTemplate } from './template.ts'
 import { API_VERSION, type Setup, type SetupApplication } from './schema.ts'
 import { type ServerApplication, type ServerState, type ServerWebhook, splitUrl } from './state.ts'
 import { formatYaml } from './yaml.ts'
@@ -22,7 +23,7 @@ export function exportSetup(state: ServerState): ExportedSetup {
       texts: sorted(state.texts, ({ messageKey, language }) => `${messageKey}\0${language}`).map(
         ({ messageKey, language, text }) => ({ messageKey, language, text }),
       ),
-      templates: sorted(state.templates, ({ templateName }) => templateName),
+      templates: sorted(state.templates, ({ templateName }) => templateName).filter((template) => isTaken(template, notes)),
       users: sorted(state.users, ({ username }) => username).map(
         ({ username, role, application, expiresAt, rights, allowedAddresses, certificates, isDisabled }) => {
           if (isDisabled) notes.push(`user ${username} is disabled, which is not in the file`)
@@ -45,6 +46,13 @@ export function exportSetup(state: ServerState): ExportedSetup {
 /** The text of the file. */
 export const formatSetup = (setup: Setup): string =>
   `# A set-up file of pawl: pawl apply -f takes it, docs/SETUP-FILE.md describes it.\n${formatYaml(setup)}`
+
+function isTaken(template: ServerState['templates'][number], notes: string[]): boolean {
+  const read = readTemplate(template)
+  if ('faults' in read)
+    notes.push(`template ${template.templateName} is left out, because apply refuses it: ${describeFault(read)}`)
+  return 'template' in read
+}
 
 function toApplication({ id, name, isDefault, ...application }: ServerApplication, notes: string[]): SetupApplication {
   return {

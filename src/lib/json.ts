@@ -22,6 +22,10 @@ export function parseForeignObject(bytes: Uint8Array): Record<string, unknown> {
 export const isJsonObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** Whether a JSON value is an object whose members are all texts. */
+export const isObjectOfTexts = (value: unknown): value is Record<string, string> =>
+  isJsonObject(value) && Object.values(value).every((member) => typeof member === 'string')
+
 /** Throws JsonFault in place of the SyntaxError, whose message would quote the text, which may hold personal data. */
 function parse(bytes: Uint8Array): [value: unknown, text: string] {
   try {
@@ -90,7 +94,8 @@ export const isStorable = (text: string): boolean => !text.includes('\0') && tex
 /** A name, quoted and cut for a line of the log. */
 const quote = (name: string): string => JSON.stringify(name.length > NAME_MAX ? `${name.slice(0, NAME_MAX)}…` : name)
 
-const isDeeperThan = (value: unknown, depth: number): boolean =>
+/** Whether a parsed JSON value has objects or lists within more than `depth` others. It ends at that depth. */
+export const isDeeperThan = (value: unknown, depth: number): boolean =>
   typeof value === 'object' &&
   value !== null &&
   (depth === 0 || Object.values(value).some((member) => isDeeperThan(member, depth - 1)))

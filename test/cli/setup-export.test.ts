@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runCli } from '../helpers/cli.ts'
 import { type SetupServer, startSetupServer } from '../helpers/setup.ts'
@@ -51,6 +52,25 @@ test('an export shows characters of names that would steer a terminal as what th
   const { stderr } = await server.pawl(['export'])
   expect(stderr).toContain('webhook OPERATION a\\u{202e}b\\u{9b}2J of retail: the query')
   await json(['webhook', 'remove', id])
+})
+
+test('a template that was altered in the database is in no export, which names it', async () => {
+  const { db } = server.context
+  const before = await server.exported()
+  await sql`update template_revision set texts = '{}', signature_types = 'none' where template_name = 'login'`.execute(db)
+  const exported = await server.pawl(['export'])
+  const why = 'login is left out, because'
+  expect(exported).toMatchObject({ code: 0, stderr: expect.stringContaining(`template ${why} apply refuses it: `) as unknown })
+  expect(exported.stdout).not.toContain('templateName: login')
+  expect(await server.apply(exported.stdout)).toMatchObject({ code: 0 })
+  const templates = await server.pawl(['template', 'export'])
+  expect(templates).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`the template ${why} import refuses it: `) as unknown,
+  })
+  expect(templates.stdout).not.toContain('"login"')
+  expect(await server.apply(before)).toMatchObject({ code: 0 })
+  expect(await server.pawl(['template', 'export'])).toMatchObject({ code: 0, stderr: '' })
 })
 
 test('a file is not read from stdin in another encoding, whose letters would be replaced', async () => {

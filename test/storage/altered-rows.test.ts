@@ -182,9 +182,24 @@ describe('parameters of an operation that are no texts by name', () => {
   })
 })
 
-test.each(['no JSON', 'null', '{}', '{"en":1}'])(
+/** Texts in English with other members than they may have. */
+const inEnglish = (more: object): string => JSON.stringify({ en: { title: 'T', message: 'M', attributes: [], ...more } })
+
+test.each([
+  ['no JSON', 'no JSON'],
+  ['null', 'null'],
+  ['no language', '{}'],
+  ['a number', '{"en":1}'],
+  ['a language in capital letters', inEnglish({}).replace('en', 'EN')],
+  ['a row that is none', inEnglish({ attributes: [null] })],
+  ['a row without params', inEnglish({ attributes: [{ id: 'a', type: 'NOTE', text: 'Note' }] })],
+  ['a summary that is no text', inEnglish({ summary: {} })],
+  ['results that are no texts', inEnglish({ resultTexts: { success: 1 } })],
+  ['screens that are a list', inEnglish({ ui: [] })],
+  ['screens that nobody can walk', inEnglish({ ui: '' }).replace('""', `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`)],
+])(
   'an operation whose template has no texts is shown to no phone: %s',
-  async (texts) => {
+  async (_, texts) => {
     const { bank, db } = world
     const [owner, template, unused] = [await world.holder(), await world.template(), await world.template()]
     const altered = await world.operation(owner.userId, { template })
@@ -205,6 +220,36 @@ test.each(['no JSON', 'null', '{}', '{"en":1}'])(
     expectOk(await create())
   },
 )
+
+test.each([
+  ['template_name', 'another'],
+  ['operation_type', ''],
+  ['data_template', ''],
+  ['data_template', 'A1*${'],
+  ['data_template', 'no data\n*\\'],
+  ['signature_types', ''],
+  ['signature_types', 'possession,nothing'],
+  ['max_failure_count', '2147483647'],
+  ['expiration_seconds', '2147483647'],
+  ['risk_flags', 'no flags, and long: '.repeat(100)],
+  ['activation_flag', ' ,'],
+  ['created_at', 'infinity'],
+])('a template whose %s is %j is no error for who reads, creates or replaces', async (column, value) => {
+  const { bank, db } = world
+  const [owner, template] = [await world.holder(), await world.template()]
+  const content = expectOk(await bank.call('GET', `/admin/templates/${template}`)).json
+  await sql`update template_revision set ${sql.ref(column)} = ${value} where template_name = ${template}`.execute(db)
+  expectOk(await bank.call('GET', '/admin/templates'))
+  expectOk(await bank.call('GET', `/admin/templates/${template}`))
+  const reply = await bank.createOperation({ userId: owner.userId, template, parameters: PAYMENT })
+  if (reply.status === 200) {
+    const id = String(member(reply.json, 'operationId'))
+    await readAll(owner, id)
+    expect([200, 400]).toContain((await bank.offlineQr(id)).status)
+  } else expectError(reply, 400, 'ERROR_REQUEST')
+  expectOk(await bank.call('PUT', `/admin/templates/${template}`, content))
+  expect(expectOk(await bank.call('GET', `/admin/templates/${template}`)).json).toEqual(content)
+})
 
 test('an application whose keys were altered is shown without its secret, and signs nothing', async () => {
   const server: TestServer = await startTestServer({ worksInBackground: false })

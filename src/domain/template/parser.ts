@@ -13,7 +13,7 @@ import { Value } from '@sinclair/typebox/value'
 import type { Violation } from '../../lib/errors.ts'
 import { isJsonObject } from '../../lib/json.ts'
 import { ATTRIBUTE_SLOTS } from './attributes.ts'
-import { hasDirectionChange, hasSoundPlaceholders, type SignatureType, type Template } from './template.ts'
+import { hasDirectionChange, hasSoundPlaceholders, SIGNATURE_TYPES, type Template } from './template.ts'
 import { findUiFaults, type Json } from './ui.ts'
 import { isForPaths, isIdentifier } from '../../lib/identifier.ts'
 import { isOperationDataTemplate } from './operation-data.ts'
@@ -159,8 +159,6 @@ function fault(fieldName: string, value: unknown, hint: string): Violation {
 }
 
 const isAbsent = (value: unknown): value is null | undefined => value === undefined || value === null
-
-const SIGNATURE_TYPES: readonly SignatureType[] = ['possession', 'possession_knowledge', 'possession_biometry']
 
 /** True for a text without control characters, changes of direction, and halves of surrogate pairs. */
 const isText = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text) && !hasDirectionChange(text)

@@ -1,10 +1,12 @@
 // Defines templates of operations: data, allowed factors, and the texts in each language. Chooses and fills their texts (cloud §4).
-import { isJsonObject } from '../../lib/json.ts'
-import { readJson } from '../../storage/database/columns.ts'
+import { isDeeperThan, isJsonObject, isObjectOfTexts } from '../../lib/json.ts'
+import { readJson, toList } from '../../storage/database/columns.ts'
 import type { TemplateContent } from '../../storage/template/templates.ts'
 
 /** Factor combinations that may approve an operation. */
-export type SignatureType = 'possession' | 'possession_knowledge' | 'possession_biometry'
+export const SIGNATURE_TYPES = ['possession', 'possession_knowledge', 'possession_biometry'] as const
+
+export type SignatureType = (typeof SIGNATURE_TYPES)[number]
 
 export interface Template {
   readonly templateName: string
@@ -110,12 +112,12 @@ export const toTemplateContent = ({ signatureTypes, texts, ...template }: Templa
   texts: JSON.stringify(texts),
 })
 
-/** The template of a stored row. */
+/** The template of a stored row, without texts and factors that were altered in the database so that they are none. */
 export const toTemplate = (row: TemplateContent): Template => ({
   templateName: row.templateName,
   operationType: row.operationType,
   dataTemplate: row.dataTemplate,
-  signatureTypes: row.signatureTypes.split(',') as SignatureType[],
+  signatureTypes: SIGNATURE_TYPES.filter((type) => toList(row.signatureTypes).includes(type)),
   maxFailureCount: row.maxFailureCount,
   expirationSeconds: row.expirationSeconds,
   riskFlags: row.riskFlags,
@@ -127,15 +129,23 @@ export const toTemplate = (row: TemplateContent): Template => ({
 /** Parses the texts of a stored revision. Undefined when they were altered in the database, or have no language. */
 export function readTexts(json: string): TemplateTexts | undefined {
   const value = readJson(json)
-  const isReadable = isJsonObject(value) && Object.keys(value).length > 0 && Object.values(value).every(isTexts)
+  const languages = isJsonObject(value) && !isDeeperThan(value, DEPTH_MAX) ? Object.entries(value) : []
+  const isReadable = languages.length > 0 && languages.every(([language, texts]) => /^[a-z]{2}$/.test(language) && isTexts(texts))
   return isReadable ? (value as TemplateTexts) : undefined
 }
 
-const isTexts = (value: unknown): boolean =>
-  isJsonObject(value) &&
-  typeof value['title'] === 'string' &&
-  typeof value['message'] === 'string' &&
-  Array.isArray(value['attributes'])
+function isTexts(value: unknown): value is LocalizedTexts {
+  if (!isJsonObject(value)) return false
+  const { title, message, attributes, ui = {}, resultTexts = {}, summary = '' } = value
+  const areParts = isObjectOfTexts({ title, message, summary }) && isJsonObject(ui) && isObjectOfTexts(resultTexts)
+  return areParts && Array.isArray(attributes) && attributes.every(isAttribute)
+}
+
+function isAttribute(value: unknown): value is AttributeTemplate {
+  if (!isJsonObject(value)) return false
+  const { params, id, type, text } = value
+  return isObjectOfTexts({ id, type, text }) && isObjectOfTexts(params)
+}
 
 /**
  * True when a text has a character that changes the direction of the following text, U+202A to U+202E or U+2066 to U+2069. With it, an amount or an
@@ -148,6 +158,9 @@ const languageOf = (tag: string): string => (tag.split('-', 1)[0] ?? '').toLower
 // A name has no white space and no control characters, none of `${}`, and none of `*\`, which end fields. It has no colon, so `${name:-default}` of
 // other systems is not a placeholder.
 const PLACEHOLDER = /\$\{([^\s${}*\\:\p{Cc}]{1,255})\}/gu
+
+/** More than any template that pawl takes has, and few enough for code that calls itself for each level. */
+const DEPTH_MAX = 64
 
 const common = {
   maxFailureCount: 5,

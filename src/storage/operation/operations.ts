@@ -1,6 +1,6 @@
 // Stores and finds operations, which a user is asked to approve, in the table operation. Statements that end one are in transitions.ts.
 import { type RawBuilder, sql } from 'kysely'
-import { isJsonObject } from '../../lib/json.ts'
+import { isObjectOfTexts } from '../../lib/json.ts'
 import { type AuditEventOfSource, insertAuditFrom } from '../audit/audit.ts'
 import { readJson, toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
@@ -242,7 +242,7 @@ export async function insertOperationNonce(db: Db, operationId: string, nonce: s
     insert into operation_nonce (operation_id, nonce, created_at) values (${operationId}, ${nonce}, ${at})`.execute(db)
 }
 
-/** True when the nonce is one of the newest `keep` of the operation. Insertions at the same moment do not see each other, and leave more than that. */
+/** True when the nonce is one of the newest `keep` of the operation. Insertions at one moment do not see each other, and leave more rows than that. */
 export async function hasOperationNonce(db: Db, operationId: string, nonce: string, keep: number): Promise<boolean> {
   const { rows } = await sql`
     select from (
@@ -280,9 +280,7 @@ export const toOperation = <Row extends StoredOperation>(row: Row) => ({
 /** Parses a column of parameters. Returns an empty record when the stored JSON was altered and is not an object of texts. */
 export function readParameters(text: string): Readonly<Record<string, string>> {
   const value = readJson(text)
-  return isJsonObject(value) && Object.values(value).every((each) => typeof each === 'string')
-    ? (value as Record<string, string>)
-    : {}
+  return isObjectOfTexts(value) ? value : {}
 }
 
 const operationColumns = [

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { writeTemplate } from '../../../domain/template/installation.ts'
 import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../../domain/template/parser.ts'
-import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
+import { SIGNATURE_TYPES, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
 import { named, OneOf, OptionalOrNull } from '../../../http/types.ts'
 import { existsAlready, notFound, PawlError, requestRefused } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
@@ -18,7 +18,7 @@ import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, NewIdentifier, OfName } from '../fields.ts'
 
-const signatureType = OneOf<SignatureType>(['possession', 'possession_knowledge', 'possession_biometry'])
+const signatureType = OneOf(SIGNATURE_TYPES)
 
 const TextsAnswer = Type.Unsafe<TemplateTexts>(
   Type.Record(
