@@ -63,7 +63,7 @@ export const OfSeveral = Type.Optional(
   Type.String({
     minLength: 1,
     ...IDENTIFIER,
-    description: 'id of the registration that is meant; needed where the user has several',
+    description: 'must be the id of a registration, of 1 to 255 characters; needed where the user has several',
     examples: ['3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
   }),
 )
@@ -87,7 +87,10 @@ export const RegistrationId = withExample(OperationId, '7f0c2f5e-6d0c-4f55-8a53-
 
 /** A machine-readable reason that the phone may show. */
 export const StatusReason = Type.Optional(
-  Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,32}$', description: 'must be 1 to 32 characters' }),
+  Type.String({
+    pattern: '^[^\\u0000-\\u001F\\u007F]{1,32}$',
+    description: 'must be 1 to 32 characters without control characters',
+  }),
 )
 
 /** Seconds since 1970-01-01 UTC, to the end of year 9999. */

@@ -72,7 +72,7 @@ const inboxMessagesList = cloudEndpoint({
     userId: UserId,
     onlyUnread: Type.Optional(Type.Boolean({ description: 'leaves out what its user has read' })),
     limit: PageLimit(100, 100),
-    page: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, description: 'from 0, which it is without it' })),
+    page: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, description: 'from 0; 0 without it' })),
   }),
   response: Type.Object({ messages: Type.Array(named('InboxMessage', Message)) }),
   async handle(call) {

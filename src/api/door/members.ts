@@ -46,7 +46,7 @@ export const Client = named(
   'DoorClient',
   Type.Object({
     address: withExample(
-      Type.String({ minLength: 2, maxLength: 64, description: 'IP address of the phone as the bank saw it' }),
+      Type.String({ minLength: 1, maxLength: 64, description: 'IP address of the phone as the bank saw it' }),
       '203.0.113.7',
     ),
     userAgent: Type.Optional(Type.String({ pattern: '^[^]{0,1024}$', description: 'must be at most 1024 characters' })),
