@@ -23,7 +23,7 @@ import type { ActivationParts, CreatedActivation } from './created.ts'
 import { isExpired } from './registration.ts'
 import { places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './authentication.ts'
-import { isUnverified } from './transfer.ts'
+import { findTransfer, isUnverified } from './transfer.ts'
 
 /** The key agreement of one generation of the protocol. `Answer` is its part of the answer to the phone. */
 export interface KeyAgreement<Answer> {
@@ -113,8 +113,9 @@ export async function exchangeKeys<Answer>(
       if (await countWrongOtp(parts, activation)) throw refuseActivation(parts, 'the OTP is wrong')
       return undefined
     }
-    if (activation.parentActivationId !== null && !(await isParentActive(parts, activation.parentActivationId)))
-      throw refuseActivation(parts, 'the activation that asked for the code is not active')
+    const { parentActivationId: parent, replacesParent } = activation
+    if (parent !== null && !(await mayHandOver(parts, parent, activation.applicationId)))
+      throw refuseActivation(parts, 'the activation that asked for the code is not active, or may not hand over any more')
     const to = activation.commitPhase === 'ON_KEY_EXCHANGE' ? 'ACTIVE' : 'PENDING_COMMIT'
     const agreed = await agreeOnKeys(parts, agreement, activation, device, to)
     if (agreed === 'INVALID_DEVICE_KEY') {
@@ -125,7 +126,6 @@ export async function exchangeKeys<Answer>(
     if (agreed === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
     const bound = await agreed.store(parts.db, left)
     if (bound === 'MOVED') return undefined
-    const { parentActivationId: parent, replacesParent } = activation
     const { registrationChanged } = parts.events
     registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
     if (parent !== null && replacesParent)
@@ -210,11 +210,15 @@ export async function agreeOnKeys<Answer>(
   }
 }
 
-/** Whether the activation that asked for the code is ACTIVE and its owner is verified. First stores the end of a temporary block that is over. */
-async function isParentActive(parts: ActivationParts, parentActivationId: string): Promise<boolean> {
+/**
+ * Whether the activation that asked for the code is ACTIVE, its owner is verified, and its application still hands over to `target`. First stores the
+ * end of a temporary block that is over.
+ */
+async function mayHandOver(parts: ActivationParts, parentActivationId: string, target: string): Promise<boolean> {
   const parent = await findActivation(parts.db, parentActivationId, new Date(parts.platform.now()))
   if (parent === undefined || isUnverified(toList(parent.flags))) return false
-  return !(await endBlockIfOver(parts, parent)) ? parent.state === 'ACTIVE' : isParentActive(parts, parentActivationId)
+  if (await endBlockIfOver(parts, parent)) return mayHandOver(parts, parentActivationId, target)
+  return parent.state === 'ACTIVE' && (await findTransfer(parts.db, parent.applicationId, target)) !== undefined
 }
 
 async function findWaiting(

@@ -5,6 +5,7 @@ import type { ActivationRow } from '../../storage/activation/find.ts'
 import { findRegistrationBasis } from '../../storage/activation/insert.ts'
 import { findApplication } from '../../storage/application/applications.ts'
 import { toList } from '../../storage/database/columns.ts'
+import type { Db } from '../../storage/database/database.ts'
 import type { ActivationParts } from './created.ts'
 import { createRegistration, isExpired } from './registration.ts'
 
@@ -19,8 +20,7 @@ export async function createTransferCode(
   { activationId, applicationId: source, userId, flags }: ActivationRow,
   { applicationId, otp }: { readonly applicationId: string; readonly otp: string },
 ) {
-  const transfers = (await findApplication(parts.db, source))?.transfers ?? []
-  const transfer = transfers.find(({ targets }) => targets.includes(applicationId))
+  const transfer = await findTransfer(parts.db, source, applicationId)
   if (transfer === undefined) throw refuse('the application does not hand over to this one')
   if (isUnverified(toList(flags))) throw refuse('the owner of the phone is yet to be verified')
   // This check comes before the slow hash of the OTP.
@@ -44,6 +44,10 @@ export async function createTransferCode(
   const [activationCode = '', activationSignature = ''] = created.activationQrCodeData.split('#')
   return { activationId: created.activationId, activationCode, activationSignature }
 }
+
+/** Finds the rule by which a phone of the application `source` may hand over to `target`; undefined when there is none (any more). */
+export const findTransfer = async (db: Db, source: string, target: string) =>
+  (await findApplication(db, source))?.transfers.find(({ targets }) => targets.includes(target))
 
 /**
  * Whether the owner of an activation with these flags is still to be verified. Such an activation may not approve anything. It may also not ask for

@@ -380,6 +380,21 @@ describe('the setting transfers', () => {
     })
   })
 
+  test('is asked again when a code is used: a target that was taken away is not bound, and is bound once it is back', async () => {
+    const { phone } = await world.activePhone('3.3')
+    const { activationCode, activationId } = await askForCode(phone)
+    const wallet = await transfers.otherApp('3.3')
+    expectOk(await configure(world.bank, source, TRANSFERS.slice(1)))
+    try {
+      expectRefused(await wallet.send(await prepareBind(wallet, activationCode)), 'activation')
+      expect([await stateOf(WALLET, activationId), await stateOf(source, phone)]).toEqual(['CREATED', 'ACTIVE'])
+    } finally {
+      expectOk(await configure(world.bank, source, TRANSFERS))
+    }
+    await wallet.exchange(await prepareBind(wallet, activationCode))
+    expect([await stateOf(WALLET, activationId), await stateOf(source, phone)]).toEqual(['ACTIVE', 'REMOVED'])
+  })
+
   test('is recorded with what it was before, and an application without it hands over to nobody', async () => {
     const reply = expectOk(await configure(world.bank, source, []))
     try {
