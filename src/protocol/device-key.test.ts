@@ -60,12 +60,12 @@ test.each<[Algorithm, number]>([
   ['EC_P384_ML_L3', 97],
   ['EC_P384_ML_L3', 97 + 2614],
 ])('keys of %s in %i bytes are not taken for keys', (algorithm, length) => {
-  expect(() => importDeviceKeys(algorithm, new Uint8Array(length).fill(4))).toThrow('cannot be read')
+  expect(importDeviceKeys(algorithm, new Uint8Array(length).fill(4))).toEqual([])
 })
 
 test('keys of a hybrid algorithm are not read as the one key of a smaller one', () => {
   const { ecPublic, spki = new Uint8Array(0) } = newSigningPair('EC_P384_ML_L3')
-  expect(() => importDeviceKeys('EC_P384', Buffer.concat([ecPublic, spki]))).toThrow('cannot be read')
+  expect(importDeviceKeys('EC_P384', Buffer.concat([ecPublic, spki]))).toEqual([])
 })
 
 describe.each(ALGORITHMS)('keys of %s', (algorithm) => {

@@ -12,25 +12,22 @@ import { splitPublicKeys } from './v4/key-pairs.ts'
 import { ALGORITHMS } from './v4/shared-secret.ts'
 
 /**
- * Imports the stored device keys of an activation, that of ECDSA first. Throws for other bytes, because they come only from pawl's own storage.
- * Throws also for the keys of another algorithm: with only one of two keys imported, one signature would be enough.
+ * Imports the stored device keys of an activation, that of ECDSA first. Returns none for other bytes, and for keys of another algorithm, which
+ * somebody wrote into the database: with only one of two keys imported, one signature would be enough.
  */
 export function importDeviceKeys(algorithm: Algorithm, stored: Uint8Array): readonly DeviceKey[] {
-  if (algorithm === 'EC_P256') return [{ algorithm: 'ES256', key: found(publicKeyFromPoint('P-256', stored)) }]
+  if (algorithm === 'EC_P256') return allOf({ algorithm: 'ES256', key: publicKeyFromPoint('P-256', stored) })
   const { ecdsa, mldsa } = splitPublicKeys(stored)
   const parameterSet = ALGORITHMS.get(algorithm)?.signature
-  const key = { algorithm: 'ES384', key: found(publicKeyFromPoint('P-384', ecdsa)) } as const
-  if (parameterSet === undefined && mldsa === undefined) return [key]
-  if (parameterSet === undefined || mldsa === undefined) throw unreadable()
-  return [key, { algorithm: parameterSet, key: found(importMlDsaPublicKey(parameterSet, mldsa)) }]
+  const first = { algorithm: 'ES384', key: publicKeyFromPoint('P-384', ecdsa) } as const
+  if (parameterSet === undefined && mldsa === undefined) return allOf(first)
+  if (parameterSet === undefined || mldsa === undefined) return []
+  return allOf(first, { algorithm: parameterSet, key: importMlDsaPublicKey(parameterSet, mldsa) })
 }
 
-function found(key: KeyObject | undefined): KeyObject {
-  if (key === undefined) throw unreadable()
-  return key
-}
-
-const unreadable = (): TypeError => new TypeError('the device key of an activation cannot be read')
+/** All of these keys, or none if one could not be imported. */
+const allOf = (...keys: readonly (Omit<DeviceKey, 'key'> & { readonly key: KeyObject | undefined })[]): readonly DeviceKey[] =>
+  keys.every(({ key }) => key !== undefined) ? (keys as readonly DeviceKey[]) : []
 
 /** Hash and encoding of an ECDSA signature; without them, the hash of the algorithm and DER. */
 export type SignatureForm = EcdsaForm
@@ -101,6 +98,10 @@ const spkiOf = (key: KeyObject): Uint8Array => key.export({ format: 'der', type:
  * Makes a key of each algorithm whose private half nobody has. Signatures for unknown activations are verified with it, so that they take as long.
  */
 export function createDecoyDeviceKeys(): Readonly<Record<SignatureAlgorithm, DeviceKey>> {
+  const found = (key: KeyObject | undefined): KeyObject => {
+    if (key === undefined) throw new TypeError('a key that was just made cannot be imported')
+    return key
+  }
   const ofCurve = (algorithm: SignatureAlgorithm, curve: 'P-256' | 'P-384'): DeviceKey => ({
     algorithm,
     key: found(publicKeyFromPoint(curve, generateKeyPair(curve).publicKey)),

@@ -109,6 +109,23 @@ describe.each([
   })
 })
 
+test.each(['EC_P256', 'EC_P384', 'EC_P384_ML_L3'] as const)(
+  'a phone of %s whose keys somebody altered in the database so that they are none has none',
+  async (algorithm) => {
+    const phone = await world.signingPhone(algorithm)
+    const keys = async () =>
+      member(expectOk(await world.bank.call('GET', `/v2/registrations/${phone.activationId}/device-keys`)).json, 'keys')
+    expect(await keys()).not.toEqual([])
+    for (const key of [Buffer.of(4), Buffer.of()]) {
+      await sql`update activation set device_public_key = ${key} where activation_id = ${phone.activationId}`.execute(
+        world.server.context.db,
+      )
+      expectVerdict(await askDer(phone), invalid(phone, 'KEYS_MISSING'))
+      expect(await keys()).toEqual([])
+    }
+  },
+)
+
 describe.each([
   ['EC_P384_ML_L3', 'ML-DSA-65', 'ML_DSA_65', 'ML_DSA_87'],
   ['EC_P384_ML_L5', 'ML-DSA-87', 'ML_DSA_87', 'ML_DSA_65'],
