@@ -8,7 +8,6 @@ import { describeCovered } from '../../domain/activation/door-key.ts'
 import { named, OneOf } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader } from '../../protocol/protocol.ts'
-import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { ReadParties } from '../../storage/request/lookup.ts'
 import { door, type DoorCall } from './endpoint.ts'
 import {
@@ -190,14 +189,12 @@ export function composeAnswer(
   const { activation } = verdict
   // A version of another application counts as unknown.
   if (activation === undefined || version === undefined) return { isValid: false, reason: 'UNKNOWN', covered }
-  const reason = verdict.isRight ? flagsReasonOf(request, activation) : REASON_OF[verdict.reason]
+  const flagsReason = areFlagsRight(activation, request) ? undefined : 'FLAGS'
+  const reason = verdict.isRight ? flagsReason : REASON_OF[verdict.reason]
   const own = composeOwn(activation, { versionName: version.name, roles: version.roles })
   const details = { covered, ...own, factors, protocolVersion }
   return reason === undefined ? { isValid: true, ...details } : { isValid: false, reason, ...details }
 }
-
-const flagsReasonOf = (request: FlagTerms, activation: ActivationRow): 'FLAGS' | undefined =>
-  areFlagsRight(activation, request) ? undefined : 'FLAGS'
 
 const REASON_OF: Readonly<Record<Refusal, (typeof REASONS)[number]>> = {
   signature_does_not_match: 'CODE_WRONG',

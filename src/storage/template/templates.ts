@@ -142,13 +142,5 @@ async function insertRevision(tx: Tx, content: TemplateContent, { templateRevisi
   return templateRevisionId
 }
 
-const isSameContent = (a: TemplateContent, b: TemplateContent): boolean =>
-  a.operationType === b.operationType &&
-  a.dataTemplate === b.dataTemplate &&
-  a.signatureTypes === b.signatureTypes &&
-  a.maxFailureCount === b.maxFailureCount &&
-  a.expirationSeconds === b.expirationSeconds &&
-  a.riskFlags === b.riskFlags &&
-  a.isProximityCheckEnabled === b.isProximityCheckEnabled &&
-  a.activationFlag === b.activationFlag &&
-  a.texts === b.texts
+const isSameContent = (current: TemplateContent, content: TemplateContent): boolean =>
+  (Object.keys(content) as (keyof TemplateContent)[]).every((name) => current[name] === content[name])
