@@ -81,7 +81,8 @@ export function composeBody(
   snapshot: Snapshot,
   texts: OperationTexts | undefined,
 ): string {
-  const chosen = attributes.map((name) => [name, ATTRIBUTES[kind][name]?.(snapshot)])
+  const known = ATTRIBUTES[kind]
+  const chosen = attributes.filter((name) => Object.hasOwn(known, name)).map((name) => [name, known[name]?.(snapshot)])
   const shown = kind === 'OPERATION' ? TEXT_ATTRIBUTES.filter((name) => attributes.includes(name)) : []
   const id = kind === 'OPERATION' ? { operationId: objectId } : { activationId: objectId }
   return JSON.stringify({

@@ -144,6 +144,21 @@ describe('a webhook', () => {
     await sql`delete from webhook_delivery`.execute(db)
   })
 
+  test('shows its messages where somebody made its attributes names that every object has', async () => {
+    const { db } = server.context
+    const id = await createId({ attributes: ['status'] })
+    await insertOperation(db, { applicationId: 'one' })
+    await sql`update webhook set attributes = '__defineGetter__,constructor,status' where webhook_id = ${id}`.execute(db)
+    const path = `/admin/webhooks/${id}/deliveries`
+    const [first] = member(expectOk(await bank.call('GET', path)).json, 'deliveries') as Record<string, unknown>[]
+    const body = JSON.parse(
+      String(member(expectOk(await bank.call('GET', `${path}/${String(first?.['id'])}`)).json, 'body')),
+    ) as object
+    expect(Object.keys(body).toSorted()).toEqual(['event', 'operationId', 'status', 'type'])
+    expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`))
+    await sql`delete from webhook_delivery`.execute(db)
+  })
+
   test.each<[string, unknown]>([
     ['http', 'http://bank.example/hook'],
     ['another scheme', 'ftp://bank.example/hook'],
