@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type HttpReply, member } from '../../phone/http.ts'
 import { getInit } from '../../phone/utility.ts'
+import { countUnbound, hasBoundRecords } from '../../src/storage/secrets/record-binding.ts'
 import { createTokenReads } from '../../src/storage/token/reads.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { sealAll } from '../helpers/audit.ts'
@@ -197,29 +198,26 @@ test.each([
   ['results that are no texts', inEnglish({ resultTexts: { success: 1 } })],
   ['screens that are a list', inEnglish({ ui: [] })],
   ['screens that nobody can walk', inEnglish({ ui: '' }).replace('""', `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`)],
-])(
-  'an operation whose template has no texts is shown to no phone: %s',
-  async (_, texts) => {
-    const { bank, db } = world
-    const [owner, template, unused] = [await world.holder(), await world.template(), await world.template()]
-    const altered = await world.operation(owner.userId, { template })
-    const whole = await world.operation(owner.userId)
-    await sql`update template_revision set texts = ${texts} where template_name in (${template}, ${unused})`.execute(db)
-    await readAll(owner, altered.id)
-    const list = expectOk(await owner.phone.send(await owner.phone.prepareTokenCall('list', owner.token)))
-    expect(member(list.json, 'responseObject')).toMatchObject([{ id: whole.id }])
-    expectError(await bank.offlineQr(altered.id), 400, 'ERROR_OPERATION_NOT_FOUND')
+])('an operation whose template has no texts is shown to no phone: %s', async (_, texts) => {
+  const { bank, db } = world
+  const [owner, template, unused] = [await world.holder(), await world.template(), await world.template()]
+  const altered = await world.operation(owner.userId, { template })
+  const whole = await world.operation(owner.userId)
+  await sql`update template_revision set texts = ${texts} where template_name in (${template}, ${unused})`.execute(db)
+  await readAll(owner, altered.id)
+  const list = expectOk(await owner.phone.send(await owner.phone.prepareTokenCall('list', owner.token)))
+  expect(member(list.json, 'responseObject')).toMatchObject([{ id: whole.id }])
+  expectError(await bank.offlineQr(altered.id), 400, 'ERROR_OPERATION_NOT_FOUND')
 
-    const create = () => bank.createOperation({ userId: owner.userId, template: unused, parameters: PAYMENT })
-    expectRefusal(await create(), 'ERROR_REQUEST', 'template')
-    expectOk(await bank.call('GET', '/admin/templates'))
-    const shown = expectOk(await bank.call('GET', `/admin/templates/${unused}`)).json as Record<string, unknown>
-    expect(shown['texts']).toEqual({})
-    const sound = { ...shown, texts: { en: { title: 'Payment', message: 'Please confirm' } } }
-    expectOk(await bank.call('PUT', `/admin/templates/${unused}`, sound))
-    expectOk(await create())
-  },
-)
+  const create = () => bank.createOperation({ userId: owner.userId, template: unused, parameters: PAYMENT })
+  expectRefusal(await create(), 'ERROR_REQUEST', 'template')
+  expectOk(await bank.call('GET', '/admin/templates'))
+  const shown = expectOk(await bank.call('GET', `/admin/templates/${unused}`)).json as Record<string, unknown>
+  expect(shown['texts']).toEqual({})
+  const sound = { ...shown, texts: { en: { title: 'Payment', message: 'Please confirm' } } }
+  expectOk(await bank.call('PUT', `/admin/templates/${unused}`, sound))
+  expectOk(await create())
+})
 
 test.each([
   ['template_name', 'another'],
@@ -272,11 +270,24 @@ test('an application whose keys were altered is shown without its secret, and si
   await server.close()
 })
 
+test('sealed records are counted where somebody made one empty', async () => {
+  const owner = await world.holder()
+  const before = await countUnbound(world.db)
+  await sql`update activation set master_secret = '\\x' where user_id = ${owner.userId}`.execute(world.db)
+  expect(await countUnbound(world.db)).toBe(before + 1)
+  expect(await hasBoundRecords(world.db)).toBe(true)
+})
+
 test('lists show the other rows where a record names a master key that is not given, and the log names the key', async () => {
   const own = await startOperationWorld({ env: { PAWL_REFERENCE_API: 'true' }, worksInBackground: false })
   const { bank, db, applicationId } = own
   const at = (path: string) => `/admin/applications/${applicationId}/${path}`
-  const target = { application: applicationId, kind: 'OPERATION', url: 'https://bank.example/', basic: { username: 'pawl', password: 'x' } }
+  const target = {
+    application: applicationId,
+    kind: 'OPERATION',
+    url: 'https://bank.example/',
+    basic: { username: 'pawl', password: 'x' },
+  }
   const client = { issuer: 'https://login.bank.example', clientId: 'app', clientSecret: 'secret', redirectUri: 'app:/' }
   for (const name of ['a', 'b']) {
     expectOk(await bank.call('POST', '/admin/webhooks', { ...target, name }))
