@@ -4,7 +4,7 @@ import { encodeQR } from 'qr'
 import { QR_BYTES_MAX } from '../domain/operation/form.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { html, type Markup, nothing, trust, type Value } from './markup.ts'
-import { formOfAction, type PageCall } from './page.ts'
+import { NO_FORM, type PageCall, versionOf } from './page.ts'
 import { sayReason, sayState } from './words.ts'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'off' | 'info'
@@ -90,118 +90,155 @@ export const empty = (title: string, text: Value, action: Value = nothing): Mark
 export const code = (text: string, what = 'it'): Markup =>
   html`<span class="copied"><code class="value">${text}</code><button type="button" class="button is-small copy" data-copy="${text}">Copy<span class="hidden"> ${what}</span></button></span>`
 
+/** Whether a QR code with the least correction can hold a text. */
+export const fitsQrCode = (text: string): boolean => utf8(text).length <= QR_BYTES_MAX
+
 /** A QR code of a text. `label` says its purpose. Throws REQUEST_INVALID for a text that is too long for any QR code. */
 export function qr(text: string, label: string): Markup {
   if (!fitsQrCode(text)) throw new PawlError('REQUEST_INVALID', { detail: 'a text that is too long for a QR code' })
-  return html`<div class="qr" role="img" aria-label="${label}">${trust(drawQrCode(text))}</div>`
+  // The least correction, a margin of two modules, and no background.
+  return html`<div class="qr" role="img" aria-label="${label}">${trust(encodeQR(text, 'svg', { ecc: 'low', border: 2 }))}</div>`
 }
 
-export interface FieldOptions {
-  readonly value?: string | undefined
+/** What a line of a form needs of the call: the typed values, and the refusal of them. */
+export type Typed = Pick<PageCall, 'form' | 'refusal'>
+
+/** For lines whose form is no action, such as a search: what was typed elsewhere on the page is not theirs. */
+export const UNTYPED: Typed = { form: NO_FORM, refusal: undefined }
+
+interface LineOptions {
   readonly hint?: Value
-  readonly type?: 'text' | 'password' | 'number' | 'search' | 'url' | 'datetime-local'
+  /** The name of the member in violations of the API, if it differs. */
+  readonly apiName?: string
+  /** If it differs from the name, because the page has the form several times. */
+  readonly id?: string
+}
+
+export interface FieldOptions extends LineOptions {
+  readonly value?: string | undefined
+  readonly type?: 'text' | 'password' | 'number' | 'search' | 'url' | 'date' | 'datetime-local'
   readonly isRequired?: boolean
   readonly placeholder?: string
   readonly autocomplete?: string
   readonly rows?: number
   /** The id of a `datalist`. */
   readonly list?: string
-  /** The name of the member in violations of the API, if it differs. */
-  readonly apiName?: string
+}
+
+/** The note below a line: the API's violation, else the hint. `marks` are the attributes by which its control refers to it. */
+function noteOf({ refusal }: Typed, name: string, { hint, apiName = name, id = name }: LineOptions) {
+  const fault = refusal?.violations.find(({ fieldName }) => fieldName === apiName || fieldName.endsWith(`.${apiName}`))?.hint
+  const said = fault ?? hint
+  if (said === undefined) return { marks: nothing, note: nothing }
+  return {
+    marks: html`${fault !== undefined && html` aria-invalid="true"`} aria-describedby="${id}-note"`,
+    note: html`<p class="${fault === undefined ? 'hint' : 'fault'}" id="${id}-note">${said}</p>`,
+  }
 }
 
 /** A line of a form, or a field of `rows` lines. It shows the typed text, and the API's violation below it. */
-export function field(call: Pick<PageCall, 'form' | 'refusal'>, name: string, label: string, options: FieldOptions = {}): Markup {
-  const {
-    value = '',
-    hint,
-    type = 'text',
-    isRequired = false,
-    placeholder,
-    autocomplete = 'off',
-    rows,
-    apiName = name,
-    list,
-  } = options
-  const isTyped = call.form.entries.some(([other]) => other === name)
-  const shown = type === 'password' ? '' : isTyped ? (call.form.all(name)[0] ?? '') : value
-  const fault = call.refusal?.violations.find(({ fieldName }) => fieldName === apiName || fieldName.endsWith(`.${apiName}`))?.hint
-  const described = hint !== undefined || fault !== undefined ? html` aria-describedby="${name}-note"` : nothing
-  const marks = html`${isRequired && html` required`}${fault !== undefined && html` aria-invalid="true"`}${described}`
+export function field(call: Typed, name: string, label: string, options: FieldOptions = {}): Markup {
+  const { value = '', type = 'text', isRequired = false, placeholder, autocomplete = 'off', rows, list, id = name } = options
+  const shown = type === 'password' ? '' : (call.form.all(name)[0] ?? value)
+  const { marks, note } = noteOf(call, name, options)
+  const required = isRequired && html` required`
   const control =
     rows === undefined
-      ? html`<input id="${name}" name="${name}" type="${type}" value="${shown}" autocomplete="${autocomplete}"${
+      ? html`<input id="${id}" name="${name}" type="${type}" value="${shown}" autocomplete="${autocomplete}"${
           placeholder !== undefined && html` placeholder="${placeholder}"`
-        }${list !== undefined && html` list="${list}"`}${marks}>`
-      : html`<textarea id="${name}" name="${name}" rows="${rows}" spellcheck="false"${marks}>
+        }${list !== undefined && html` list="${list}"`}${required}${marks}>`
+      : html`<textarea id="${id}" name="${name}" rows="${rows}" spellcheck="false"${required}${marks}>
 ${shown}</textarea>`
-  const note =
-    fault !== undefined
-      ? html`<p class="fault" id="${name}-note">${fault}</p>`
-      : hint !== undefined && html`<p class="hint" id="${name}-note">${hint}</p>`
-  return html`<div class="field"><label for="${name}">${label}</label>${control}${note}</div>`
+  return html`<div class="field"><label for="${id}">${label}</label>${control}${note}</div>`
 }
 
 export type Choice = readonly [value: string, label: string]
 
 /** A choice of one value. */
-export const select = (
+export function select(
+  call: Typed,
   name: string,
   label: string,
   choices: readonly Choice[],
-  chosen: string | undefined,
-  hint?: Value,
-): Markup =>
-  html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">${choices.map(
+  options: LineOptions & { readonly value?: string | undefined } = {},
+): Markup {
+  const chosen = call.form.all(name)[0] ?? options.value
+  const { marks, note } = noteOf(call, name, options)
+  return html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}"${marks}>${choices.map(
     ([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`,
-  )}</select>${hint && html`<p class="hint">${hint}</p>`}</div>`
+  )}</select>${note}</div>`
+}
 
 /** A choice of any number of values. */
-export const checks = (
-  legend: string,
+export function checks(
+  call: Typed,
   name: string,
+  legend: string,
   choices: readonly Choice[],
-  chosen: readonly string[],
-  hint?: Value,
-): Markup =>
-  html`<fieldset class="field"><legend>${legend}</legend>${choices.map(
-    ([value, text]) =>
-      html`<label class="check"><input type="checkbox" name="${name}" value="${value}"${chosen.includes(value) && html` checked`}> ${text}</label>`,
-  )}${hint && html`<p class="hint">${hint}</p>`}</fieldset>`
+  options: LineOptions & { readonly value: readonly string[] },
+): Markup {
+  const { note } = noteOf(call, name, options)
+  return html`<fieldset class="field"${note !== nothing && html` aria-describedby="${name}-note"`}><legend>${legend}</legend>${choices.map(
+    ([value, text]) => check(call, name, text, options.value.includes(value), value),
+  )}${note}</fieldset>`
+}
+
+/** One box. A box that is not checked is not sent. */
+export function check({ form }: Typed, name: string, label: string, isChecked = false, value = 'true'): Markup {
+  const isOn = form.isEmpty ? isChecked : form.all(name).includes(value)
+  return html`<label class="check"><input type="checkbox" name="${name}" value="${value}"${isOn && html` checked`}> ${label}</label>`
+}
+
+/** A part of a page that opens when its summary is pressed. */
+export const more = (summary: Value, body: Value, isOpen = false): Markup =>
+  html`<details class="more"${isOpen && html` open`}><summary>${summary}</summary>${body}</details>`
 
 export interface ActionOptions {
-  readonly fields?: Value
+  /** The lines of the form. `own` has typed values and a refusal only if it was this form that was sent. */
+  readonly fields?: (own: Typed) => Value
   readonly tone?: 'primary' | 'plain' | 'danger'
   /** Shown beside the button. */
   readonly beside?: Value
   /** Whether the button stays visible while the form is longer than the window. */
   readonly isSticky?: boolean
-  /** Hidden members of the form. */
+  /** Hidden members of the form. They tell it from others with the same action. */
   readonly hidden?: Readonly<Record<string, string>>
+  /** The stored values that the form shows, where it replaces them all. The action gives them to requireUnchanged. */
+  readonly seen?: unknown
 }
 
+type FormCall = Pick<PageCall, 'session' | 'here' | 'form' | 'refusal'>
+
+/** Whether the page was sent this form. */
+const isSent = ({ form }: FormCall, action: string, hidden: Readonly<Record<string, string>> = {}): boolean =>
+  form.text('action') === action && Object.entries(hidden).every(([name, value]) => form.all(name).includes(value))
+
 /** A form that sends an action to its own page. */
-export const actionForm = (
-  { session, here }: Pick<PageCall, 'session' | 'here'>,
-  action: string,
-  label: string,
-  { fields = nothing, tone = 'primary', hidden = {}, beside = nothing, isSticky = false }: ActionOptions = {},
-): Markup =>
-  html`<form method="post" action="${here}" class="form">
-    <input type="hidden" name="csrf" value="${session.formToken}"><input type="hidden" name="action" value="${action}">
-    ${Object.entries(hidden).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
-    ${fields}<div class="buttons${isSticky && ' is-sticky'}"><button class="button is-${tone}">${label}</button>${beside}</div>
+export function actionForm(call: FormCall, action: string, label: string, options: ActionOptions = {}): Markup {
+  const { fields, tone = 'primary', hidden = {}, beside = nothing, isSticky = false, seen } = options
+  const own = isSent(call, action, hidden) ? call : UNTYPED
+  // What was typed belongs to the version that its page was made of.
+  const version = seen !== undefined && { seen: own.form.optional('seen') ?? versionOf(seen) }
+  const members = { csrf: call.session.formToken, action, ...hidden, ...version }
+  return html`<form method="post" action="${call.here}" class="form">
+    ${hiddenMembers(members)}
+    ${fields?.(own)}<div class="buttons${isSticky && ' is-sticky'}"><button class="button is-${tone}">${label}</button>${beside}</div>
   </form>`
+}
+
+const hiddenMembers = (members: Readonly<Record<string, string | undefined>>): readonly Value[] =>
+  Object.entries(members).map(
+    ([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}">`,
+  )
 
 /** Such a form behind a step that asks for confirmation. A refused one stays open. */
 export function guardedForm(
-  call: Pick<PageCall, 'session' | 'here' | 'form'>,
+  call: FormCall,
   action: string,
   label: string,
   { question, ...options }: ActionOptions & { readonly question: Value },
 ): Markup {
-  const refused = formOfAction(call, action)
-  const isOpen = refused && Object.entries(options.hidden ?? {}).every(([name, value]) => refused.all(name).includes(value))
+  const isOpen = isSent(call, action, options.hidden)
   return html`<details class="guarded"${isOpen && html` open`}><summary class="button is-plain"><span class="when-closed">${label}…</span><span class="when-open">Do not</span></summary><div class="guarded-body"><p>${question}</p>${actionForm(
     call,
     action,
@@ -245,9 +282,7 @@ export const searchForm = (
   hidden: Readonly<Record<string, string | undefined>> = {},
 ): Markup =>
   html`<form method="get" action="${root}${path.slice(1)}" class="filters">
-    ${Object.entries(hidden).map(
-      ([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}">`,
-    )}
+    ${hiddenMembers(hidden)}
     ${fields}<button class="button is-plain">Apply</button>
   </form>`
 
@@ -289,9 +324,3 @@ export function table(caption: string, columns: readonly Column[], rows: readonl
     )}</tbody>
   </table>`
 }
-
-/** Whether a QR code with the least correction can hold a text. */
-export const fitsQrCode = (text: string): boolean => utf8(text).length <= QR_BYTES_MAX
-
-/** An SVG of the QR code of a text that fits, with a margin of two modules and no background. */
-const drawQrCode = (text: string): string => encodeQR(text, 'svg', { ecc: 'low', border: 2 })

@@ -10,14 +10,15 @@ import { type Assets, serveAssets } from './assets.ts'
 import { renderBare, renderPage } from './layout.ts'
 import {
   type ApplicationSummary,
+  CHANGED,
   type ConsoleParts,
   type Form,
   formOf,
   link,
+  NO_FORM,
   type Outcome,
   type Page,
   type PageCall,
-  readForm,
   rootOf,
   type View,
 } from './page.ts'
@@ -77,7 +78,9 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   }
 
   const answer = async (page: Page, call: PageCall, reply: FastifyReply): Promise<FastifyReply> => {
-    const act = page.actions?.[call.form.text('action')]
+    const { actions = {} } = page
+    const name = call.form.text('action')
+    const act = Object.hasOwn(actions, name) ? actions[name] : undefined
     if (call.form.isEmpty || act === undefined) {
       if (!call.form.isEmpty) throw new PawlError('REQUEST_INVALID', { detail: 'the page has no such action' })
       return sendView(reply, page, call, await page.render(call))
@@ -87,7 +90,9 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal
       const refused = { ...call, refusal }
-      return sendView(reply.code(refusal.status), page, refused, await page.render(refused))
+      // What was typed on a page that is out of date gives way to what is stored now. The notice above keeps it.
+      const shown = refusal.status === CHANGED ? { ...refused, form: NO_FORM } : refused
+      return sendView(reply.code(refusal.status), page, refused, await page.render(shown))
     }
   }
 
@@ -192,10 +197,12 @@ function refusalView(refusal: Refusal, overview: string): View {
 }
 
 const describeRefusal = ({ status, message, violations }: Refusal): Omit<Failure, 'status'> => ({
-  title: status >= 500 ? 'Not available' : status === 403 ? 'Not for this credential' : 'Not found',
+  title: TITLES[status] ?? (status >= 500 ? 'Not available' : 'Not found'),
   text: `${message}.`,
   note: violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`).join(', '),
 })
+
+const TITLES: Readonly<Record<number, string>> = { 403: 'Not for this credential', [CHANGED]: 'Not possible' }
 
 interface Failure {
   readonly status: number
@@ -221,7 +228,6 @@ function sendFailure(assets: Assets, reply: FastifyReply, { status, title, text,
 
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 const HTML = 'text/html; charset=utf-8'
-const NO_FORM = readForm('')
 
 // Pages load nothing from other servers, and have no inline code. With the referrer policy `no-referrer`, browsers would leave the origin out of
 // forms.

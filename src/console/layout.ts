@@ -1,7 +1,8 @@
 // Renders the frame of every page: head, navigation, the chosen application, and the result of the last action.
 import type { Assets } from './assets.ts'
+import { facts, more } from './elements.ts'
 import { html, type Markup, nothing, toText } from './markup.ts'
-import { DONE, link, type Page, type PageCall, type Section, type View } from './page.ts'
+import { CHANGED, DONE, type Form, link, type Page, type PageCall, type Section, type View } from './page.ts'
 
 const GROUPS: readonly (readonly [string, readonly (readonly [Section, string, string])[]])[] = [
   ['', [['overview', '/', 'Overview']]],
@@ -107,7 +108,7 @@ const renderSignOut = ({ root, session: { caller, formToken } }: PageCall): Mark
     <button class="button is-plain is-small">Sign out</button>
   </form>`
 
-function renderNotices({ query, refusal }: PageCall): Markup {
+function renderNotices({ query, refusal, form }: PageCall): Markup {
   const name = query['done'] ?? ''
   const said = Object.hasOwn(DONE, name) ? DONE[name as keyof typeof DONE] : undefined
   return html`${said !== undefined && refusal === undefined && html`<p class="notice is-good" role="status">${said}</p>`}${
@@ -115,9 +116,17 @@ function renderNotices({ query, refusal }: PageCall): Markup {
     html`<div class="notice is-bad" role="alert"><p>${refusal.message}.</p>${
       refusal.violations.length > 0 &&
       html`<ul>${refusal.violations.map(({ fieldName, hint }) => html`<li><code>${fieldName}</code> ${hint}</li>`)}</ul>`
-    }</div>`
+    }</div>${form.optional('seen') !== undefined && refusal.status === CHANGED && renderTyped(form)}`
   }`
 }
+
+/** The values of a form that was not saved, to be copied from. Secrets are not shown. */
+function renderTyped({ entries }: Form): Markup {
+  const typed = entries.filter(([name, value]) => value !== '' && !UNSAID.test(name))
+  return html`<section class="card">${more('Your form had', facts(typed))}</section>`
+}
+
+const UNSAID = /^(?:csrf|action|seen)$|password|secret/i
 
 /** The icons of pages: strokes on a grid of 24, drawn in the colour of the text. */
 const STROKES: Readonly<Record<Section, string>> = {

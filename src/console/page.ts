@@ -3,9 +3,11 @@ import type { FastifyRequest } from 'fastify'
 import type { Session, SessionParts, Tickets } from '../domain/credential/session.ts'
 import type { OperationParts } from '../domain/operation/operation.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { fromUtf8 } from '../lib/bytes.ts'
+import { sha256 } from '../crypto/hash.ts'
+import { toBase64Url } from '../lib/base64.ts'
+import { fromUtf8, utf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
-import { type Api, type Query, type Refusal, withQuery } from './api.ts'
+import { type Api, type Query, Refusal, withQuery } from './api.ts'
 import type { Markup } from './markup.ts'
 
 /** Names the parts that the console needs from the process. context.ts provides them. */
@@ -112,10 +114,6 @@ export function formOf({ body }: FastifyRequest, membersMax = MEMBERS_MAX): Form
   }
 }
 
-/** The form of an action; undefined if the page was sent another form, or none. */
-export const formOfAction = ({ form }: Pick<PageCall, 'form'>, action: string): Form | undefined =>
-  form.text('action') === action ? form : undefined
-
 /** Parses a text in `application/x-www-form-urlencoded`. Line ends become those of Unix. */
 export function readForm(body: string): Form {
   const entries = [...new URLSearchParams(body)].map(([name, value]) => [name, value.replaceAll('\r\n', '\n')] as const)
@@ -135,6 +133,27 @@ export function readForm(body: string): Form {
     isEmpty: entries.length === 0,
   }
 }
+
+export const NO_FORM = readForm('')
+
+/** A short hash of stored values, in the form that shows them. They have the same members in the same order each time that they are read. */
+export const versionOf = (stored: unknown): string => toBase64Url(sha256(utf8(JSON.stringify(stored)))).slice(0, 16)
+
+/**
+ * Throws a Refusal with the status CHANGED if somebody has changed the stored values since the page was made that sent the form. The page is then
+ * shown anew, with the values that are stored now.
+ */
+export function requireUnchanged({ form }: Pick<PageCall, 'form'>, stored: unknown): void {
+  if (form.text('seen') !== versionOf(stored))
+    throw new Refusal(
+      CHANGED,
+      'Somebody changed this after the page was loaded, and nothing was saved. The form shows what is stored now',
+      [],
+    )
+}
+
+/** The status of a refusal of a form whose page shows what is no longer so. */
+export const CHANGED = 409
 
 /**
  * The address of /console/ as seen from the page at `url`. It is relative, because a proxy may have removed a prefix of the path that pawl does not

@@ -2,9 +2,9 @@
 import { ATTRIBUTE_SLOTS } from '../domain/template/attributes.ts'
 import type { AttributeTemplate } from '../domain/template/template.ts'
 import { isJsonObject } from '../lib/json.ts'
-import { actionForm, checks, type Choice, field, type FieldOptions, select } from './elements.ts'
+import { actionForm, check, checks, type Choice, field, type FieldOptions, more, select, type Typed } from './elements.ts'
 import { html, type Markup } from './markup.ts'
-import { type PageCall, readForm } from './page.ts'
+import { NO_FORM, type PageCall } from './page.ts'
 import { type Draft, type LanguageJson, RESULT_TEXTS, SCREEN_MEMBERS } from './template-draft.ts'
 import { placeholdersOf } from './phone-preview.ts'
 
@@ -45,60 +45,69 @@ export interface EditorOptions {
   /** Whether the template is new. Its form then has a line for the name. */
   readonly isNew: boolean
   /** The address where the draft is checked, drawn, and changed in its shape. Nothing is stored there. */
-  readonly check: string
+  readonly checkAt: string
+  /** The stored template; undefined for a new one. */
+  readonly seen: unknown
 }
 
 /** Renders the form. Its lines show the draft, and beside each the fault in `call.refusal`. */
-export function templateForm({ call, draft, isNew, check }: EditorOptions): Markup {
-  // The lines show the draft and not the form, because rows may have moved since they were typed.
-  const lines = { ...call, form: readForm('') }
+export function templateForm({ call, draft, isNew, checkAt, seen }: EditorOptions): Markup {
   const { template } = draft
+  // The lines show the draft and not the form, because rows may have moved since they were typed.
+  const lines = { form: NO_FORM, refusal: call.refusal }
+  const editor: Editor = { call, lines, checkAt }
   const line = (name: string, label: string, options: FieldOptions = {}) => field(lines, name, label, options)
   const fields = html`<button hidden>Save</button>
-    <div class="fields" hx-post="${check}" hx-trigger="input delay:500ms" hx-include="closest form" hx-select="#preview" hx-target="#preview" hx-swap="outerHTML">
+    <div class="fields" hx-post="${checkAt}" hx-trigger="input delay:500ms" hx-include="closest form" hx-select="#preview" hx-target="#preview" hx-swap="outerHTML">
     ${isNew && line('templateName', 'Name', { value: template.templateName, isRequired: true, placeholder: 'payment_abroad', hint: 'What the bank names when it creates an operation.' })}
     <div class="halves">${line('operationType', 'Operation type', { value: template.operationType, isRequired: true, hint: 'What apps tell kinds of operations by.' })}
     ${line('dataTemplate', 'Signed data', { value: template.dataTemplate, isRequired: true, hint: html`With placeholders: <code>A1*A\${amount}\${currency}*I\${iban}</code>` })}</div>
-    <div class="halves">${checks('May be approved with', 'signatureType', SIGNATURES, template.signatureType)}
-    ${checks('The phone', 'riskFlags', RISKS, Array.from(template.riskFlags))}</div>
+    <div class="halves">${checks(lines, 'signatureType', 'May be approved with', SIGNATURES, { value: template.signatureType })}
+    ${checks(lines, 'riskFlags', 'The phone', RISKS, { value: Array.from(template.riskFlags) })}</div>
     <div class="halves">${line('maxFailureCount', 'Wrong codes that end it', { type: 'number', value: String(template.maxFailureCount), isRequired: true })}
     ${line('expiration', 'Seconds until it expires', { type: 'number', value: String(template.expiration), isRequired: true })}</div>
-    ${checks('Proximity', 'proximityCheckEnabled', [['true', 'the phone must read a password from the bank’s screen']], template.proximityCheckEnabled ? ['true'] : [])}
+    ${checks(lines, 'proximityCheckEnabled', 'Proximity', [['true', 'the phone must read a password from the bank’s screen']], { value: template.proximityCheckEnabled ? ['true'] : [] })}
     ${line('activationFlag', 'Flag that the phone must have', { value: template.activationFlag, hint: 'Left empty, every phone of the user may.' })}
-    ${draft.isJson ? jsonTexts(call, draft, check) : formTexts(call, draft, check)}</div>`
-  const beside = html`<button class="button is-plain" formaction="${check}" formnovalidate>Check</button><a class="button is-plain for-phone" href="#preview">Preview</a>`
-  return html`<div id="editor">${actionForm(call, 'save', isNew ? 'Create' : 'Save', { fields, beside, isSticky: true })}</div>`
+    ${draft.isJson ? jsonTexts(editor, draft) : formTexts(editor, draft)}</div>`
+  const beside = html`<button class="button is-plain" formaction="${checkAt}" formnovalidate>Check</button><a class="button is-plain for-phone" href="#preview">Preview</a>`
+  return html`<div id="editor">${actionForm(call, 'save', isNew ? 'Create' : 'Save', { fields: () => fields, beside, isSticky: true, seen })}</div>`
 }
 
-function jsonTexts(call: PageCall, draft: Draft, check: string): Markup {
+/** What every part of the editor needs. */
+interface Editor extends Pick<EditorOptions, 'call' | 'checkAt'> {
+  readonly lines: Typed
+}
+
+function jsonTexts({ call, lines, checkAt }: Editor, draft: Draft): Markup {
   const typed = call.form.text('mode') === 'json'
   const value = JSON.stringify(draft.template.texts, undefined, 2)
   return html`<input type="hidden" name="mode" value="json">
-    <div class="section-head"><h3>Texts, by language</h3>${reshape(check, 'form', 'Edit as a form')}</div>
-    ${field(typed ? call : { ...call, form: readForm('') }, 'texts', 'Texts', { value, rows: 22, hint: 'JSON; docs/TEMPLATES.md says what may stand there.' })}`
+    <div class="section-head"><h3>Texts, by language</h3>${reshape(checkAt, 'form', 'Edit as a form')}</div>
+    ${field(typed ? call : lines, 'texts', 'Texts', { value, rows: 22, hint: 'JSON; docs/TEMPLATES.md says what may stand there.' })}`
 }
 
-function formTexts(call: PageCall, { template }: Draft, check: string): Markup {
+function formTexts(editor: Editor, { template }: Draft): Markup {
+  const { lines, checkAt } = editor
   const names = placeholdersOf(template).map(({ name }) => name)
   // English comes first, because phones fall back to it.
   const languages = Object.entries(template.texts).toSorted(
     ([a], [b]) => Number(b === 'en') - Number(a === 'en') || (a < b ? -1 : 1),
   )
   const hasFault = (language: string) =>
-    call.refusal?.violations.some(({ fieldName }) => fieldName.startsWith(`texts.${language}.`)) ?? false
+    lines.refusal?.violations.some(({ fieldName }) => fieldName.startsWith(`texts.${language}.`)) ?? false
   return html`<datalist id="parameters">${names.map((name) => html`<option value="${name}"></option>`)}</datalist>
-    <div class="section-head"><h3>What the phone shows</h3>${reshape(check, 'json', 'Edit as JSON')}</div>
+    <div class="section-head"><h3>What the phone shows</h3>${reshape(checkAt, 'json', 'Edit as JSON')}</div>
     ${languages.map(
       ([language, texts], i) => html`<input type="hidden" name="language" value="${language}">
       <details class="panel"${(i === 0 || hasFault(language)) && html` open`}><summary><strong>${language}</strong> <span class="soft">${texts.title}</span></summary>
-      <div class="fields">${renderLanguage(call, language, texts, check)}
-      ${languages.length > 1 && reshape(check, `forget:${language}`, `Remove ${language}`)}</div></details>`,
+      <div class="fields">${renderLanguage(editor, language, texts)}
+      ${languages.length > 1 && reshape(checkAt, `forget:${language}`, `Remove ${language}`)}</div></details>`,
     )}
-    <div class="inline">${field({ ...call, form: readForm('') }, 'newLanguage', 'Another language', { placeholder: 'cs', hint: 'Two small letters; it begins as a copy of the first.' })}${reshape(check, 'language', 'Add language')}</div>`
+    <div class="inline">${field(lines, 'newLanguage', 'Another language', { placeholder: 'cs', hint: 'Two small letters; it begins as a copy of the first.' })}${reshape(checkAt, 'language', 'Add language')}</div>`
 }
 
-function renderLanguage(call: PageCall, language: string, texts: LanguageJson, check: string): Markup {
-  const lines = { ...call, form: readForm('') }
+function renderLanguage(editor: Editor, language: string, texts: LanguageJson): Markup {
+  const { lines, checkAt } = editor
   const at = `texts.${language}`
   const line = (name: string, label: string, options: FieldOptions = {}) => field(lines, `${at}.${name}`, label, options)
   const rows = texts.attributes ?? []
@@ -106,11 +115,14 @@ function renderLanguage(call: PageCall, language: string, texts: LanguageJson, c
     ${line('message', 'Message', { value: texts.message, isRequired: true, hint: html`Placeholders as <code>\${amount}</code> are filled in.` })}
     ${line('summary', 'Summary', { value: texts.summary, hint: 'For a push message of the bank; may be left out.' })}
     <h4>Rows, in this order</h4>
-    ${rows.length === 0 ? html`<p class="soft">No row: the phone shows title and message alone.</p>` : html`<ol class="rows-editor">${rows.map((row, i) => renderRow(call, row, { language, place: i, count: rows.length, check }))}</ol>`}
-    ${reshape(check, `add:${language}`, 'Add a row')}
-    ${renderScreens(call, `${at}.ui`, texts.ui)}
-    <details class="more"${texts.resultTexts !== undefined && html` open`}><summary>After the decision</summary><div class="fields">
-    ${RESULT_TEXTS.map((name) => line(`resultTexts.${name}`, RESULT_LABELS[name], { value: texts.resultTexts?.[name] }))}</div></details>`
+    ${rows.length === 0 ? html`<p class="soft">No row: the phone shows title and message alone.</p>` : html`<ol class="rows-editor">${rows.map((row, i) => renderRow(editor, row, { language, place: i, count: rows.length }))}</ol>`}
+    ${reshape(checkAt, `add:${language}`, 'Add a row')}
+    ${renderScreens(editor, `${at}.ui`, texts.ui)}
+    ${more(
+      'After the decision',
+      html`<div class="fields">${RESULT_TEXTS.map((name) => line(`resultTexts.${name}`, RESULT_LABELS[name], { value: texts.resultTexts?.[name] }))}</div>`,
+      texts.resultTexts !== undefined,
+    )}`
 }
 
 const RESULT_LABELS = { success: 'When it was approved', failure: 'When the approval failed', reject: 'When it was rejected' }
@@ -119,31 +131,25 @@ interface Place {
   readonly language: string
   readonly place: number
   readonly count: number
-  readonly check: string
 }
 
-function renderRow(call: PageCall, row: AttributeTemplate, { language, place, count, check }: Place): Markup {
-  const lines = { ...call, form: readForm('') }
+function renderRow({ lines, checkAt }: Editor, row: AttributeTemplate, { language, place, count }: Place): Markup {
   const at = `texts.${language}.attributes.${place}`
-  const { required, optional } = ATTRIBUTE_SLOTS[row.type] ?? { required: [], optional: [] }
-  const slot = (name: string, isOptional: boolean) =>
-    field(
-      lines,
-      `${at}.params.${name}`,
-      isOptional ? `${SLOT_LABELS[name] ?? name} (may be left out)` : (SLOT_LABELS[name] ?? name),
-      {
-        value: row.params[name],
-        list: 'parameters',
-        placeholder: 'name of a parameter',
-      },
-    )
+  // A form may be sent with any word as the type of a row.
+  const slots = Object.hasOwn(ATTRIBUTE_SLOTS, row.type) ? ATTRIBUTE_SLOTS[row.type] : undefined
+  const slot = (name: string, note: string) =>
+    field(lines, `${at}.params.${name}`, `${SLOT_LABELS[name] ?? name}${note}`, {
+      value: row.params[name],
+      list: 'parameters',
+      placeholder: 'name of a parameter',
+    })
   const move = (what: string, sign: string, label: string) =>
-    html`<button ${reshapeMarks(check, `${what}:${language}:${place}`)} class="button is-icon" aria-label="${label} ${row.text || `row ${place + 1}`}" title="${label}">${sign}</button>`
+    html`<button ${reshapeMarks(checkAt, `${what}:${language}:${place}`)} class="button is-icon" aria-label="${label} ${row.text || `row ${place + 1}`}" title="${label}">${sign}</button>`
   return html`<li><div class="row-head"><strong>${row.text || `Row ${place + 1}`}</strong><span class="row-moves">${place > 0 && move('up', '↑', 'Move up')}${place < count - 1 && move('down', '↓', 'Move down')}${move('drop', '✕', 'Remove')}</span></div>
     <div class="thirds">${field(lines, `${at}.text`, 'Label', { value: row.text })}
-    <div hx-post="${check}" hx-trigger="change" hx-include="closest form" hx-select="#editor" hx-target="#editor" hx-swap="outerHTML">${select(`${at}.type`, 'Kind', ATTRIBUTE_TYPES, row.type)}</div>
+    <div hx-post="${checkAt}" hx-trigger="change" hx-include="closest form" hx-select="#editor" hx-target="#editor" hx-swap="outerHTML">${select(lines, `${at}.type`, 'Kind', ATTRIBUTE_TYPES, { value: row.type })}</div>
     ${field(lines, `${at}.id`, 'Id', { value: row.id, hint: 'For the app.' })}</div>
-    <div class="thirds">${required.map((name) => slot(name, false))}${optional.map((name) => slot(name, true))}</div></li>`
+    <div class="thirds">${slots?.required.map((name) => slot(name, ''))}${slots?.optional.map((name) => slot(name, ' (may be left out)'))}</div></li>`
 }
 
 const SLOT_LABELS: Readonly<Record<string, string>> = {
@@ -168,45 +174,43 @@ const SLOT_LABELS: Readonly<Record<string, string>> = {
   websiteUrl: 'Website from',
 }
 
-function renderScreens(call: PageCall, at: string, ui: LanguageJson['ui']): Markup {
-  const { screen, more } = splitUi(ui)
-  const lines = { ...call, form: readForm('') }
+function renderScreens({ call, lines }: Editor, at: string, ui: LanguageJson['ui']): Markup {
+  const { screen, others } = splitUi(ui)
   const line = (name: string, label: string, options: FieldOptions) =>
     field(lines, `${at}.preApprovalScreen.${name}`, label, options)
-  const check = (name: string, label: string, isOn: boolean) =>
-    html`<label class="check"><input type="checkbox" name="${at}.${name}" value="true"${isOn && html` checked`}> ${label}</label>`
   const text = (name: string) => (typeof screen[name] === 'string' ? screen[name] : '')
   const items = Array.isArray(screen['items']) ? screen['items'].join('\n') : ''
   const isTyped = call.form.optional(`${at}.more`) !== undefined
-  return html`<details class="more"${ui !== undefined && html` open`}><summary>Screens</summary><div class="fields">
-    ${select(`${at}.mode`, 'The app asks', UI_MODES, ui === undefined ? '' : 'own', 'As written here, the risks of the template have no effect in this language.')}
-    <div>${check('flipButtons', 'swaps the buttons', ui?.['flipButtons'] === true)}${check('blockApprovalOnCall', 'refuses approval during a call', ui?.['blockApprovalOnCall'] === true)}</div>
-    ${select(`${at}.preApprovalScreen.type`, 'First it shows', SCREENS, text('type'))}
+  const fields = html`<div class="fields">
+    ${select(lines, `${at}.mode`, 'The app asks', UI_MODES, { value: ui === undefined ? '' : 'own', hint: 'As written here, the risks of the template have no effect in this language.' })}
+    <div>${check(lines, `${at}.flipButtons`, 'swaps the buttons', ui?.['flipButtons'] === true)}${check(lines, `${at}.blockApprovalOnCall`, 'refuses approval during a call', ui?.['blockApprovalOnCall'] === true)}</div>
+    ${select(lines, `${at}.preApprovalScreen.type`, 'First it shows', SCREENS, { value: text('type') })}
     ${line('heading', 'Heading', { value: text('heading') })}${line('message', 'Message', { value: text('message') })}
     ${line('items', 'Points, one a line', { value: items, rows: 3 })}
-    ${check('preApprovalScreen.approvalType', 'the user slides instead of pressing', screen['approvalType'] === 'SLIDER')}
-    ${field(isTyped ? call : lines, `${at}.more`, 'Other members', { value: more, rows: 4, hint: 'JSON: preApprovalScreens, postApprovalScreen and what else docs/TEMPLATES.md has.' })}</div></details>`
+    ${check(lines, `${at}.preApprovalScreen.approvalType`, 'the user slides instead of pressing', screen['approvalType'] === 'SLIDER')}
+    ${field(isTyped ? call : lines, `${at}.more`, 'Other members', { value: others, rows: 4, hint: 'JSON: preApprovalScreens, postApprovalScreen and what else docs/TEMPLATES.md has.' })}</div>`
+  return more('Screens', fields, ui !== undefined)
 }
 
 /** The members of `ui` that have lines in the form, and the others as JSON. A screen with further members is part of that JSON. */
-function splitUi(ui: LanguageJson['ui']): { readonly screen: Readonly<Record<string, unknown>>; readonly more: string } {
-  const { flipButtons, blockApprovalOnCall, preApprovalScreen, ...others } = ui ?? {}
+function splitUi(ui: LanguageJson['ui']): { readonly screen: Readonly<Record<string, unknown>>; readonly others: string } {
+  const { flipButtons, blockApprovalOnCall, preApprovalScreen, ...unknown } = ui ?? {}
   const isPlain = isJsonObject(preApprovalScreen) && Object.keys(preApprovalScreen).every((name) => SCREEN_MEMBERS.includes(name))
   const rest = {
     ...(typeof flipButtons !== 'boolean' && flipButtons !== undefined && { flipButtons }),
     ...(typeof blockApprovalOnCall !== 'boolean' && blockApprovalOnCall !== undefined && { blockApprovalOnCall }),
     ...(!isPlain && preApprovalScreen !== undefined && { preApprovalScreen }),
-    ...others,
+    ...unknown,
   }
   return {
     screen: isPlain ? preApprovalScreen : {},
-    more: Object.keys(rest).length === 0 ? '' : JSON.stringify(rest, undefined, 2),
+    others: Object.keys(rest).length === 0 ? '' : JSON.stringify(rest, undefined, 2),
   }
 }
 
 /** A button that changes the shape of the draft and stores nothing. */
-const reshape = (check: string, change: string, label: string): Markup =>
-  html`<div><button ${reshapeMarks(check, change)} class="button is-plain">${label}</button></div>`
+const reshape = (checkAt: string, change: string, label: string): Markup =>
+  html`<div><button ${reshapeMarks(checkAt, change)} class="button is-plain">${label}</button></div>`
 
-const reshapeMarks = (check: string, change: string): Markup =>
-  html`name="change" value="${change}" id="${change.replaceAll(':', '-')}" formaction="${check}" formnovalidate hx-post="${check}" hx-select="#editor" hx-target="#editor" hx-swap="outerHTML"`
+const reshapeMarks = (checkAt: string, change: string): Markup =>
+  html`name="change" value="${change}" id="${change.replaceAll(':', '-')}" formaction="${checkAt}" formnovalidate hx-post="${checkAt}" hx-select="#editor" hx-target="#editor" hx-swap="outerHTML"`

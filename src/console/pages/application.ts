@@ -11,6 +11,7 @@ import {
   field,
   fitsQrCode,
   guardedForm,
+  more,
   pageHead,
   qr,
   select,
@@ -18,7 +19,7 @@ import {
 } from '../elements.ts'
 import { at, parseJsonField, unlessRefused } from '../api.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, formOfAction, link, type Page, type PageCall } from '../page.ts'
+import { done, link, type Page, type PageCall, requireUnchanged } from '../page.ts'
 
 interface Detail {
   readonly id: string
@@ -55,6 +56,25 @@ const FACTORS: readonly Choice[] = [
   ['POSSESSION_BIOMETRY', 'phone and biometry'],
 ]
 
+/** The settings that the form shows and replaces. */
+const settingsOf = ({
+  algorithms,
+  isProtocol3Admitted,
+  minimumProtocolVersion,
+  isMultiDevice,
+  vaultFactors,
+  ...more
+}: Detail) => ({
+  algorithms,
+  isProtocol3Admitted,
+  minimumProtocolVersion,
+  isMultiDevice,
+  vaultFactors,
+  roles: more.roles,
+  customObject: more.customObject,
+  transfers: more.transfers,
+})
+
 const pathOf = ({ params }: PageCall): string => at`/admin/applications/${params['id'] ?? ''}`
 const home = ({ params }: PageCall): string => at`/applications/${params['id'] ?? ''}`
 
@@ -77,6 +97,7 @@ export const application: Page = {
   actions: {
     settings: async (call) => {
       const { form, api } = call
+      requireUnchanged(call, settingsOf((await api.get<{ responseObject: Detail }>(pathOf(call))).responseObject))
       const customObject = form.optional('customObject')
       await api.send('PATCH', pathOf(call), {
         algorithms: form.all('algorithms'),
@@ -118,10 +139,7 @@ function renderValues({ isAdmin }: PageCall, detail: Detail): Markup {
         : code(appSecret, 'the application secret'),
     ],
     ['Master public key', html`${code(masterServerPublicKey, 'the master public key')} <small>${qrSignatureCurve}</small>`],
-    mobileSdkConfig !== undefined && [
-      'SDK configuration',
-      html`<details class="more"><summary>Show</summary>${code(mobileSdkConfig, 'the SDK configuration')}</details>`,
-    ],
+    mobileSdkConfig !== undefined && ['SDK configuration', more('Show', code(mobileSdkConfig, 'the SDK configuration'))],
   ])
   const fits = mobileSdkConfig !== undefined && fitsQrCode(mobileSdkConfig)
   // With keys of ML-DSA the configuration is too long for any QR code. Phones of protocol 3 need only the other values.
@@ -145,7 +163,7 @@ const renderVersions = (call: PageCall, { versions }: Detail): Markup =>
       isSupported ? badge('good', 'Supported') : badge('off', 'Switched off'),
       call.isAdmin && renderSwitch(call, name, isSupported),
     ]),
-  )}${call.isAdmin && actionForm(call, 'version', 'Add version', { tone: 'plain', fields: field(call, 'name', 'Name of a new version', { isRequired: true, placeholder: '2.0' }) })}`
+  )}${call.isAdmin && actionForm(call, 'version', 'Add version', { tone: 'plain', fields: (own) => field(own, 'name', 'Name of a new version', { isRequired: true, placeholder: '2.0' }) })}`
 
 const renderSwitch = (call: PageCall, version: string, isSupported: boolean): Markup =>
   isSupported
@@ -180,16 +198,17 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
   }
   const custom = customObject === undefined ? '' : JSON.stringify(customObject, undefined, 2)
   const handsOver = transfers.length === 0 ? '' : JSON.stringify(transfers, undefined, 2)
-  // A refused form shows the choices again, as it does for typed values.
-  const refused = formOfAction(call, 'settings')
   return html`${actionForm(call, 'settings', 'Save', {
-    fields: html`${checks('Admits', 'isProtocol3Admitted', [['true', 'protocol 3 (3.0 to 3.3)']], refused?.all('isProtocol3Admitted') ?? (isProtocol3Admitted ? ['true'] : []), 'Without it, QR codes are signed for phones of 4.0 only.')}
-      ${checks('Algorithms of protocol 4', 'algorithms', ALGORITHMS, refused?.all('algorithms') ?? algorithms, 'Where none is chosen, all are admitted.')}
-      ${select('minimumProtocolVersion', 'Oldest version', VERSIONS, refused?.text('minimumProtocolVersion') ?? minimumProtocolVersion ?? '', 'Older phones are not bound, and what they sign is refused.')}
-      ${checks('A user may have', 'isMultiDevice', [['true', 'several phones']], refused?.all('isMultiDevice') ?? (isMultiDevice ? ['true'] : []), 'Not taken back while a user has several.')}
-      ${checks('The vault opens with', 'vaultFactors', FACTORS, refused?.all('vaultFactors') ?? vaultFactors)}
-      ${field(call, 'roles', 'Roles', { value: roles.join(' '), hint: 'For the back end, separated by spaces.' })}
-      ${field(call, 'customObject', 'Custom object', { value: custom, rows: 4, hint: 'JSON that anybody may read in the status of an activation.' })}
-      ${field(call, 'transfers', 'Hands over to', { value: handsOver, rows: 4, hint: 'JSON, for instance [{"targets":["new-app"],"type":"MOVE"}]: which applications a phone may let be bound, beside its own (SPAWN) or in its place (MOVE).' })}`,
+    seen: settingsOf(detail),
+    fields: (
+      own,
+    ) => html`${checks(own, 'isProtocol3Admitted', 'Admits', [['true', 'protocol 3 (3.0 to 3.3)']], { value: isProtocol3Admitted ? ['true'] : [], hint: 'Without it, QR codes are signed for phones of 4.0 only.' })}
+      ${checks(own, 'algorithms', 'Algorithms of protocol 4', ALGORITHMS, { value: algorithms, hint: 'Where none is chosen, all are admitted.' })}
+      ${select(own, 'minimumProtocolVersion', 'Oldest version', VERSIONS, { value: minimumProtocolVersion ?? '', hint: 'Older phones are not bound, and what they sign is refused.' })}
+      ${checks(own, 'isMultiDevice', 'A user may have', [['true', 'several phones']], { value: isMultiDevice ? ['true'] : [], hint: 'Not taken back while a user has several.' })}
+      ${checks(own, 'vaultFactors', 'The vault opens with', FACTORS, { value: vaultFactors })}
+      ${field(own, 'roles', 'Roles', { value: roles.join(' '), hint: 'For the back end, separated by spaces.' })}
+      ${field(own, 'customObject', 'Custom object', { value: custom, rows: 4, hint: 'JSON that anybody may read in the status of an activation.' })}
+      ${field(own, 'transfers', 'Hands over to', { value: handsOver, rows: 4, hint: 'JSON, for instance [{"targets":["new-app"],"type":"MOVE"}]: which applications a phone may let be bound, beside its own (SPAWN) or in its place (MOVE).' })}`,
   })}${!isDefault && actionForm(call, 'default', 'Make it the default', { tone: 'plain' })}`
 }

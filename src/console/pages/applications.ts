@@ -51,9 +51,10 @@ const renderRow = (call: PageCall, { id, isDefault, algorithms, isProtocol3Admit
 
 const renderCreate = (call: PageCall) =>
   actionForm(call, 'create', 'Create', {
-    fields: field(call, 'id', 'Name', {
-      isRequired: true,
-      placeholder: 'my-app',
-      hint: 'It stays as it is, and phones do not see it.',
-    }),
+    fields: (own) =>
+      field(own, 'id', 'Name', {
+        isRequired: true,
+        placeholder: 'my-app',
+        hint: 'It stays as it is, and phones do not see it.',
+      }),
   })

@@ -1,7 +1,22 @@
 // Shows the audit logs: changes of administrators, events of a user's phones, and the verification that no row was altered.
 import type { AdminEvent } from '../answers.ts'
 import { at, type Query, unlessRefused } from '../api.ts'
-import { actionForm, ago, badge, card, code, empty, pageHead, pager, sayDistance, searchForm, table } from '../elements.ts'
+import {
+  actionForm,
+  ago,
+  badge,
+  card,
+  code,
+  empty,
+  field,
+  more,
+  pageHead,
+  pager,
+  sayDistance,
+  searchForm,
+  table,
+  UNTYPED,
+} from '../elements.ts'
 import { type DeviceEvent, type DeviceEvents, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
 import { sayAction } from '../words.ts'
@@ -141,15 +156,18 @@ function renderHead(call: PageCall, tab: 'administrators' | 'devices'): Markup {
 }
 
 const search = (name: string, label: string, value: string | undefined): Markup =>
-  html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" type="search" value="${value ?? ''}" autocomplete="off"></div>`
+  field(UNTYPED, name, label, { type: 'search', value })
 const day = (name: string, label: string, value: string | undefined): Markup =>
-  html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" type="date" value="${value ?? ''}"></div>`
+  field(UNTYPED, name, label, { type: 'date', value })
 
 const renderEvent = (call: PageCall, { action, target, username, timestamp, before, after }: AdminEvent) => [
   html`${sayAction(action)} ${target}`,
   username,
   ago(call.now, timestamp),
-  html`<details class="more"><summary>Show</summary><p class="hint">${action}</p>${(before !== undefined || after !== undefined) && html`<pre>${renderChange(before, after)}</pre>`}</details>`,
+  more(
+    'Show',
+    html`<p class="hint">${action}</p>${(before !== undefined || after !== undefined) && html`<pre>${renderChange(before, after)}</pre>`}`,
+  ),
 ]
 
 const renderChange = (before: unknown, after: unknown): string =>

@@ -2,7 +2,21 @@
 import type { PinnedCertificate, PinnedDomain } from '../answers.ts'
 import { at } from '../api.ts'
 import { pinTone } from '../attention.ts'
-import { actionForm, ago, badge, card, code, empty, exactTime, field, guardedForm, pageHead, sayDistance } from '../elements.ts'
+import {
+  actionForm,
+  ago,
+  badge,
+  card,
+  check,
+  code,
+  empty,
+  exactTime,
+  field,
+  guardedForm,
+  more,
+  pageHead,
+  sayDistance,
+} from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'
@@ -110,15 +124,23 @@ function renderPin(
   </div>`
 }
 
-const renderForms = (call: PageCall): Markup =>
-  html`${actionForm(call, 'fetch', 'Pin what the server shows', {
-    fields: html`${field(call, 'domain', 'Domain', { isRequired: true, placeholder: 'api.bank.example' })}${field(call, 'port', 'Port', { type: 'number', value: '443' })}${force}`,
+function renderForms(call: PageCall): Markup {
+  const sent = call.form.text('action')
+  const pem = actionForm(call, 'pem', 'Pin', {
+    fields: (own) => html`${field(own, 'pemDomain', 'Common name', { isRequired: true, apiName: 'domain', hint: NAME_HINT })}
+      ${field(own, 'pem', 'Certificate', { isRequired: true, rows: 6, placeholder: '-----BEGIN CERTIFICATE-----' })}${check(own, 'force', FORCE)}`,
+  })
+  const fingerprint = actionForm(call, 'fingerprint', 'Pin', {
+    fields: (own) => html`${field(own, 'printDomain', 'Common name', { isRequired: true, apiName: 'domain', hint: NAME_HINT })}
+      ${field(own, 'fingerprint', 'Fingerprint', { isRequired: true, hint: 'Base64 of SHA-256 over the DER bytes' })}
+      ${field(own, 'expires', 'Ends (UTC)', { type: 'datetime-local', isRequired: true })}`,
+  })
+  return html`${actionForm(call, 'fetch', 'Pin what the server shows', {
+    fields: (own) => html`${field(own, 'domain', 'Domain', { isRequired: true, placeholder: 'api.bank.example' })}
+      ${field(own, 'port', 'Port', { type: 'number', value: '443' })}${check(own, 'force', FORCE)}`,
   })}
-  <details class="more"><summary>From a PEM file</summary>${actionForm(call, 'pem', 'Pin', {
-    fields: html`${field(call, 'pemDomain', 'Common name', { isRequired: true, apiName: 'domain', hint: NAME_HINT })}${field(call, 'pem', 'Certificate', { isRequired: true, rows: 6, placeholder: '-----BEGIN CERTIFICATE-----' })}${force}`,
-  })}</details>
-  <details class="more"><summary>By its fingerprint</summary>${actionForm(call, 'fingerprint', 'Pin', {
-    fields: html`${field(call, 'printDomain', 'Common name', { isRequired: true, apiName: 'domain', hint: NAME_HINT })}${field(call, 'fingerprint', 'Fingerprint', { isRequired: true, hint: 'Base64 of SHA-256 over the DER bytes' })}${field(call, 'expires', 'Ends (UTC)', { type: 'datetime-local', isRequired: true })}`,
-  })}</details>`
+  ${more('From a PEM file', pem, sent === 'pem')}
+  ${more('By its fingerprint', fingerprint, sent === 'fingerprint')}`
+}
 
-const force = html`<label class="check"><input type="checkbox" name="force" value="true"> even if it is for other names</label>`
+const FORCE = 'even if it is for other names'

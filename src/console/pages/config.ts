@@ -12,15 +12,20 @@ import {
   searchForm,
   select,
   table,
+  UNTYPED,
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, type Page, type PageCall } from '../page.ts'
+import { done, type Page, type PageCall, requireUnchanged } from '../page.ts'
 import { needsApplication } from './registrations.ts'
 
 interface Item {
   readonly key: string
   readonly value: unknown
   readonly scope: 'APPLICATION' | 'ACTIVATION'
+}
+
+interface Items {
+  readonly config: readonly Item[]
 }
 
 const SCOPES: readonly Choice[] = [
@@ -43,7 +48,7 @@ export const config: Page = {
     const { application, query, isAdmin } = call
     if (application === undefined) return { title: 'Configuration', body: needsApplication(call, 'Configuration') }
     const activation = query['activation'] || undefined
-    const { config: items } = await call.api.get<{ config: readonly Item[] }>(pathOf(call))
+    const { config: items } = await call.api.get<Items>(pathOf(call))
     const owner =
       activation === undefined ? html`of <strong>${application}</strong>` : html`of the activation <code>${activation}</code>`
     const rows = items.map((item) => [
@@ -60,11 +65,12 @@ export const config: Page = {
       title: 'Configuration',
       body: html`${pageHead('Configuration', { lead: html`Items ${owner} that its app reads, in protocol 4.` })}
         <div class="columns"><div>${card('Items', items.length === 0 ? empty('No item', 'An item is a name and a JSON value, for instance a limit that the app shows.') : table('Items', ['Name', ['Value', 'wide'], ['For', 'side'], ['', 'wide']], rows))}</div>
-        <div>${isAdmin && card('Store an item', renderForm(call, activation))}${card('Of one activation', searchForm(call, '/config', html`<div class="field"><label for="activation">Activation</label><input id="activation" name="activation" type="search" value="${activation ?? ''}" autocomplete="off"></div>`, { app: application }))}</div></div>`,
+        <div>${isAdmin && card('Store an item', renderForm(call, items))}${card('Of one activation', searchForm(call, '/config', field(UNTYPED, 'activation', 'Activation', { type: 'search', value: activation }), { app: application }))}</div></div>`,
     }
   },
   actions: {
     store: async (call) => {
+      requireUnchanged(call, (await call.api.get<Items>(pathOf(call))).config)
       const value = parseJsonField('value', call.form.text('value'))
       await call.api.send('PUT', `${pathOf(call)}${at`/${call.form.text('key')}`}`, { value }, scopeOf(call))
       return done(call, '/config', 'saved', { activation: call.query['activation'] })
@@ -76,9 +82,11 @@ export const config: Page = {
   },
 }
 
-const renderForm = (call: PageCall, activation: string | undefined): Markup =>
+const renderForm = (call: PageCall, items: readonly Item[]): Markup =>
   actionForm(call, 'store', 'Store', {
-    fields: html`${field(call, 'key', 'Name', { isRequired: true, placeholder: 'payments.limit' })}
-      ${field(call, 'value', 'Value', { isRequired: true, rows: 4, placeholder: '{"daily": 500}', hint: 'JSON; an item of this name is replaced.' })}
-      ${activation === undefined && select('scope', 'For', SCOPES, call.form.optional('scope'))}`,
+    // An item of the same name is replaced, and the page shows all of them.
+    seen: items,
+    fields: (own) => html`${field(own, 'key', 'Name', { isRequired: true, placeholder: 'payments.limit' })}
+      ${field(own, 'value', 'Value', { isRequired: true, rows: 4, placeholder: '{"daily": 500}', hint: 'JSON; an item of this name is replaced.' })}
+      ${!call.query['activation'] && select(own, 'scope', 'For', SCOPES)}`,
   })

@@ -17,7 +17,7 @@ import {
   table,
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, formOfAction, link, type Page, type PageCall, type View } from '../page.ts'
+import { done, link, type Page, type PageCall, type View } from '../page.ts'
 
 interface Credential {
   readonly username: string
@@ -132,7 +132,12 @@ function renderUser(call: PageCall, { username, role, application, isDisabled, e
       html`<div class="actions">${guardedForm(call, 'password', 'New password', {
         hidden: { username },
         question: isSelf ? 'This also ends your sessions here.' : `Its sessions end.`,
-        fields: html`<div class="field"><label for="keep-${username}">Seconds that the old one stays valid</label><input id="keep-${username}" name="keepPreviousSeconds" type="number" value="0"></div>`,
+        fields: (own) =>
+          field(own, 'keepPreviousSeconds', 'Seconds that the old one stays valid', {
+            id: `keep-${username}`,
+            type: 'number',
+            value: '0',
+          }),
       })}${!isSelf && guardedForm(call, 'remove', 'Remove', { hidden: { username }, question: `Nobody can log in as ${username} any more.` })}</div>`,
   ]
 }
@@ -147,8 +152,8 @@ const renderSession = (call: PageCall, { sessionId, username, source, lastSeenAt
 
 const renderCreate = (call: PageCall): Markup =>
   actionForm(call, 'create', 'Create', {
-    fields: html`${field(call, 'username', 'User name', { isRequired: true, placeholder: 'core-banking' })}
-      ${select('role', 'Role', ROLES, call.form.optional('role'))}
-      ${select('application', 'Application', [['', 'none'], ...call.applications.map(({ id }): Choice => [id, id])], formOfAction(call, 'create')?.text('application') ?? call.application, 'A back end needs one. A reader without one reads everything.')}
-      ${field(call, 'expiresAt', 'Ends (UTC)', { type: 'datetime-local', hint: 'Never, when it is left empty.' })}`,
+    fields: (own) => html`${field(own, 'username', 'User name', { isRequired: true, placeholder: 'core-banking' })}
+      ${select(own, 'role', 'Role', ROLES)}
+      ${select(own, 'application', 'Application', [['', 'none'], ...call.applications.map(({ id }): Choice => [id, id])], { value: call.application, hint: 'A back end needs one. A reader without one reads everything.' })}
+      ${field(own, 'expiresAt', 'Ends (UTC)', { type: 'datetime-local', hint: 'Never, when it is left empty.' })}`,
   })

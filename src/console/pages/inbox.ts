@@ -17,6 +17,7 @@ import {
   searchForm,
   select,
   table,
+  UNTYPED,
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
@@ -50,8 +51,8 @@ export const inbox: Page = {
     const userId = query['userId'] || undefined
     const search = { userId, onlyUnread: query['onlyUnread'], page: query['page'], limit: PAGE }
     const found = userId && (await unlessRefused(api.get<{ messages: readonly InboxMessage[] }>('/inbox/messages', search)))
-    const fields = html`<div class="field"><label for="of">User</label><input id="of" name="userId" type="search" value="${userId}" placeholder="Exact name" autocomplete="off"></div>
-      ${select('onlyUnread', 'Messages', SHOWN, query['onlyUnread'])}`
+    const fields = html`${field(UNTYPED, 'userId', 'User', { id: 'of', type: 'search', value: userId, placeholder: 'Exact name' })}
+      ${select(UNTYPED, 'onlyUnread', 'Messages', SHOWN, { value: query['onlyUnread'] })}`
     const list = card(
       'Messages',
       html`${searchForm(call, '/inbox', fields, { app: application })}${renderList(call, userId, found && found.messages)}`,
@@ -100,11 +101,11 @@ function renderList(call: PageCall, userId: string | undefined, found: readonly 
 
 const renderForm = (call: PageCall, userId: string | undefined): Markup =>
   html`${actionForm(call, 'send', 'Put it into the inbox', {
-    fields: html`${field(call, 'userId', 'User', { isRequired: true, placeholder: 'alice', value: userId })}
-      ${field(call, 'subject', 'Subject', { isRequired: true })}
-      ${field(call, 'summary', 'Summary', { isRequired: true, hint: 'What the list of messages shows.' })}
-      ${select('type', 'Body is', TYPES, call.form.optional('type'))}
-      ${field(call, 'body', 'Body', { isRequired: true, rows: 6 })}`,
+    fields: (own) => html`${field(own, 'userId', 'User', { isRequired: true, placeholder: 'alice', value: userId })}
+      ${field(own, 'subject', 'Subject', { isRequired: true })}
+      ${field(own, 'summary', 'Summary', { isRequired: true, hint: 'What the list of messages shows.' })}
+      ${select(own, 'type', 'Body is', TYPES)}
+      ${field(own, 'body', 'Body', { isRequired: true, rows: 6 })}`,
   })}<p class="hint">The app shows it when it next asks. A push tells the phone of it where pawl sends pushes (docs/PUSH.md).</p>`
 
 interface Detail extends InboxMessage {

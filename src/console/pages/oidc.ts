@@ -1,8 +1,8 @@
 // Shows and changes the OpenID providers of an application, whose logins bind phones.
-import { at, unlessRefused } from '../api.ts'
+import { at } from '../api.ts'
 import { actionForm, badge, card, checks, type Choice, empty, field, guardedForm, pageHead, select, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, formOfAction, link, type Page, type PageCall } from '../page.ts'
+import { done, link, type Page, type PageCall, requireUnchanged } from '../page.ts'
 import { needsApplication } from './registrations.ts'
 
 interface Provider {
@@ -16,6 +16,10 @@ interface Provider {
   readonly isCommitted: boolean
   readonly flags: readonly string[]
   readonly hasCredentials: boolean
+}
+
+interface Providers {
+  readonly providers: readonly Provider[]
 }
 
 const AUTHENTICATIONS: readonly Choice[] = [
@@ -35,7 +39,7 @@ export const oidc: Page = {
   async render(call) {
     const { application, query, isAdmin } = call
     if (application === undefined) return { title: 'OpenID', body: needsApplication(call, 'OpenID') }
-    const { providers } = await call.api.get<{ providers: readonly Provider[] }>(pathOf(call))
+    const { providers } = await call.api.get<Providers>(pathOf(call))
     const chosen = providers.find(({ providerId }) => providerId === query['provider'])
     return {
       title: 'OpenID',
@@ -50,17 +54,19 @@ export const oidc: Page = {
                 providers.map((one) => renderRow(call, one)),
               ),
         )}</div>
-        <div>${isAdmin && card(chosen === undefined ? 'New provider' : `Change ${chosen.providerId}`, renderForm(call, chosen))}</div></div>`,
+        <div>${isAdmin && card(chosen === undefined ? 'New provider' : `Change ${chosen.providerId}`, renderForm(call, providers, chosen))}</div></div>`,
     }
   },
   actions: {
     store: async (call) => {
       const { form, api } = call
-      const path = `${pathOf(call)}${at`/${form.text('providerId')}`}`
+      const { providers } = await api.get<Providers>(pathOf(call))
+      requireUnchanged(call, providers)
+      const id = form.text('providerId')
       // Members without a line in the form keep their values.
-      const settings = toSettings((await unlessRefused(api.get<Partial<Provider>>(path))) ?? {})
+      const settings = toSettings(providers.find(({ providerId }) => providerId === id) ?? {})
       const clientSecret = form.all('clientSecret')[0] || undefined
-      await api.send('PUT', path, {
+      await api.send('PUT', `${pathOf(call)}${at`/${id}`}`, {
         ...settings,
         issuer: form.text('issuer'),
         clientId: form.text('clientId'),
@@ -92,16 +98,20 @@ const renderRow = (call: PageCall, one: Provider) => [
     }),
 ]
 
-const renderForm = (call: PageCall, one: Provider | undefined): Markup =>
+const renderForm = (call: PageCall, providers: readonly Provider[], one: Provider | undefined): Markup =>
   actionForm(call, 'store', one === undefined ? 'Create' : 'Change', {
-    fields: html`${field(call, 'providerId', 'Id', { isRequired: true, value: one?.providerId, placeholder: 'web-bank', hint: 'The app names it; one of this id is replaced.' })}
-      ${field(call, 'issuer', 'Issuer', { type: 'url', isRequired: true, value: one?.issuer, placeholder: 'https://login.bank.example' })}
-      ${field(call, 'clientId', 'Client', { isRequired: true, value: one?.clientId, placeholder: 'mobile-app' })}
-      ${field(call, 'redirectUri', 'Redirect URI', { isRequired: true, value: one?.redirectUri, placeholder: 'https://app.bank.example/oidc' })}
-      ${select('clientAuthentication', 'pawl shows itself by', AUTHENTICATIONS, call.form.optional('clientAuthentication') ?? one?.clientAuthentication, 'A private key is given by pawl oidc set.')}
-      ${field(call, 'clientSecret', 'Secret', { type: 'password', autocomplete: 'new-password', hint: one?.hasCredentials ? 'Left empty, the one that is there stays.' : undefined })}
-      ${field(call, 'scopes', 'Scopes', { isRequired: true, value: one?.scopes.join(' ') ?? 'openid' })}
-      ${field(call, 'userIdClaim', 'Claim with the user id', { isRequired: true, value: one?.userIdClaim ?? 'sub' })}
-      ${field(call, 'flags', 'Flags of the phones', { value: one?.flags.join(' '), hint: 'Separated by spaces.' })}
-      ${checks('Phones', 'isCommitted', [['yes', 'are active at once; else the bank commits them']], (formOfAction(call, 'store')?.isChecked('isCommitted') ?? one?.isCommitted ?? true) ? ['yes'] : [])}`,
+    // A provider of the same id is replaced, and the page shows all of them.
+    seen: providers,
+    fields: (
+      own,
+    ) => html`${field(own, 'providerId', 'Id', { isRequired: true, value: one?.providerId, placeholder: 'web-bank', hint: 'The app names it; one of this id is replaced.' })}
+      ${field(own, 'issuer', 'Issuer', { type: 'url', isRequired: true, value: one?.issuer, placeholder: 'https://login.bank.example' })}
+      ${field(own, 'clientId', 'Client', { isRequired: true, value: one?.clientId, placeholder: 'mobile-app' })}
+      ${field(own, 'redirectUri', 'Redirect URI', { isRequired: true, value: one?.redirectUri, placeholder: 'https://app.bank.example/oidc' })}
+      ${select(own, 'clientAuthentication', 'pawl shows itself by', AUTHENTICATIONS, { value: one?.clientAuthentication, hint: 'A private key is given by pawl oidc set.' })}
+      ${field(own, 'clientSecret', 'Secret', { type: 'password', autocomplete: 'new-password', hint: one?.hasCredentials ? 'Left empty, the one that is there stays.' : undefined })}
+      ${field(own, 'scopes', 'Scopes', { isRequired: true, value: one?.scopes.join(' ') ?? 'openid' })}
+      ${field(own, 'userIdClaim', 'Claim with the user id', { isRequired: true, value: one?.userIdClaim ?? 'sub' })}
+      ${field(own, 'flags', 'Flags of the phones', { value: one?.flags.join(' '), hint: 'Separated by spaces.' })}
+      ${checks(own, 'isCommitted', 'Phones', [['yes', 'are active at once; else the bank commits them']], { value: (one?.isCommitted ?? true) ? ['yes'] : [] })}`,
   })

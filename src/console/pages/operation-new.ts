@@ -2,7 +2,7 @@
 import { parseTemplate } from '../../domain/template/parser.ts'
 import { chooseTexts, type Template } from '../../domain/template/template.ts'
 import { at, Refusal } from '../api.ts'
-import { actionForm, backTo, card, chips, empty, field, pageHead, select } from '../elements.ts'
+import { actionForm, backTo, card, chips, empty, field, pageHead, select, UNTYPED } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, type View } from '../page.ts'
 import { labelsOf, placeholdersOf, sampleOf, templatePreview } from '../phone-preview.ts'
@@ -91,10 +91,11 @@ const renderChoice = (call: PageCall, names: readonly string[], wanted: string):
       )
     : html`<form method="get" action="${call.root}operations/new" class="filters"><input type="hidden" name="app" value="${call.application}">
     ${select(
+      UNTYPED,
       'template',
       'Made from',
       names.map((name) => [name, name]),
-      wanted,
+      { value: wanted },
     )}<button class="button is-plain">Use this template</button></form>`
 
 function renderForm(call: PageCall, template: Template): Markup {
@@ -115,15 +116,16 @@ function renderForm(call: PageCall, template: Template): Markup {
     ${
       languages.length > 1 &&
       select(
+        call,
         'language',
         'Language of the texts in a QR code',
         languages.map((language) => [language, language]),
-        languageOf(call, template),
+        { value: languageOf(call, template) },
       )
     }
     ${field(call, 'externalId', 'External id', { hint: 'The bank’s own id, which webhooks can carry. May be left out.' })}</div>`
   const beside = html`<button class="button is-plain" formaction="${preview}" formnovalidate>Preview</button>`
-  return actionForm(call, 'create', 'Ask the user', { fields: live, beside })
+  return actionForm(call, 'create', 'Ask the user', { fields: () => live, beside })
 }
 
 const renderNothing = (call: PageCall): Markup =>

@@ -96,7 +96,7 @@ async function render(call: PageCall, offline: OfflineCode | undefined): Promise
   const cancel =
     isPending &&
     call.isActing &&
-    html`<div class="while-live">${card('Actions', html`<div class="actions">${guardedForm(call, 'cancel', 'Cancel the operation', { question: 'The phone can approve it no more.', fields: field(call, 'statusReason', 'Reason', { hint: 'Up to 32 characters; the phone may show it.' }) })}</div>`)}</div>`
+    html`<div class="while-live">${card('Actions', html`<div class="actions">${guardedForm(call, 'cancel', 'Cancel the operation', { question: 'The phone can approve it no more.', fields: (own) => field(own, 'statusReason', 'Reason', { hint: 'Up to 32 characters; the phone may show it.' }) })}</div>`)}</div>`
   return {
     title: `Operation ${answer.template}`,
     body: html`${pageHead(line?.title ?? answer.template, { lead, back })}
@@ -145,10 +145,11 @@ async function renderOffline(
   offline: OfflineCode | undefined,
 ): Promise<Markup> {
   if (offline === undefined) {
+    const phones = userId !== undefined && registrationId === undefined && (await choosePhone(call, userId))
     return card(
       'Without a connection',
       html`<p>The phone scans a QR code and shows a password of two groups of eight digits, which approves the operation.</p>
-      ${actionForm(call, 'qr', 'Make a QR code', { tone: 'plain', fields: userId !== undefined && registrationId === undefined && (await choosePhone(call, userId)) })}`,
+      ${actionForm(call, 'qr', 'Make a QR code', { tone: 'plain', fields: () => phones })}`,
     )
   }
   return card(
@@ -157,20 +158,20 @@ async function renderOffline(
       <div class="fields"><p>The user scans this with the app, checks what it shows, and reads the digits.</p>
       ${actionForm(call, 'otp', 'Approve', {
         hidden: { qr: offline.text, nonce: offline.nonce, registrationId: offline.registrationId ?? '' },
-        fields: field(call, 'otp', 'One-time password', { isRequired: true, placeholder: '12345678-12345678' }),
+        fields: (own) => field(own, 'otp', 'One-time password', { isRequired: true, placeholder: '12345678-12345678' }),
       })}</div></div>`,
   )
 }
 
 /** Lets the caller choose the phone that makes the password, if the user has several. */
-async function choosePhone({ api }: PageCall, userId: string): Promise<Markup> {
-  const { registrations } = await api.get<{
+async function choosePhone(call: PageCall, userId: string): Promise<Markup> {
+  const { registrations } = await call.api.get<{
     registrations: readonly { registrationId: string; name?: string; platform?: string }[]
   }>('/v2/registrations', { userId, state: 'ACTIVE' })
   const phones = registrations.map(
     ({ registrationId, name, platform }): Choice => [registrationId, `${name || registrationId}, ${platform ?? 'unknown'}`],
   )
-  return phones.length > 1 ? select('registrationId', 'Phone that scans it', phones, undefined) : nothing
+  return phones.length > 1 ? select(call, 'registrationId', 'Phone that scans it', phones) : nothing
 }
 
 /** The timeline of an operation, oldest first. */

@@ -36,8 +36,8 @@ import {
   renderVerifications,
   verificationsCard,
 } from '../device-events.ts'
-import { html, type Markup, nothing } from '../markup.ts'
-import { type Done, done, link, type Page, type PageCall } from '../page.ts'
+import { html, type Markup } from '../markup.ts'
+import { type Done, done, link, type Page, type PageCall, requireUnchanged } from '../page.ts'
 
 interface Detail extends ListedRegistration {
   readonly blockReason?: string
@@ -140,7 +140,8 @@ export const registration: Page = {
     unblock: change('UNBLOCK', 'unblocked'),
     remove: change('REMOVE', 'removed'),
     flags: async (call) => {
-      const { activationId } = await readLive(call)
+      const { activationId, flags } = await readLive(call)
+      requireUnchanged(call, flags)
       await call.api.send('PUT', at`/admin/activations/${activationId}/flags`, { flags: call.form.words('flags') })
       return done(call, at`/registrations/${activationId}`, 'saved')
     },
@@ -178,9 +179,8 @@ const renderCommit = (call: PageCall, { activationFingerprint = '', isOtpDemande
       ${
         call.isActing
           ? actionForm(call, 'commit', 'The digits are the same: commit', {
-              fields: isOtpDemanded
-                ? field(call, 'otp', 'One-time password that the user was sent', { isRequired: true })
-                : nothing,
+              fields: (own) =>
+                isOtpDemanded && field(own, 'otp', 'One-time password that the user was sent', { isRequired: true }),
             })
           : html`<p class="hint">An administrator commits it.</p>`
       }`,
@@ -228,9 +228,9 @@ const renderActions = (call: PageCall, { state, userId, flags }: Detail): Markup
   card(
     'Actions',
     html`<div class="actions">
-      ${state === 'ACTIVE' && guardedForm(call, 'block', 'Block', { question: `The phone of ${userId} can sign nothing until it is unblocked.`, fields: field(call, 'blockReason', 'Reason', { hint: 'For the history; the phone may show it.' }) })}
+      ${state === 'ACTIVE' && guardedForm(call, 'block', 'Block', { question: `The phone of ${userId} can sign nothing until it is unblocked.`, fields: (own) => field(own, 'blockReason', 'Reason', { hint: 'For the history; the phone may show it.' }) })}
       ${state === 'BLOCKED' && actionForm(call, 'unblock', 'Unblock', { tone: 'plain' })}
-      ${state === 'ACTIVE' && guardedForm(call, 'flags', 'Set flags', { tone: 'primary', question: 'Templates may demand a flag of the phone that approves.', fields: field(call, 'flags', 'Flags', { value: flags.join(' '), hint: 'Capitals, digits and _, separated by spaces.' }) })}
+      ${state === 'ACTIVE' && guardedForm(call, 'flags', 'Set flags', { tone: 'primary', seen: flags, question: 'Templates may demand a flag of the phone that approves.', fields: (own) => field(own, 'flags', 'Flags', { value: flags.join(' '), hint: 'Capitals, digits and _, separated by spaces.' }) })}
       ${guardedForm(call, 'remove', 'Remove', { question: `This ends the registration of ${userId} for good. Another phone needs a new one.` })}
     </div>`,
   )

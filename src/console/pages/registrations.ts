@@ -7,10 +7,12 @@ import {
   backTo,
   card,
   chips,
+  type Choice,
   type Column,
   empty,
   field,
   listCard,
+  more,
   pageHead,
   select,
   stateBadge,
@@ -132,18 +134,19 @@ function renderList(call: PageCall, { answer, isAnywhere }: FoundUsers<Answer>):
   return html`${table('Registrations', COLUMNS, rows)}${userPager(call, '/registrations', filter, isAnywhere, nextCursor)}`
 }
 
+const OTP_PHASES: readonly Choice[] = [
+  ['ON_COMMIT', 'at the commit, by the bank'],
+  ['ON_KEY_EXCHANGE', 'by the phone, which is then active at once'],
+]
+
 const renderCreate = (call: PageCall): Markup =>
   actionForm(call, 'create', 'Register', {
-    fields: html`${field(call, 'newUserId', 'User', { isRequired: true, apiName: 'userId', placeholder: 'alice' })}
-      <details class="more"><summary>With a one-time password</summary><div class="fields">
-      ${field(call, 'otp', 'One-time password', { hint: 'Sent to the user some other way; it is asked for when the phone is bound.' })}
-      ${select(
-        'otpPhase',
-        'Asked for',
-        [
-          ['ON_COMMIT', 'at the commit, by the bank'],
-          ['ON_KEY_EXCHANGE', 'by the phone, which is then active at once'],
-        ],
-        call.form.optional('otpPhase') ?? 'ON_COMMIT',
-      )}</div></details>`,
+    fields: (own) => html`${field(own, 'newUserId', 'User', { isRequired: true, apiName: 'userId', placeholder: 'alice' })}
+      ${more(
+        'With a one-time password',
+        html`<div class="fields">
+        ${field(own, 'otp', 'One-time password', { hint: 'Sent to the user some other way; it is asked for when the phone is bound.' })}
+        ${select(own, 'otpPhase', 'Asked for', OTP_PHASES)}</div>`,
+        own.refusal !== undefined,
+      )}`,
   })

@@ -3,9 +3,9 @@ import { warnOfDataTemplate } from '../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../domain/template/parser.ts'
 import { chooseTexts, PAYMENT_TEMPLATE, type Template } from '../../domain/template/template.ts'
 import { at, Refusal } from '../api.ts'
-import { backTo, badge, card, empty, guardedForm, listCard, pageHead, table } from '../elements.ts'
+import { backTo, badge, card, empty, guardedForm, listCard, more, pageHead, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, type Form, link, type Page, type PageCall, type View } from '../page.ts'
+import { done, type Form, link, type Page, type PageCall, requireUnchanged, type View } from '../page.ts'
 import { changeDraft, type Draft, readDraft, type TemplateJson } from '../template-draft.ts'
 import { templateForm } from '../template-form.ts'
 import { templatePreview } from '../phone-preview.ts'
@@ -47,6 +47,7 @@ export const template: Page = {
   actions: {
     save: async (call) => {
       const name = call.params['name'] ?? ''
+      requireUnchanged(call, await call.api.get(at`/admin/templates/${name}`))
       await call.api.send('PUT', at`/admin/templates/${name}`, readWhole(call.form, name))
       return done(call, at`/templates/${name}`, 'saved')
     },
@@ -106,12 +107,14 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
   const { templateName } = draft.template
   const parsed = parseTemplate({ ...draft.template, templateName: isChecked ? templateName : templateName || 'new' })
   const violations = 'template' in parsed ? draft.faults : [...draft.faults, ...parsed.violations]
-  const refusal = call.refusal ?? (isChecked && violations.length > 0 ? new Refusal(400, 'Not sound yet', violations) : undefined)
+  const faults = isChecked ? violations : draft.faults
+  const refusal = call.refusal ?? (faults.length > 0 ? new Refusal(400, 'Not sound yet', faults) : undefined)
   const form = templateForm({
     call: { ...target, refusal },
     draft,
     isNew: name === undefined,
-    check: link(call, name === undefined ? '/check-template' : at`/check-template/${name}`),
+    checkAt: link(call, name === undefined ? '/check-template' : at`/check-template/${name}`),
+    seen: name === undefined ? undefined : stored,
   })
   const remove =
     call.isAdmin &&
@@ -151,9 +154,7 @@ function renderWarning({ dataTemplate }: Template): Markup | false {
 
 const renderLanguages = (sound: Template): Markup =>
   html`${renderWarning(sound)}<div class="stack">${languagesOf(sound).map((language, i) =>
-    i === 0
-      ? templatePreview(sound, {}, language)
-      : html`<details class="more"><summary>In ${language}</summary>${templatePreview(sound, {}, language)}</details>`,
+    i === 0 ? templatePreview(sound, {}, language) : more(`In ${language}`, templatePreview(sound, {}, language)),
   )}<p class="hint">With samples in place of the parameters.</p></div>`
 
 /** The languages of a template. The one that phones fall back to comes first. */

@@ -7,6 +7,7 @@ import {
   ago,
   backTo,
   card,
+  check,
   chips,
   code,
   type Column,
@@ -23,7 +24,7 @@ import {
 } from '../elements.ts'
 import { sayState } from '../words.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, formOfAction, link, type Page, type PageCall, type View } from '../page.ts'
+import { done, link, type Page, type PageCall, requireUnchanged, type View } from '../page.ts'
 import { readWebhook, showSecret, webhookFields, webhookState } from './webhooks.ts'
 
 interface Deliveries {
@@ -48,6 +49,15 @@ const STATUSES = [
 
 const pathOf = ({ params }: PageCall): string => at`/admin/webhooks/${params['id'] ?? ''}`
 const home = ({ params }: PageCall): string => at`/webhooks/${params['id'] ?? ''}`
+/** The settings that the form shows and replaces. */
+const settingsOf = ({ name, url, attributes, basicUsername, isEnabled }: Webhook) => ({
+  name,
+  url,
+  attributes,
+  basicUsername,
+  isEnabled,
+})
+
 const replay = (body: (call: PageCall) => unknown) => async (call: PageCall) => {
   await call.api.send('POST', `${pathOf(call)}/deliveries`, body(call))
   return done(call, home(call), 'replayed')
@@ -76,8 +86,9 @@ export const webhook: Page = {
     replay: replay(({ form }) => ({ deliveryId: form.text('deliveryId') })),
     replayDead: replay(() => ({ status: 'DEAD' })),
     save: async (call) => {
-      const { basicUsername } = await call.api.get<Webhook>(pathOf(call))
-      const settings = { ...readWebhook(call.form, basicUsername), isEnabled: call.form.isChecked('isEnabled') }
+      const one = await call.api.get<Webhook>(pathOf(call))
+      requireUnchanged(call, settingsOf(one))
+      const settings = { ...readWebhook(call.form, one.basicUsername), isEnabled: call.form.isChecked('isEnabled') }
       await call.api.send('PUT', pathOf(call), settings)
       return done(call, home(call), 'saved')
     },
@@ -189,7 +200,10 @@ const renderFigures = ({
 const renderSetUp = (call: PageCall, one: Webhook): Markup =>
   card(
     'Set-up',
-    html`${actionForm(call, 'save', 'Save', { fields: html`<label class="check"><input type="checkbox" name="isEnabled" value="true"${(formOfAction(call, 'save')?.isChecked('isEnabled') ?? one.isEnabled) && html` checked`}> Switched on</label>${webhookFields(call, one)}` })}
-    <div class="actions">${guardedForm(call, 'secret', 'New secret', { question: 'The receiver needs the new one.', fields: field(call, 'keepPreviousSeconds', 'Seconds that messages are signed with both', { type: 'number', value: '86400' }) })}
+    html`${actionForm(call, 'save', 'Save', {
+      seen: settingsOf(one),
+      fields: (own) => html`${check(own, 'isEnabled', 'Switched on', one.isEnabled)}${webhookFields(own, one)}`,
+    })}
+    <div class="actions">${guardedForm(call, 'secret', 'New secret', { question: 'The receiver needs the new one.', fields: (own) => field(own, 'keepPreviousSeconds', 'Seconds that messages are signed with both', { type: 'number', value: '86400' }) })}
     ${guardedForm(call, 'remove', 'Remove', { question: 'What waits is not sent any more.' })}</div>`,
   )

@@ -2,7 +2,21 @@
 import { at } from '../api.ts'
 import type { PushProvider, Webhook } from '../answers.ts'
 import { PUSH_PROVIDERS } from '../attention.ts'
-import { actionForm, badge, card, type Choice, code, empty, field, pageHead, sayDistance, select, table } from '../elements.ts'
+import {
+  actionForm,
+  badge,
+  card,
+  type Choice,
+  code,
+  empty,
+  field,
+  more,
+  pageHead,
+  sayDistance,
+  select,
+  table,
+  type Typed,
+} from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { type Form, link, type Page, type PageCall, type View } from '../page.ts'
 import { needsApplication } from './registrations.ts'
@@ -111,15 +125,19 @@ const renderProviders = (providers: readonly PushProvider[]): Markup =>
     ]),
   )
 
-export const webhookFields = (call: PageCall, one?: Webhook): Markup =>
-  html`${field(call, 'name', 'Name', { isRequired: true, value: one?.name, placeholder: 'Core banking' })}
-    ${field(call, 'url', 'Address', { type: 'url', isRequired: true, value: one?.url, placeholder: 'https://receiver.bank.example/pawl' })}
-    ${field(call, 'attributes', 'Attributes', { value: one?.attributes.join(' '), hint: 'What messages carry beside the status, separated by spaces: userId, parameters … docs/WEBHOOKS.md lists them.' })}
-    <details class="more"><summary>HTTP Basic at the receiver</summary><div class="fields">
-    ${field(call, 'basicUsername', 'User name', { value: one?.basicUsername, apiName: 'username' })}
-    ${field(call, 'basicPassword', 'Password', { type: 'password', apiName: 'password', autocomplete: 'new-password', hint: one?.basicUsername !== undefined ? 'Left empty, the one that is there stays.' : undefined })}</div></details>`
+export const webhookFields = (own: Typed, one?: Webhook): Markup =>
+  html`${field(own, 'name', 'Name', { isRequired: true, value: one?.name, placeholder: 'Core banking' })}
+    ${field(own, 'url', 'Address', { type: 'url', isRequired: true, value: one?.url, placeholder: 'https://receiver.bank.example/pawl' })}
+    ${field(own, 'attributes', 'Attributes', { value: one?.attributes.join(' '), hint: 'What messages carry beside the status, separated by spaces: userId, parameters … docs/WEBHOOKS.md lists them.' })}
+    ${more(
+      'HTTP Basic at the receiver',
+      html`<div class="fields">
+      ${field(own, 'basicUsername', 'User name', { value: one?.basicUsername, apiName: 'username' })}
+      ${field(own, 'basicPassword', 'Password', { type: 'password', apiName: 'password', autocomplete: 'new-password', hint: one?.basicUsername !== undefined ? 'Left empty, the one that is there stays.' : undefined })}</div>`,
+      own.refusal !== undefined,
+    )}`
 
 const renderCreate = (call: PageCall): Markup =>
   actionForm(call, 'create', 'Create', {
-    fields: html`${select('kind', 'Tells of', WEBHOOK_KINDS, call.form.optional('kind'))}${webhookFields(call)}`,
+    fields: (own) => html`${select(own, 'kind', 'Tells of', WEBHOOK_KINDS)}${webhookFields(own)}`,
   })
