@@ -15,7 +15,7 @@ const withoutPostgres = [
   'test/{conformance,property}/**',
   'test/cli/{commands,development,phone-screen,phone-store,whole-file}.test.ts',
   'test/process/{alerts,backend-page,backup,client-certificates,demo,haproxy,listeners,load-limits,log,prefix,prepare,production,readme,set-clock,standards,start,statements,templates,traces}.test.ts',
-  'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-texts,description-page,key-commands,output,phone,phones-in-reach,strangers-cost,wrapper}.test.ts',
+  'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-forms,console-texts,description-page,key-commands,output,phone,phones-in-reach,strangers-cost,wrapper}.test.ts',
   'test/http/{duplicate-slash,errors,forwarded,load-limits}.test.ts',
 ]
 // What asks the same of both databases at length, and more of one with many connections: once, on PostgreSQL, where a run on it follows

@@ -4,6 +4,7 @@ import type { Caller } from '../domain/credential/credential.ts'
 import { TICKET_HEADER, type Tickets } from '../domain/credential/session.ts'
 import type { Violation } from '../lib/errors.ts'
 import { isForPaths } from '../lib/identifier.ts'
+import { isTooDeep } from '../lib/json.ts'
 
 export type Query = Readonly<Record<string, string | number | undefined>>
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -89,12 +90,15 @@ function toRefusal(status: number, body: string): Refusal {
   return new Refusal(status, responseObject?.message ?? 'The server refused it', responseObject?.violations ?? [])
 }
 
-/** Parses the value of a form line as JSON. For other text throws a Refusal that names the line. */
+/** Parses the value of a form line as JSON. For other text, and for more than 64 levels, throws a Refusal that names the line. */
 export function parseJsonField(name: string, text: string): unknown {
+  const refuse = (hint: string) => new Refusal(400, 'Request validation failed', [{ fieldName: name, hint }])
+  let value: unknown
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text)
   } catch (error) {
-    const hint = `must be JSON: ${error instanceof Error ? error.message : ''}`
-    throw new Refusal(400, 'Request validation failed', [{ fieldName: name, hint }])
+    throw refuse(`must be JSON: ${error instanceof Error ? error.message : ''}`)
   }
+  if (isTooDeep(value)) throw refuse('must be JSON of at most 64 levels')
+  return value
 }

@@ -1,7 +1,9 @@
 // Reads a template while it is edited: the typed values as the JSON of the API, valid or not, and changes of its shape.
-import type { renderTemplate } from '../domain/template/parser.ts'
-import type { AttributeTemplate, LocalizedTexts, ResultTexts } from '../domain/template/template.ts'
+import { parseTemplate, renderTemplate } from '../domain/template/parser.ts'
+import { type AttributeTemplate, type LocalizedTexts, PAYMENT_TEMPLATE, type ResultTexts } from '../domain/template/template.ts'
 import type { Violation } from '../lib/errors.ts'
+import { isJsonObject } from '../lib/json.ts'
+import { parseJsonField, Refusal } from './api.ts'
 import type { Form } from './page.ts'
 
 export type LanguageJson = Partial<LocalizedTexts>
@@ -83,14 +85,15 @@ function readAttributes(form: Form, at: string): AttributeTemplate[] {
 
 function readUi(form: Form, at: string, faults: Violation[]): LanguageJson['ui'] {
   if (form.text(`${at}.mode`) !== 'own') return undefined
-  const more = form.optional(`${at}.more`) === undefined ? {} : readJson(form, `${at}.more`, faults)
+  const others = form.optional(`${at}.more`) === undefined ? {} : readJson(form, `${at}.more`, faults)
+  if (others !== undefined && !isJsonObject(others)) faults.push({ fieldName: `${at}.more`, hint: 'must be an object' })
   const screen = `${at}.preApprovalScreen`
   const items = form
     .text(`${screen}.items`)
     .split('\n')
     .filter((line) => line.trim() !== '')
   return {
-    ...(typeof more === 'object' ? more : {}),
+    ...(isJsonObject(others) && others),
     ...(form.isChecked(`${at}.flipButtons`) && { flipButtons: true }),
     ...(form.isChecked(`${at}.blockApprovalOnCall`) && { blockApprovalOnCall: true }),
     ...(form.optional(`${screen}.type`) !== undefined && {
@@ -107,9 +110,10 @@ function readUi(form: Form, at: string, faults: Violation[]): LanguageJson['ui']
 
 function readJson(form: Form, name: string, faults: Violation[]): unknown {
   try {
-    return JSON.parse(form.text(name))
-  } catch (error) {
-    faults.push({ fieldName: name, hint: `must be JSON: ${error instanceof Error ? error.message : ''}` })
+    return parseJsonField(name, form.text(name))
+  } catch (refusal) {
+    if (!(refusal instanceof Refusal)) throw refusal
+    faults.push(...refusal.violations)
     return undefined
   }
 }
@@ -119,9 +123,10 @@ function readJson(form: Form, name: string, faults: Violation[]): unknown {
  * one, `forget` of a language, `json` and `form` for the way in which the texts are edited. A change of a missing part has no effect.
  */
 export function changeDraft(draft: Draft, [what = '', language = '', place = '0']: readonly string[]): Draft {
-  const { template } = draft
-  // A text that is no JSON cannot be shown line by line.
-  if (what === 'json' || what === 'form') return { ...draft, isJson: what === 'json' || draft.faults.length > 0 }
+  const { template, faults } = draft
+  // A line that is no JSON would be lost.
+  if (what === 'json') return { ...draft, isJson: draft.isJson || faults.length === 0 }
+  if (draft.isJson) return what === 'form' ? toForm(draft) : draft
   const withTexts = (texts: TemplateJson['texts']): Draft => ({ ...draft, template: { ...template, texts } })
   if (what === 'forget') return withTexts(Object.fromEntries(Object.entries(template.texts).filter(([one]) => one !== language)))
   if (what === 'language') {
@@ -134,6 +139,15 @@ export function changeDraft(draft: Draft, [what = '', language = '', place = '0'
   if (texts === undefined) return draft
   const attributes = changeRows(texts.attributes ?? [], what, Number(place))
   return withTexts({ ...template.texts, [language]: { ...texts, attributes } })
+}
+
+/** The draft for a form line by line. JSON that is no sound texts stays as it is, and the fault says why. */
+function toForm(draft: Draft): Draft {
+  const { texts } = draft.template
+  const parsed = parseTemplate({ ...renderTemplate(PAYMENT_TEMPLATE), texts })
+  if ('template' in parsed) return { ...draft, template: { ...draft.template, texts: parsed.template.texts }, isJson: false }
+  const unsound = parsed.violations.map(({ fieldName, hint }) => ({ fieldName: 'texts', hint: `${fieldName} ${hint}` }))
+  return { ...draft, faults: draft.faults.length > 0 ? draft.faults : unsound }
 }
 
 function changeRows(rows: readonly AttributeTemplate[], what: string, place: number): readonly AttributeTemplate[] {

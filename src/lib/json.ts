@@ -12,7 +12,7 @@ export function parseForeignObject(bytes: Uint8Array): Record<string, unknown> {
   const [value, text] = parse(bytes)
   if (!isJsonObject(value)) throw new JsonFault('no JSON object')
   // Checked before any other code walks the value, because JSON.parse accepts any depth.
-  if (isDeeperThan(value, DEPTH_MAX)) throw new JsonFault('an object nested too deeply')
+  if (isTooDeep(value)) throw new JsonFault('an object nested too deeply')
   const twice = findMemberTwice(text)
   if (twice !== undefined) throw new JsonFault(`an object that has the member ${quote(twice)} twice`)
   return value
@@ -93,6 +93,9 @@ export const isStorable = (text: string): boolean => !text.includes('\0') && tex
 
 /** A name, quoted and cut for a line of the log. */
 const quote = (name: string): string => JSON.stringify(name.length > NAME_MAX ? `${name.slice(0, NAME_MAX)}…` : name)
+
+/** Whether a parsed JSON value has more than 64 levels. Code that walks the value, such as JSON.stringify, could run out of stack. */
+export const isTooDeep = (value: unknown): boolean => isDeeperThan(value, DEPTH_MAX)
 
 /** Whether a parsed JSON value has objects or lists within more than `depth` others. It ends at that depth. */
 export const isDeeperThan = (value: unknown, depth: number): boolean =>
