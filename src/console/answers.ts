@@ -31,18 +31,9 @@ export interface ListedRegistration {
   readonly timestampLastUsed?: number
 }
 
-export interface Webhook {
-  readonly id: string
-  readonly application: string
-  readonly name: string
-  readonly kind: 'OPERATION' | 'ACTIVATION'
-  readonly url: string
-  readonly attributes: readonly string[]
-  readonly basicUsername?: string
+/** The messages of a webhook or of a push provider. */
+export interface Queue {
   readonly isEnabled: boolean
-  readonly disabledReason?: string
-  readonly previousSecretExpiresAt?: number
-  readonly createdAt: number
   readonly waiting: number
   readonly delivered: number
   readonly dead: number
@@ -50,14 +41,21 @@ export interface Webhook {
   readonly lagSeconds: number
 }
 
-export interface PushProvider {
+export interface Webhook extends Queue {
+  readonly id: string
+  readonly application: string
+  readonly name: string
+  readonly kind: 'OPERATION' | 'ACTIVATION'
+  readonly url: string
+  readonly attributes: readonly string[]
+  readonly basicUsername?: string
+  readonly disabledReason?: string
+  readonly previousSecretExpiresAt?: number
+  readonly createdAt: number
+}
+
+export interface PushProvider extends Queue {
   readonly provider: 'apns' | 'fcm'
-  readonly isEnabled: boolean
-  readonly waiting: number
-  readonly delivered: number
-  readonly dead: number
-  readonly failuresInRow: number
-  readonly lagSeconds: number
   readonly lastError?: string
 }
 

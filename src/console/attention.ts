@@ -1,8 +1,8 @@
 // Finds tasks for administrators: problems of the server, failing webhooks, ending pins, waiting phones. Most thresholds are those of the alerts
 // (deploy/prometheus/pawl.rules.yml), over the last hour or the last half minute of this process.
 import { at } from './api.ts'
-import type { ListedRegistration, PinnedDomain, PushProvider, Webhook } from './answers.ts'
-import { badge, sayDistance, type Tone } from './elements.ts'
+import type { ListedRegistration, PinnedDomain, PushProvider, Queue, Webhook } from './answers.ts'
+import { badge, sayAge, sayDistance, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { sayCount } from './words.ts'
 import type { Look } from '../metrics/metrics.ts'
@@ -42,49 +42,50 @@ export function findTasks(found: Attention, linkTo: (path: string) => string, no
 
 const ORDER: readonly Tone[] = ['bad', 'wait', 'info', 'off', 'good']
 
-function ofWebhook(
-  { id, name, isEnabled, failuresInRow, dead, waiting, lagSeconds }: Webhook,
-  linkTo: (path: string) => string,
-): readonly Task[] {
-  const place = html`<a href="${linkTo(at`/webhooks/${id}`)}">${name}</a>`
-  const waits = waiting > 0 && html` ${waiting} ${waiting === 1 ? 'message waits' : 'messages wait'}.`
-  if (!isEnabled) return [{ tone: 'wait', name: 'Switched off', text: html`Webhook ${place} is told nothing.` }]
-  const tasks: Task[] = []
-  if (failuresInRow > 0) {
-    const text = html`Webhook ${place} took none of the last ${failuresInRow} attempts.${waits} <span class="soft">Send it a test message: the answer says why.</span>`
-    tasks.push({ tone: 'bad', name: 'Webhook fails', text })
-  } else if (lagSeconds > LAG_MAX_SECONDS) {
-    const text = html`Webhook ${place} is ${sayDistance(-lagSeconds * 1000).replace(' ago', '')} behind.${waits}`
-    tasks.push({ tone: 'wait', name: 'Webhook is late', text })
-  }
-  if (dead > 0)
-    tasks.push({ tone: 'bad', name: 'Given up', text: html`${sayCount(dead, 'message')} of ${place} can be sent again.` })
-  return tasks
+function ofWebhook(webhook: Webhook, linkTo: (path: string) => string): readonly Task[] {
+  const place = html`<a href="${linkTo(at`/webhooks/${webhook.id}`)}">${webhook.name}</a>`
+  if (!webhook.isEnabled) return [{ tone: 'wait', name: 'Switched off', text: html`Webhook ${place} is told nothing.` }]
+  const late = ofQueue(webhook, html`Webhook ${place}`, {
+    names: ['Webhook fails', 'Webhook is late'],
+    tries: 'attempts',
+    waiting: ['message waits', 'messages wait'],
+    advice: 'Send it a test message: the answer says why.',
+  })
+  if (webhook.dead === 0) return late
+  const text = html`${sayCount(webhook.dead, 'message')} of ${place} can be sent again.`
+  return [...late, { tone: 'bad', name: 'Given up', text }]
 }
 
 /**
  * The tasks of a push provider. Only settings switch a provider off, so that is no task. Abandoned pushes cannot be sent again, so they are none
  * either.
  */
-function ofProvider(
-  { provider, isEnabled, failuresInRow, lagSeconds, waiting, lastError }: PushProvider,
-  linkTo: (path: string) => string,
-): readonly Task[] {
-  if (!isEnabled) return []
-  const place = html`<a href="${linkTo('/webhooks')}">${PUSH_PROVIDERS[provider]}</a>`
-  const waits = waiting > 0 && html` ${waiting} ${waiting === 1 ? 'push waits' : 'pushes wait'}.`
+function ofProvider(provider: PushProvider, linkTo: (path: string) => string): readonly Task[] {
+  if (!provider.isEnabled) return []
+  return ofQueue(provider, html`<a href="${linkTo('/webhooks')}">${PUSH_PROVIDERS[provider.provider]}</a>`, {
+    names: ['Pushes fail', 'Pushes are late'],
+    tries: 'pushes',
+    waiting: ['push waits', 'pushes wait'],
+    advice: provider.lastError ?? '',
+  })
+}
+
+interface QueueWords {
+  readonly names: readonly [fails: string, isLate: string]
+  readonly tries: string
+  readonly waiting: readonly [one: string, several: string]
+  readonly advice: string
+}
+
+/** The task of a queue whose attempts fail, or whose messages wait for long. */
+function ofQueue({ failuresInRow, lagSeconds, waiting }: Queue, place: Markup, words: QueueWords): readonly Task[] {
+  const waits = waiting > 0 && html` ${waiting} ${words.waiting[waiting === 1 ? 0 : 1]}.`
   if (failuresInRow > 0) {
-    const text = html`${place} took none of the last ${failuresInRow} pushes.${waits} <span class="soft">${lastError ?? ''}</span>`
-    return [{ tone: 'bad', name: 'Pushes fail', text }]
+    const text = html`${place} took none of the last ${failuresInRow} ${words.tries}.${waits} <span class="soft">${words.advice}</span>`
+    return [{ tone: 'bad', name: words.names[0], text }]
   }
   if (lagSeconds <= LAG_MAX_SECONDS) return []
-  return [
-    {
-      tone: 'wait',
-      name: 'Pushes are late',
-      text: html`${place} is ${sayDistance(-lagSeconds * 1000).replace(' ago', '')} behind.${waits}`,
-    },
-  ]
+  return [{ tone: 'wait', name: words.names[1], text: html`${place} is ${sayAge(lagSeconds)} behind.${waits}` }]
 }
 
 /** The names of providers for people. */
@@ -124,103 +125,97 @@ export interface Problem {
 
 /** Finds problems of the server, in words and with advice, the worst first. `now`: milliseconds. `isReady`: the database takes writes. */
 export function findProblems(seen: Look, isReady: boolean, now: number): readonly Problem[] {
-  const problems = [...ofDatabase(seen, isReady, now), ...ofTraffic(seen), ...ofBackground(seen, now)]
+  const problems = [...ofDatabase(seen, isReady, now), ...ofTraffic(seen), ...ofBackground(seen, now)].filter(
+    (one) => one !== false,
+  )
   return problems.toSorted((a, b) => Number(b.tone === 'bad') - Number(a.tone === 'bad'))
 }
 
-function ofDatabase({ readAt, pool, statementTimeouts }: Look, isReady: boolean, now: number): readonly Problem[] {
-  const problems: Problem[] = []
-  if (!isReady) {
-    problems.push({
-      tone: 'bad',
-      name: 'Database',
-      text: 'The database does not take writes: phones and the bank are refused.',
-      todo: 'Look at the database; `pawl doctor` names what is wrong with the connection.',
-    })
-  } else if (readAt !== undefined && now / 1000 - readAt > READING_OLD_SECONDS) {
-    problems.push({
+const ofDatabase = ({ readAt, pool, statementTimeouts }: Look, isReady: boolean, now: number): readonly (Problem | false)[] => [
+  !isReady && {
+    tone: 'bad',
+    name: 'Database',
+    text: 'The database does not take writes: phones and the bank are refused.',
+    todo: 'Look at the database; `pawl doctor` names what is wrong with the connection.',
+  },
+  isReady &&
+    readAt !== undefined &&
+    now / 1000 - readAt > READING_OLD_SECONDS && {
       tone: 'bad',
       name: 'Database',
       text: 'The figures below could not be read for over a minute.',
       todo: 'The database answers slowly: look for long statements and locks.',
-    })
-  }
-  if (pool !== undefined && pool.waiting > 0)
-    problems.push({
+    },
+  pool !== undefined &&
+    pool.waiting > 0 && {
       tone: 'wait',
       name: 'Connections',
       text: `${sayCount(pool.waiting, 'request')} waiting for one of the ${pool.max} connections.`,
       todo: 'If it lasts, raise PAWL_DATABASE_POOL_SIZE, or find out why statements take long.',
-    })
-  if (statementTimeouts > 0)
-    problems.push({
-      tone: 'wait',
-      name: 'Time-outs',
-      text: `${sayCount(statementTimeouts, 'statement')} had no answer in time since the start.`,
-      todo: 'Look at the load and the locks of the database.',
-    })
-  return problems
-}
+    },
+  statementTimeouts > 0 && {
+    tone: 'wait',
+    name: 'Time-outs',
+    text: `${sayCount(statementTimeouts, 'statement')} had no answer in time since the start.`,
+    todo: 'Look at the load and the locks of the database.',
+  },
+]
 
-function ofTraffic({ history }: Look): readonly Problem[] {
-  const problems: Problem[] = []
+function ofTraffic({ history }: Look): readonly (Problem | false)[] {
   const sum = (name: 'failures' | 'codesAccepted' | 'codesRefused'): number =>
     history.reduce((total, sample) => total + sample[name], 0)
-  const [failures, accepted, refused] = [sum('failures'), sum('codesAccepted'), sum('codesRefused')]
-  if (failures > 0)
-    problems.push({
+  const [failures, refused] = [sum('failures'), sum('codesRefused')]
+  const part = refused / (sum('codesAccepted') + refused)
+  const late = history.slice(-LATE_SAMPLES)
+  return [
+    failures > 0 && {
       tone: 'bad',
       name: 'Failures',
       text: `${sayCount(failures, 'request')} of the last hour failed by a fault of the server.`,
       todo: 'The log has each with its request id and reason.',
-    })
-  if (refused >= CODES_MIN && refused / (accepted + refused) > CODES_REFUSED_MAX)
-    problems.push({
-      tone: 'wait',
-      name: 'Wrong codes',
-      text: `${Math.round((refused / (accepted + refused)) * 100)} % of the codes of phones were wrong in the last hour.`,
-      todo: 'Somebody may be guessing: the audit log has the phones, and METRICS.md the reasons.',
-    })
-  const late = history.slice(-LATE_SAMPLES)
-  if (late.length === LATE_SAMPLES && late.every(({ loopDelaySeconds }) => loopDelaySeconds > LOOP_DELAY_MAX_SECONDS))
-    problems.push({
-      tone: 'bad',
-      name: 'Too busy',
-      text: 'The process answers late: its event loop waits for over a quarter of a second.',
-      todo: 'Start another process beside it, or give it more processor time.',
-    })
-  return problems
+    },
+    refused >= CODES_MIN &&
+      part > CODES_REFUSED_MAX && {
+        tone: 'wait',
+        name: 'Wrong codes',
+        text: `${Math.round(part * 100)} % of the codes of phones were wrong in the last hour.`,
+        todo: 'Somebody may be guessing: the audit log has the phones, and METRICS.md the reasons.',
+      },
+    late.length === LATE_SAMPLES &&
+      late.every(({ loopDelaySeconds }) => loopDelaySeconds > LOOP_DELAY_MAX_SECONDS) && {
+        tone: 'bad',
+        name: 'Too busy',
+        text: 'The process answers late: its event loop waits for over a quarter of a second.',
+        todo: 'Start another process beside it, or give it more processor time.',
+      },
+  ]
 }
 
-function ofBackground({ sealLagSeconds, brokenChains, background }: Look, now: number): readonly Problem[] {
-  const problems: Problem[] = []
-  if (brokenChains > 0)
-    problems.push({
-      tone: 'bad',
-      name: 'Audit',
-      text: 'A chain of the audit log was found altered.',
-      todo: 'Verify it on the page Audit, and keep a copy of the database before anything else.',
-    })
-  if (sealLagSeconds > LAG_MAX_SECONDS)
-    problems.push({
-      tone: 'wait',
-      name: 'Audit',
-      text: `Rows of the audit log have waited for their seal for ${Math.round(sealLagSeconds / 60)} minutes.`,
-      todo: 'One process at least has to run with its background work; the log says what fails.',
-    })
-  for (const { work, lastSuccessAt } of background) {
-    if (lastSuccessAt !== undefined && now / 1000 - lastSuccessAt > LAG_MAX_SECONDS)
-      problems.push({
-        tone: 'wait',
+const ofBackground = ({ sealLagSeconds, brokenChains, background }: Look, now: number): readonly (Problem | false)[] => [
+  brokenChains > 0 && {
+    tone: 'bad',
+    name: 'Audit',
+    text: 'A chain of the audit log was found altered.',
+    todo: 'Verify it on the page Audit, and keep a copy of the database before anything else.',
+  },
+  sealLagSeconds > LAG_MAX_SECONDS && {
+    tone: 'wait',
+    name: 'Audit',
+    text: `Rows of the audit log have waited for their seal for ${Math.round(sealLagSeconds / 60)} minutes.`,
+    todo: 'One process at least has to run with its background work; the log says what fails.',
+  },
+  ...background.map(
+    ({ work, lastSuccessAt = now / 1000 }) =>
+      now / 1000 - lastSuccessAt > LAG_MAX_SECONDS && {
+        tone: 'wait' as const,
         name: 'Background',
         text: `No round of ${work.replaceAll('_', ' ')} went through for ${Math.round((now / 1000 - lastSuccessAt) / 60)} minutes.`,
         todo: 'The log says what fails.',
-      })
-  }
-  return problems
-}
+      },
+  ),
+]
 
-const DAY_MS = 86_400_000
+export const DAY_MS = 86_400_000
 const PIN_SOON_DAYS = 30
 /** An app learns of a new pin when it is started. An app that is not started within this time learns of it too late. */
 const PIN_URGENT_DAYS = 7

@@ -26,7 +26,7 @@ export interface DeviceEvents {
  * registration in the application.
  */
 export const readDeviceEvents = (
-  { api, application = '', now }: PageCall,
+  { api, application, now }: PageCall,
   userId: string | undefined,
   search: Query,
 ): Promise<DeviceEvents> =>

@@ -1,10 +1,11 @@
 // Renders the elements of pages: badges, times, lists, tables, forms, QR codes.
-import { PawlError } from '../lib/errors.ts'
+import { PawlError, type Violation } from '../lib/errors.ts'
 import { encodeQR } from 'qr'
 import { QR_BYTES_MAX } from '../domain/operation/form.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { html, type Markup, nothing, trust, type Value } from './markup.ts'
-import { NO_FORM, type PageCall, versionOf } from './page.ts'
+import type { Query } from './api.ts'
+import { link, NO_FORM, type PageCall, type View, versionOf } from './page.ts'
 import { sayReason, sayState } from './words.ts'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'off' | 'info'
@@ -55,6 +56,9 @@ export function sayDistance(ms: number): string {
   return ms < 0 ? `${text} ago` : `in ${text}`
 }
 
+/** Writes an age as `5 min`. */
+export const sayAge = (seconds: number): string => sayDistance(-seconds * 1000).replace(' ago', '')
+
 const DAYS = { below: Number.POSITIVE_INFINITY, size: 86_400, unit: 'day' } as const
 const UNITS = [
   { below: 60, size: 1, unit: 's' },
@@ -85,6 +89,10 @@ export const facts = (rows: readonly (readonly [string, Value] | false | undefin
 /** The text in place of an empty list: the reason, and what to do. */
 export const empty = (title: string, text: Value, action: Value = nothing): Markup =>
   html`<div class="empty"><p class="empty-title">${title}</p><p>${text}</p>${action}</div>`
+
+/** What is wrong with typed values, name by name. */
+export const faults = (violations: readonly Violation[]): Markup =>
+  html`<ul>${violations.map(({ fieldName, hint }) => html`<li><code>${fieldName}</code> ${hint}</li>`)}</ul>`
 
 /** A value for copying, with a button that works where scripts run (browser.js). `what` names the value for screen readers. */
 export const code = (text: string, what = 'it'): Markup =>
@@ -247,16 +255,14 @@ export function guardedForm(
   )}</div></details>`
 }
 
-export interface Chip {
-  readonly label: string
-  readonly href: string
-  readonly isChosen: boolean
-}
-
-/** A filter whose choices are links. Each leads to the list with that choice. */
-export const chips = (name: string, choices: readonly Chip[]): Markup =>
-  html`<ul class="chips" aria-label="${name}">${choices.map(
-    ({ label, href, isChosen }) => html`<li><a href="${href}"${isChosen && html` aria-current="true"`}>${label}</a></li>`,
+/**
+ * A filter of the list at `path`: links to it for each value of the parameter `name`. They keep the parameters in `kept`. The value for all of the
+ * list is empty.
+ */
+export const chips = (call: PageCall, path: string, name: string, label: string, choices: readonly Choice[], kept: Query = {}) =>
+  html`<ul class="chips" aria-label="${label}">${choices.map(
+    ([value, text]) =>
+      html`<li><a href="${link(call, path, { ...kept, [name]: value })}"${value === (call.query[name] ?? '') && html` aria-current="true"`}>${text}</a></li>`,
   )}</ul>`
 
 export interface Step {
@@ -286,10 +292,20 @@ export const searchForm = (
     ${fields}<button class="button is-plain">Apply</button>
   </form>`
 
-/** The links below a page of a list. `newest` is undefined on the first page, `older` on the last one. */
-export const pager = (newest: string | undefined, older: string | undefined, olderLabel = 'Older →'): Markup | false =>
-  (newest ?? older) !== undefined &&
-  html`<p class="pager">${newest !== undefined && html`<a href="${newest}">Newest</a>`}${older !== undefined && html`<a class="pager-older" href="${older}">${olderLabel}</a>`}</p>`
+/**
+ * The links below a page of the list at `path`: to its first page and to the next one. `by`: the parameter with the place of a page. `next`: the place
+ * of the next page, undefined on the last one. `kept`: the other parameters.
+ */
+export function pager(
+  call: PageCall,
+  path: string,
+  next: string | number | undefined,
+  { by = 'before', kept = {}, label = 'Older →' }: { readonly by?: string; readonly kept?: Query; readonly label?: string } = {},
+): Markup {
+  const isFirst = call.query[by] === undefined
+  if (isFirst && next === undefined) return nothing
+  return html`<p class="pager">${!isFirst && html`<a href="${link(call, path, kept)}">Newest</a>`}${next !== undefined && html`<a class="pager-older" href="${link(call, path, { ...kept, [by]: next })}">${label}</a>`}</p>`
+}
 
 /** A link back. */
 export const backTo = (href: string, label: string): Markup => html`<a href="${href}">← ${label}</a>`
@@ -311,16 +327,27 @@ export type Column = string | readonly [label: string, place: 'side' | 'wide' | 
 
 /**
  * A list of records: a table on a wide screen, cards of two lines on a phone. Each row has as many cells as there are columns. A phone shows only the
- * first line of the first cell.
+ * first line of the first cell. `none` stands in place of an empty list.
  */
-export function table(caption: string, columns: readonly Column[], rows: readonly (readonly Value[])[]): Markup {
+export function table(caption: string, columns: readonly Column[], rows: readonly (readonly Value[])[], none?: Markup): Markup {
+  if (none !== undefined && rows.length === 0) return none
   const shown = columns.map((column) => (typeof column === 'string' ? ([column, undefined] as const) : column))
   return html`<table class="rows">
     <caption class="hidden">${caption}</caption>
     <thead><tr>${shown.map(([label]) => html`<th scope="col">${label}</th>`)}</tr></thead>
     <tbody>${rows.map(
       (cells) =>
-        html`<tr>${cells.map((cell, i) => html`<td${shown[i]?.[1] !== undefined && html` class="is-${shown[i][1]}"`} data-label="${shown[i]?.[0] ?? ''}">${cell}</td>`)}</tr>`,
+        html`<tr>${cells.map((cell, i) => html`<td${shown[i]?.[1] !== undefined && html` class="is-${shown[i][1]}"`}>${cell}</td>`)}</tr>`,
     )}</tbody>
   </table>`
 }
+
+/** The page of a secret that is shown this once. `href` leads back. */
+export const secretView = (title: string, heading: string, hint: string, secret: string, href: string): View => ({
+  title,
+  body: html`${pageHead(title)}${card(
+    heading,
+    html`<p>${hint}It is shown this once.</p><p>${code(secret, 'the secret')}</p>
+    <p><a class="button is-primary" href="${href}">I have noted it</a></p>`,
+  )}`,
+})

@@ -1,6 +1,6 @@
 // Serves the console: pages for administrators at /console/, on the listener of the bank's API (docs/CONSOLE.md), and the pages that show an error.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isFormTokenOf, type Session } from '../domain/credential/session.ts'
+import type { Session } from '../domain/credential/session.ts'
 import { CALLERS_BYTES_MAX } from '../http/body-bounds.ts'
 import { refuseForeignPage } from '../http/basic-credentials.ts'
 import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
@@ -13,17 +13,17 @@ import {
   CHANGED,
   type ConsoleParts,
   type Form,
-  formOf,
   link,
   NO_FORM,
   type Outcome,
   type Page,
   type PageCall,
   rootOf,
+  type Section,
   type View,
 } from './page.ts'
 import { pages } from './pages/index.ts'
-import { findSession, serveSignIn } from './sign-in.ts'
+import { demandSession, serveSignIn } from './sign-in.ts'
 import { empty, pageHead } from './elements.ts'
 import { html } from './markup.ts'
 
@@ -45,46 +45,29 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   })
   serveSignIn(app, parts, assets)
 
-  const renderRefusal = createRefusalPage(assets)
-  const sessions = new WeakMap<FastifyRequest, Session>()
-
-  /** Runs before the body is read, so that no form of a caller without a session is parsed. */
-  const requireSession = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    // Requests that a page sends by itself do not count as use of the session, and neither does HEAD. A POST counts, because a preview is posted when
-    // somebody types into a form.
-    const isUse = request.method === 'POST' || (request.headers['hx-request'] === undefined && request.method !== 'HEAD')
-    const session = await findSession(parts, request, isUse)
-    if (session === undefined) return sendToSignIn(request, reply)
-    sessions.set(request, session)
-    return undefined
-  }
+  const { onRequest, read } = demandSession(parts, isUse, sendToSignIn)
 
   const serve = async (page: Page, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const session = sessions.get(request)
-    if (session === undefined) throw new TypeError('a page was reached without a session')
-    const isPost = request.method === 'POST'
-    const form = isPost ? formOf(request) : NO_FORM
-    if (isPost && !isFormTokenOf(session, form.text('csrf')))
-      throw new PawlError('REQUEST_INVALID', { detail: 'a form without the token of its session' })
+    const { session, form } = read(request)
     let call: PageCall | undefined
     try {
       call = await openCall(app, parts, session, request, form)
       return await answer(page, call, reply)
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
-      if (call === undefined) return renderRefusal(error, reply)
+      // The application does not exist, or the API has no answer: there is no menu to show.
+      if (call === undefined) return sendFailure(assets, reply, { status: error.status, ...describeRefusal(error) })
       return sendView(reply.code(error.status), page, call, refusalView(error, link(call, '/')))
     }
   }
 
   const answer = async (page: Page, call: PageCall, reply: FastifyReply): Promise<FastifyReply> => {
+    if (call.application === '' && OF_APPLICATIONS.has(page.section)) return sendView(reply, page, call, noApplicationView(call))
+    if (call.form.isEmpty) return sendView(reply, page, call, await page.render(call))
     const { actions = {} } = page
     const name = call.form.text('action')
     const act = Object.hasOwn(actions, name) ? actions[name] : undefined
-    if (call.form.isEmpty || act === undefined) {
-      if (!call.form.isEmpty) throw new PawlError('REQUEST_INVALID', { detail: 'the page has no such action' })
-      return sendView(reply, page, call, await page.render(call))
-    }
+    if (act === undefined) throw new PawlError('REQUEST_INVALID', { detail: 'the page has no such action' })
     try {
       return sendOutcome(reply, page, call, await act(call))
     } catch (refusal) {
@@ -108,10 +91,17 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
 
   for (const page of pages) {
     const handler = (request: FastifyRequest, reply: FastifyReply) => serve(page, request, reply)
-    app.get(page.path, { onRequest: requireSession }, handler)
-    if (page.actions !== undefined) app.post(page.path, { onRequest: requireSession, bodyLimit: CALLERS_BYTES_MAX }, handler)
+    app.get(page.path, { onRequest }, handler)
+    if (page.actions !== undefined) app.post(page.path, { onRequest, bodyLimit: CALLERS_BYTES_MAX }, handler)
   }
 }
+
+/**
+ * Whether a person did something. Requests that a page sends by itself are no use of the session, and neither is HEAD. A POST is, because a preview is
+ * posted when somebody types into a form.
+ */
+const isUse = ({ method, headers }: FastifyRequest): boolean =>
+  method === 'POST' || (headers['hx-request'] === undefined && method !== 'HEAD')
 
 /** Composes the call of a page from its request. Throws Refusal for an application that does not exist. */
 async function openCall(
@@ -126,13 +116,13 @@ async function openCall(
   const { applications } = await createApi(app, parts.tickets, caller, request).get<{
     applications: readonly ApplicationSummary[]
   }>('/admin/applications')
-  const wanted = query['app']
+  const wanted = query['app'] || undefined
   const found = applications.find(({ id, isDefault }) => (wanted === undefined ? isDefault : id === wanted))
   if (wanted !== undefined && found === undefined) throw new Refusal(404, `There is no application ${wanted}`, [])
-  const application = (found ?? applications[0])?.id
+  const application = (found ?? applications[0])?.id ?? ''
   const isAdmin = caller.role === 'admin'
   // An administrator may act for each application like its back ends, if the settings let administrators act at all.
-  const acting = isAdmin && application !== undefined ? { ...caller, applicationId: application } : caller
+  const acting = isAdmin && application !== '' ? { ...caller, applicationId: application } : caller
   const api: Api = createApi(app, parts.tickets, acting, request)
   return {
     parts,
@@ -146,7 +136,7 @@ async function openCall(
     now: parts.platform.now(),
     refusal: undefined,
     isAdmin,
-    isActing: isAdmin && application !== undefined && parts.settings.adminActsOnDefaultApplication,
+    isActing: isAdmin && application !== '' && parts.settings.adminActsOnDefaultApplication,
     root: rootOf(request),
     here: `${rootOf(request)}${request.url.replace(/^\/console\/?/, '')}`,
   }
@@ -183,18 +173,33 @@ const createErrorPage =
     })
   }
 
-/** Renders a refusal of the API that comes before the page is known, for example for an application that does not exist. */
-const createRefusalPage =
-  (assets: Assets) =>
-  (refusal: Refusal, reply: FastifyReply): FastifyReply =>
-    sendFailure(assets, reply, { status: refusal.status, ...describeRefusal(refusal) })
-
 /** The view in place of a page whose data the API refused. The menu stays. */
 function refusalView(refusal: Refusal, overview: string): View {
   const { title, text, note } = describeRefusal(refusal)
   const back = html`<a class="button is-plain" href="${overview}">To the overview</a>`
   return { title, body: html`${pageHead(title)}${empty(text, note, back)}` }
 }
+
+/** The view of each page about an application where there is none. */
+const noApplicationView = (call: PageCall): View => ({
+  title: 'Welcome',
+  body: html`${pageHead('Welcome')}${empty(
+    'There is no application yet',
+    'An application is one mobile app of the bank: it has the keys that are compiled into the app, and everything else belongs to one.',
+    call.isAdmin && html`<a class="button is-primary" href="${link(call, '/applications')}">Create the first application</a>`,
+  )}`,
+})
+
+const OF_APPLICATIONS: ReadonlySet<Section> = new Set([
+  'overview',
+  'registrations',
+  'operations',
+  'inbox',
+  'webhooks',
+  'certificates',
+  'config',
+  'oidc',
+])
 
 const describeRefusal = ({ status, message, violations }: Refusal): Omit<Failure, 'status'> => ({
   title: TITLES[status] ?? (status >= 500 ? 'Not available' : 'Not found'),

@@ -1,38 +1,18 @@
 // Renders the frame of every page: head, navigation, the chosen application, and the result of the last action.
 import type { Assets } from './assets.ts'
-import { facts, more } from './elements.ts'
+import { facts, faults, more } from './elements.ts'
 import { html, type Markup, nothing, toText } from './markup.ts'
+import { sayState } from './words.ts'
 import { CHANGED, DONE, type Form, link, type Page, type PageCall, type Section, type View } from './page.ts'
 
-const GROUPS: readonly (readonly [string, readonly (readonly [Section, string, string])[]])[] = [
-  ['', [['overview', '/', 'Overview']]],
-  [
-    'Customers',
-    [
-      ['registrations', '/registrations', 'Registrations'],
-      ['operations', '/operations', 'Operations'],
-      ['inbox', '/inbox', 'Inbox'],
-    ],
-  ],
-  [
-    'Set-up',
-    [
-      ['applications', '/applications', 'Applications'],
-      ['templates', '/templates', 'Templates'],
-      ['webhooks', '/webhooks', 'Webhooks'],
-      ['certificates', '/certificates', 'Certificates'],
-      ['config', '/config', 'Configuration'],
-      ['oidc', '/oidc', 'OpenID'],
-    ],
-  ],
-  [
-    'Oversight',
-    [
-      ['audit', '/audit', 'Audit'],
-      ['credentials', '/credentials', 'Credentials'],
-    ],
-  ],
+const GROUPS: readonly (readonly [name: string, sections: readonly Section[]])[] = [
+  ['', ['overview']],
+  ['Customers', ['registrations', 'operations', 'inbox']],
+  ['Set-up', ['applications', 'templates', 'webhooks', 'certificates', 'config', 'oidc']],
+  ['Oversight', ['audit', 'credentials']],
 ]
+/** The names of sections in the menu, where they are not those of their paths. */
+const NAMES: Readonly<Partial<Record<Section, string>>> = { config: 'Configuration', oidc: 'OpenID' }
 
 /** A page for a user who is signed in. */
 export const renderPage = (assets: Assets, { section }: Pick<Page, 'section'>, call: PageCall, { title, body }: View): string =>
@@ -48,10 +28,10 @@ export const renderPage = (assets: Assets, { section }: Pick<Page, 'section'>, c
         <div class="menu" id="menu" popover>
           ${renderApplications(call)}
           <nav aria-label="Pages">${GROUPS.map(
-            ([name, entries]) =>
-              html`${name !== '' && html`<p class="nav-group">${name}</p>`}<ul>${entries.map(
-                ([id, path, label]) =>
-                  html`<li><a href="${link(call, path)}"${id === section && html` aria-current="page"`}>${icon(id)}${label}</a></li>`,
+            ([name, sections]) =>
+              html`${name !== '' && html`<p class="nav-group">${name}</p>`}<ul>${sections.map(
+                (id) =>
+                  html`<li><a href="${link(call, id === 'overview' ? '/' : `/${id}`)}"${id === section && html` aria-current="page"`}>${icon(id)}${NAMES[id] ?? sayState(id)}</a></li>`,
               )}</ul>`,
           )}</nav>
           ${renderSignOut(call)}
@@ -91,7 +71,7 @@ const HTMX = '{"includeIndicatorCSS":false,"history":false}'
 
 function renderApplications(call: PageCall): Markup {
   const { application, applications } = call
-  if (application === undefined) return nothing
+  if (applications.length === 0) return nothing
   return html`<details class="switch"><summary><span class="switch-label">Application</span><strong>${application}</strong></summary>
     <ul>${applications.map(
       ({ id, isDefault }) =>
@@ -114,8 +94,7 @@ function renderNotices({ query, refusal, form }: PageCall): Markup {
   return html`${said !== undefined && refusal === undefined && html`<p class="notice is-good" role="status">${said}</p>`}${
     refusal !== undefined &&
     html`<div class="notice is-bad" role="alert"><p>${refusal.message}.</p>${
-      refusal.violations.length > 0 &&
-      html`<ul>${refusal.violations.map(({ fieldName, hint }) => html`<li><code>${fieldName}</code> ${hint}</li>`)}</ul>`
+      refusal.violations.length > 0 && faults(refusal.violations)
     }</div>${form.optional('seen') !== undefined && refusal.status === CHANGED && renderTyped(form)}`
   }`
 }

@@ -64,8 +64,8 @@ export interface PageCall {
   /** The typed values; empty if no form was sent. */
   readonly form: Form
   readonly applications: readonly ApplicationSummary[]
-  /** The application that pages are about; undefined if there is none at all. */
-  readonly application: string | undefined
+  /** The application that the page is about; empty if there is none at all. */
+  readonly application: string
   /** Milliseconds since 1970-01-01 UTC. */
   readonly now: number
   /** The refusal of the API for the form. */

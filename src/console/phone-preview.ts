@@ -4,6 +4,7 @@ import { type OperationForm, renderOperationForm } from '../domain/operation/for
 import { readOperations } from '../domain/operation/operation.ts'
 import { composeOperationData } from '../domain/template/operation-data.ts'
 import { chooseTexts, listPlaceholders, type OperationParameters, type Template } from '../domain/template/template.ts'
+import { faults } from './elements.ts'
 import { html, type Markup, type Value } from './markup.ts'
 import type { PageCall } from './page.ts'
 import type { TemplateJson } from './template-draft.ts'
@@ -44,9 +45,7 @@ export function templatePreview(template: Template, typed: OperationParameters, 
   )
   const composed = composeOperationData(template.dataTemplate, parameters)
   if ('violations' in composed)
-    return html`<div class="notice is-wait"><p>The phone could not sign this:</p><ul>${composed.violations.map(
-      ({ fieldName, hint }) => html`<li><code>${fieldName}</code> ${hint}</li>`,
-    )}</ul></div>`
+    return html`<div class="notice is-wait"><p>The phone could not sign this:</p>${faults(composed.violations)}</div>`
   const { riskFlags, isProximityCheckEnabled: hasProximityCheck } = template
   const form = renderOperationForm({ ...chooseTexts(template.texts, [language]), parameters, riskFlags, hasProximityCheck })
   return phonePreview(form, composed.data)
@@ -122,7 +121,7 @@ export interface ShownOperation {
 
 /** Reads the views of phones, by the id of the operation. Texts are those of the revision from which the operation was made. */
 export async function readShown(
-  { parts, application = '' }: Pick<PageCall, 'parts' | 'application'>,
+  { parts, application }: Pick<PageCall, 'parts' | 'application'>,
   operationIds: readonly string[],
 ): Promise<ReadonlyMap<string, ShownOperation>> {
   const rows = await readOperations(parts, application, operationIds)

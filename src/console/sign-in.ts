@@ -7,7 +7,7 @@ import { isStorable } from '../lib/json.ts'
 import type { Assets } from './assets.ts'
 import { renderBare } from './layout.ts'
 import { html } from './markup.ts'
-import { type ConsoleParts, formOf, rootOf } from './page.ts'
+import { type ConsoleParts, type Form, formOf, rootOf } from './page.ts'
 import { pages } from './pages/index.ts'
 
 /**
@@ -20,11 +20,39 @@ const nameOf = ({ protocol, host }: FastifyRequest): string => {
 }
 
 /** The session of a request; undefined if it names no valid one. `isUse` is that of readSession. */
-export async function findSession(parts: ConsoleParts, request: FastifyRequest, isUse: boolean): Promise<Session | undefined> {
+async function findSession(parts: ConsoleParts, request: FastifyRequest, isUse: boolean): Promise<Session | undefined> {
   const name = `${nameOf(request)}=`
   const cookies = (request.headers.cookie ?? '').split(';').map((cookie) => cookie.trim())
   const token = cookies.find((cookie) => cookie.startsWith(name))?.slice(name.length)
   return token !== undefined && TOKEN.test(token) ? readSession(parts, { token, source: request.ip, isUse }) : undefined
+}
+
+/**
+ * Demands a session for a route. `onRequest` runs before the body is read, so that no form of a caller without a session is parsed; `turnAway`
+ * answers such a caller. `read` returns the session with the form in the body. It throws REQUEST_INVALID for a form without the token of the session.
+ */
+export function demandSession(
+  parts: ConsoleParts,
+  isUse: (request: FastifyRequest) => boolean,
+  turnAway: (request: FastifyRequest, reply: FastifyReply) => FastifyReply,
+) {
+  const sessions = new WeakMap<FastifyRequest, Session>()
+  return {
+    onRequest: async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+      const session = await findSession(parts, request, isUse(request))
+      if (session === undefined) return turnAway(request, reply)
+      sessions.set(request, session)
+      return undefined
+    },
+    read: (request: FastifyRequest, membersMax?: number): { readonly session: Session; readonly form: Form } => {
+      const session = sessions.get(request)
+      if (session === undefined) throw new TypeError('a page was reached without a session')
+      const form = formOf(request, membersMax)
+      if (request.method === 'POST' && !isFormTokenOf(session, form.text('csrf')))
+        throw new PawlError('REQUEST_INVALID', { detail: 'a form without the token of its session' })
+      return { session, form }
+    },
+  }
 }
 
 /** Mounts the form to sign in, and the endpoints of that form and of the button to sign out. */
@@ -61,20 +89,11 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
     }
   })
 
-  const sessions = new WeakMap<FastifyRequest, Session>()
   const leave = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
     reply.header('set-cookie', `${cookieOf(request, '')}; Max-Age=0`).redirect(`${rootOf(request)}sign-in`, 303)
-  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const session = await findSession(parts, request, false)
-    if (session === undefined) return leave(request, reply)
-    sessions.set(request, session)
-    return undefined
-  }
+  const { onRequest, read } = demandSession(parts, () => false, leave)
   app.post('/sign-out', { onRequest }, async (request, reply) => {
-    const session = sessions.get(request)
-    if (session === undefined) throw new TypeError('a sign-out without a session')
-    if (!isFormTokenOf(session, formOf(request, MEMBERS_MAX).text('csrf')))
-      throw new PawlError('REQUEST_INVALID', { detail: 'a form without the token of its session' })
+    const { session } = read(request, MEMBERS_MAX)
     await endSession(parts, session.sessionId, session.caller.username)
     return leave(request, reply)
   })

@@ -1,61 +1,66 @@
-// Searches users in a list: by the beginning or a part of the name that somebody types, or by the whole name in a link.
+// Lists records of users, with a search by the beginning or a part of the name that somebody types, or by the whole name in a link.
 import type { Query } from './api.ts'
-import { pager, searchForm } from './elements.ts'
-import { html, type Markup } from './markup.ts'
+import { empty, pager, searchForm } from './elements.ts'
+import { html, type Markup, type Value } from './markup.ts'
 import { link, type PageCall } from './page.ts'
 
-/** The part of a list's query that its links keep. */
-export const userFilter = ({ query }: Pick<PageCall, 'query'>): Query => ({
-  userId: query['userId'] || undefined,
-  user: query['user'] || undefined,
-})
+interface Found<Item> {
+  readonly items: readonly Item[]
+  readonly nextCursor: string | undefined
+}
 
-export interface FoundUsers<Answer> {
-  readonly answer: Answer
-  /** Whether the typed text was searched anywhere in the names, because no name begins with it or because somebody asked for that. */
-  readonly isAnywhere: boolean
+export interface UserList<Item> {
+  readonly path: string
+  /** The parameters of the query that narrow the list, beside the user. */
+  readonly filters: Readonly<Record<string, string | undefined>>
+  /** Links that change a filter. `kept`: all parameters of the search. */
+  readonly chips: (kept: Query) => Value
+  readonly read: (search: Query) => Promise<Found<Item>>
+  readonly render: (items: readonly Item[]) => Promise<Markup>
+  /** In place of a list in which there is nothing at all. */
+  readonly none: Markup
+  /** The text in place of a list in which nothing fits the search. */
+  readonly noneFits: string
+}
+
+/** Renders the form of the search, the filters, the records, and the links to other pages of the list. */
+export async function userList<Item>(call: PageCall, list: UserList<Item>): Promise<Markup> {
+  const { query } = call
+  const { path, filters } = list
+  const kept = { userId: query['userId'] || undefined, user: query['user'] || undefined, ...filters }
+  const { items, nextCursor, isAnywhere } = await searchUsers(call, list.read)
+  const anywhere = { ...kept, anywhere: '1' }
+  const ends = html`${kept.user !== undefined && !isAnywhere && html`<p class="hint">Names that begin so. <a href="${link(call, path, anywhere)}">Look anywhere in the name</a></p>`}${pager(
+    call,
+    path,
+    nextCursor,
+    isAnywhere ? { by: 'cursor', kept: anywhere, label: 'Look further →' } : { by: 'cursor', kept },
+  )}`
+  const isNarrow = [...Object.values(kept), query['cursor']].some(Boolean)
+  const nothingFits = () =>
+    empty(
+      'Nothing matches',
+      nextCursor === undefined ? list.noneFits : 'Nothing among the newest: there are older ones.',
+      html`<a class="button is-plain" href="${link(call, path)}">Show all</a>`,
+    )
+  const name = html`<div class="field"><label for="user">User</label><input id="user" name="user" type="search" value="${query['user'] ?? query['userId'] ?? ''}" placeholder="Name, or a part of it" autocomplete="off" maxlength="255"></div>`
+  return html`${searchForm(call, path, name, { app: call.application, ...filters })}${list.chips(kept)}
+    ${items.length === 0 && !isNarrow ? list.none : html`${items.length === 0 ? nothingFits() : await list.render(items)}${ends}`}`
 }
 
 /**
  * Reads a list of the users whose names begin with the typed text, by an index. If no name does, or if somebody asked for it, the text is searched
  * anywhere in the names, 50,000 records at a time.
  */
-export async function searchUsers<Answer>(
-  { query }: Pick<PageCall, 'query'>,
-  read: (search: Query) => Promise<Answer>,
-  isEmpty: (answer: Answer) => boolean,
-): Promise<FoundUsers<Answer>> {
+async function searchUsers<Item>(
+  { query }: PageCall,
+  read: (search: Query) => Promise<Found<Item>>,
+): Promise<Found<Item> & { readonly isAnywhere: boolean }> {
   const typed = query['user']?.trim() || undefined
   const userId = query['userId'] || undefined
   if (query['anywhere'] === undefined) {
-    const answer = await read({ userId, userIdPrefix: typed })
-    if (typed === undefined || !isEmpty(answer)) return { answer, isAnywhere: false }
+    const found = await read({ userId, userIdPrefix: typed })
+    if (typed === undefined || found.items.length > 0) return { ...found, isAnywhere: false }
   }
-  return { answer: await read({ userId, userIdPart: typed }), isAnywhere: typed !== undefined }
+  return { ...(await read({ userId, userIdPart: typed })), isAnywhere: typed !== undefined }
 }
-
-/** The links below a page of such a list. `filter`: all parameters of the search. */
-export function userPager(
-  call: PageCall,
-  path: string,
-  filter: Query,
-  isAnywhere: boolean,
-  nextCursor: string | undefined,
-): Markup {
-  const kept = { ...filter, ...(isAnywhere && { anywhere: '1' }) }
-  const isTyped = filter['user'] !== undefined
-  return html`${isTyped && !isAnywhere && html`<p class="hint">Names that begin so. <a href="${link(call, path, { ...filter, anywhere: '1' })}">Look anywhere in the name</a></p>`}${pager(
-    call.query['cursor'] === undefined ? undefined : link(call, path, kept),
-    nextCursor === undefined ? undefined : link(call, path, { ...kept, cursor: nextCursor }),
-    isAnywhere ? 'Look further →' : undefined,
-  )}`
-}
-
-/** The form. `hidden`: the other filters. */
-export const userForm = (call: PageCall, path: string, hidden: Readonly<Record<string, string | undefined>>): Markup =>
-  searchForm(
-    call,
-    path,
-    html`<div class="field"><label for="user">User</label><input id="user" name="user" type="search" value="${call.query['user'] ?? call.query['userId'] ?? ''}" placeholder="Name, or a part of it" autocomplete="off" maxlength="255"></div>`,
-    { app: call.application, ...hidden },
-  )

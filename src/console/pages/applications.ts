@@ -22,13 +22,12 @@ export const applications: Page = {
       body: html`${pageHead('Applications', { lead: 'An application is one mobile app of the bank, with the keys that are compiled into it.' })}
         <div class="columns"><div>${card(
           'Applications',
-          found.length === 0
-            ? empty('None yet', 'Make the first one: the next page shows what the mobile app needs.')
-            : table(
-                'Applications',
-                ['Application', 'Protocols', ['Oldest version', 'away'], ['', 'side']],
-                found.map((one) => renderRow(call, one)),
-              ),
+          table(
+            'Applications',
+            ['Application', 'Protocols', ['Oldest version', 'away'], ['', 'side']],
+            found.map((one) => renderRow(call, one)),
+            empty('None yet', 'Make the first one: the next page shows what the mobile app needs.'),
+          ),
         )}</div><div>${call.isAdmin && card('New application', renderCreate(call))}</div></div>`,
     }
   },

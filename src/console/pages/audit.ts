@@ -71,16 +71,12 @@ export const auditDevices: Page = {
     const { userId, before, from, to } = call.query
     const found = userId ? await readDevices(call, { before, limit: PAGE }) : { items: [] }
     const items = found?.items
-    const older = found?.next
     const fields = html`${search('userId', 'User', userId)}${day('from', 'From', from)}${day('to', 'To', to)}`
     return {
       title: 'Audit',
       body: html`${renderHead(call, 'devices')}${card(
         'What happened to the phones of a user',
-        html`${searchForm(call, '/audit/devices', fields, { app: call.application })}${renderDevices(call, items)}${pager(
-          before === undefined ? undefined : link(call, '/audit/devices', { userId, from, to }),
-          older === undefined ? undefined : link(call, '/audit/devices', { userId, from, to, before: older }),
-        )}`,
+        html`${searchForm(call, '/audit/devices', fields, { app: call.application })}${renderDevices(call, items)}${pager(call, '/audit/devices', found?.next, { kept: { userId, from, to } })}`,
         items !== undefined && items.length > 0 && actionForm(call, 'export', EXPORT, { tone: 'plain' }),
       )}`,
     }
@@ -118,32 +114,24 @@ function parseTime(text: string): number | undefined {
 
 async function renderAdministrators(call: PageCall, chains: readonly Chain[] | undefined): Promise<View> {
   const { username, action, from, to, before } = call.query
-  const { items, next: older } = await call.api.get<Found<AdminEvent>>('/admin/audit', {
+  const { items, next } = await call.api.get<Found<AdminEvent>>('/admin/audit', {
     ...searchOf(call.query),
     before,
     limit: PAGE,
   })
   const fields = html`${search('username', 'Administrator', username)}${search('action', 'Action', action)}${day('from', 'From', from)}${day('to', 'To', to)}`
-  const list =
-    items.length === 0
-      ? empty(
-          'Nothing matches',
-          'Each change by an administrator is here, until it is older than PAWL_ADMIN_AUDIT_RETENTION_DAYS.',
-        )
-      : table(
-          'Changes',
-          ['What', 'By', 'When', ['Change', 'wide']],
-          items.map((one) => renderEvent(call, one)),
-        )
+  const list = table(
+    'Changes',
+    ['What', 'By', 'When', ['Change', 'wide']],
+    items.map((one) => renderEvent(call, one)),
+    empty('Nothing matches', 'Each change by an administrator is here, until it is older than PAWL_ADMIN_AUDIT_RETENTION_DAYS.'),
+  )
   return {
     title: 'Audit',
     body: html`${renderHead(call, 'administrators')}${card('State of the logs', renderChains(chains, (await call.parts.metrics.look()).sealLagSeconds), actionForm(call, 'verify', 'Verify now', { tone: 'plain' }))}
       ${card(
         'What administrators changed',
-        html`${searchForm(call, '/audit', fields, { app: call.application })}${list}${pager(
-          call.query['before'] === undefined ? undefined : link(call, '/audit', { username, action, from, to }),
-          older === undefined ? undefined : link(call, '/audit', { username, action, from, to, before: older }),
-        )}`,
+        html`${searchForm(call, '/audit', fields, { app: call.application })}${list}${pager(call, '/audit', next, { kept: { username, action, from, to } })}`,
         items.length > 0 && actionForm(call, 'export', EXPORT, { tone: 'plain' }),
       )}`,
   }
@@ -180,18 +168,17 @@ function renderDevices(call: PageCall, items: readonly DeviceEvent[] | undefined
       'No user of this name has or had a registration here. Names are compared whole, capitals included.',
     )
   if (!call.query['userId']) return empty('Whose phones?', 'Name a user: the log is read one user at a time.')
-  if (items.length === 0)
-    return empty(
-      'Nothing found',
-      'Nothing has happened to the phones of this user in the last 30 days, or in the days that you chose.',
-    )
   const rows = items.map(({ eventType, eventData, activationId, timestamp, verifiedBy }) => [
     eventBadge(eventType, verifiedBy),
     renderData(call, eventData),
     html`<a class="nowrap" href="${link(call, at`/registrations/${activationId}`)}">${activationId.slice(0, 8)}</a>`,
     ago(call.now, timestamp),
   ])
-  return table('Events', ['Event', ['Data', 'wide'], 'Phone', 'When'], rows)
+  const none = empty(
+    'Nothing found',
+    'Nothing has happened to the phones of this user in the last 30 days, or in the days that you chose.',
+  )
+  return table('Events', ['Event', ['Data', 'wide'], 'Phone', 'When'], rows, none)
 }
 
 function renderChains(chains: readonly Chain[] | undefined, sealLagSeconds: number): Markup {

@@ -1,7 +1,7 @@
 // Shows the pinned certificates of an application: their ends, and the certificates that the domains show now.
 import type { PinnedCertificate, PinnedDomain } from '../answers.ts'
 import { at } from '../api.ts'
-import { pinTone } from '../attention.ts'
+import { DAY_MS, pinTone } from '../attention.ts'
 import {
   actionForm,
   ago,
@@ -18,22 +18,30 @@ import {
   sayDistance,
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, type Page, type PageCall } from '../page.ts'
-import { needsApplication } from './registrations.ts'
+import { done, type Form, type Page, type PageCall } from '../page.ts'
 
-const DAY_MS = 86_400_000
 /** The bar of a pin with this time or more to its end is full. */
 const YEAR_DAYS = 365
 const NAME_HINT = 'exactly as in the certificate: apps look the pin up by it'
 const SOURCES = { pem: 'from a file', fetch: 'as the server showed it', fingerprint: 'by fingerprint' }
 
-const pathOf = ({ application = '' }: PageCall): string => at`/admin/apps/${application}`
+const pathOf = ({ application }: PageCall): string => at`/admin/apps/${application}`
+
+const pin = (how: string, body: (form: Form) => unknown) => async (call: PageCall) => {
+  await call.api.send('POST', `${pathOf(call)}/certificates/${how}`, body(call.form))
+  return done(call, '/certificates', 'created')
+}
+
+const remove = (pathAt: (call: PageCall) => string) => async (call: PageCall) => {
+  const query = { domain: call.form.optional('domain'), fingerprint: call.form.optional('fingerprint') }
+  await call.api.send('DELETE', pathAt(call), undefined, query)
+  return done(call, '/certificates', 'removed')
+}
 
 export const certificates: Page = {
   path: '/certificates',
   section: 'certificates',
   async render(call) {
-    if (call.application === undefined) return { title: 'Certificates', body: needsApplication(call, 'Certificates') }
     const { domains, publicKey } = await call.api.get<{ domains: readonly PinnedDomain[]; publicKey: string }>(pathOf(call))
     const hasExpired = domains.some(({ certificates: pins }) => pins.some(({ isExpired }) => isExpired))
     const clean = call.isAdmin && hasExpired && actionForm(call, 'expired', 'Remove those that have ended', { tone: 'plain' })
@@ -45,53 +53,25 @@ export const certificates: Page = {
     }
   },
   actions: {
-    fetch: async (call) => {
-      const { form, api } = call
-      const port = Number(form.text('port') || '443')
-      await api.send('POST', `${pathOf(call)}/certificates/auto`, {
-        domain: form.text('domain'),
-        port,
-        force: form.isChecked('force'),
-      })
-      return done(call, '/certificates', 'created')
-    },
-    pem: async (call) => {
-      const { form, api } = call
-      await api.send('POST', `${pathOf(call)}/certificates/pem`, {
-        domain: form.text('pemDomain'),
-        pem: form.text('pem'),
-        force: form.isChecked('force'),
-      })
-      return done(call, '/certificates', 'created')
-    },
-    fingerprint: async (call) => {
-      const { form, api } = call
-      const expires = Math.floor(Date.parse(`${form.text('expires')}Z`) / 1000)
-      await api.send('POST', `${pathOf(call)}/certificates/fingerprint`, {
-        domain: form.text('printDomain'),
-        fingerprint: form.text('fingerprint'),
-        expires,
-      })
-      return done(call, '/certificates', 'created')
-    },
-    unpin: async (call) => {
-      const query = { domain: call.form.text('domain'), fingerprint: call.form.text('fingerprint') }
-      await call.api.send('DELETE', `${pathOf(call)}/certificates`, undefined, query)
-      return done(call, '/certificates', 'removed')
-    },
-    domain: async (call) => {
-      await call.api.send('DELETE', `${pathOf(call)}/domains`, undefined, { domain: call.form.text('domain') })
-      return done(call, '/certificates', 'removed')
-    },
-    expired: async (call) => {
-      await call.api.send('DELETE', '/admin/certificates/expired')
-      return done(call, '/certificates', 'removed')
-    },
+    fetch: pin('auto', (form) => ({
+      domain: form.text('domain'),
+      port: Number(form.text('port') || '443'),
+      force: form.isChecked('force'),
+    })),
+    pem: pin('pem', (form) => ({ domain: form.text('pemDomain'), pem: form.text('pem'), force: form.isChecked('force') })),
+    fingerprint: pin('fingerprint', (form) => ({
+      domain: form.text('printDomain'),
+      fingerprint: form.text('fingerprint'),
+      expires: Math.floor(Date.parse(`${form.text('expires')}Z`) / 1000),
+    })),
+    unpin: remove((call) => `${pathOf(call)}/certificates`),
+    domain: remove((call) => `${pathOf(call)}/domains`),
+    expired: remove(() => '/admin/certificates/expired'),
   },
 }
 
 function renderDomain(call: PageCall, { name, port, certificates: pins, live }: PinnedDomain): Markup {
-  const remove =
+  const removal =
     call.isAdmin &&
     guardedForm(call, 'domain', 'Remove the domain', {
       hidden: { domain: name },
@@ -103,7 +83,7 @@ function renderDomain(call: PageCall, { name, port, certificates: pins, live }: 
       ${
         live !== undefined &&
         html`<p>${live.isPinned ? badge('good', 'Live certificate is pinned') : badge('bad', 'Live certificate is not pinned')} <small>seen ${ago(call.now, live.checkedAt * 1000)}${live.problem !== undefined && html`, ${live.problem}`}</small></p>`
-      }${remove && html`<div class="actions">${remove}</div>`}`,
+      }${removal && html`<div class="actions">${removal}</div>`}`,
     html`<small>port ${port}</small>`,
   )
 }

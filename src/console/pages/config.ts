@@ -16,7 +16,6 @@ import {
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, type Page, type PageCall, requireUnchanged } from '../page.ts'
-import { needsApplication } from './registrations.ts'
 
 interface Item {
   readonly key: string
@@ -34,7 +33,7 @@ const SCOPES: readonly Choice[] = [
 ]
 
 /** The path of the items: those of an activation if the page names one, else of the application. */
-const pathOf = ({ application = '', query: { activation } }: PageCall): string =>
+const pathOf = ({ application, query: { activation } }: PageCall): string =>
   activation === undefined || activation === ''
     ? at`/admin/applications/${application}/config`
     : at`/admin/activations/${activation}/config`
@@ -46,7 +45,6 @@ export const config: Page = {
   section: 'config',
   async render(call) {
     const { application, query, isAdmin } = call
-    if (application === undefined) return { title: 'Configuration', body: needsApplication(call, 'Configuration') }
     const activation = query['activation'] || undefined
     const { config: items } = await call.api.get<Items>(pathOf(call))
     const owner =
@@ -64,7 +62,7 @@ export const config: Page = {
     return {
       title: 'Configuration',
       body: html`${pageHead('Configuration', { lead: html`Items ${owner} that its app reads, in protocol 4.` })}
-        <div class="columns"><div>${card('Items', items.length === 0 ? empty('No item', 'An item is a name and a JSON value, for instance a limit that the app shows.') : table('Items', ['Name', ['Value', 'wide'], ['For', 'side'], ['', 'wide']], rows))}</div>
+        <div class="columns"><div>${card('Items', table('Items', ['Name', ['Value', 'wide'], ['For', 'side'], ['', 'wide']], rows, empty('No item', 'An item is a name and a JSON value, for instance a limit that the app shows.')))}</div>
         <div>${isAdmin && card('Store an item', renderForm(call, items))}${card('Of one activation', searchForm(call, '/config', field(UNTYPED, 'activation', 'Activation', { type: 'search', value: activation }), { app: application }))}</div></div>`,
     }
   },

@@ -8,11 +8,11 @@ import {
   badge,
   card,
   type Choice,
-  code,
   exactTime,
   field,
   guardedForm,
   pageHead,
+  secretView,
   select,
   table,
 } from '../elements.ts'
@@ -111,15 +111,8 @@ export const credentials: Page = {
   },
 }
 
-/** Shows a password, only once. */
-const showPassword = (call: PageCall, username: string, password: string): View => ({
-  title: 'Password',
-  body: html`${pageHead(username)}${card(
-    'Its password',
-    html`<p>It is shown this once.</p><p>${code(password, 'the password')}</p>
-    <p><a class="button is-primary" href="${link(call, '/credentials')}">I have noted it</a></p>`,
-  )}`,
-})
+const showPassword = (call: PageCall, username: string, password: string): View =>
+  secretView(username, 'Its password', '', password, link(call, '/credentials'))
 
 function renderUser(call: PageCall, { username, role, application, isDisabled, expiresAt, rights = [] }: Credential) {
   const isSelf = username === call.session.caller.username

@@ -21,7 +21,6 @@ import {
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
-import { needsApplication } from './registrations.ts'
 
 interface InboxMessage {
   readonly messageId: string
@@ -47,7 +46,6 @@ export const inbox: Page = {
   section: 'inbox',
   async render(call) {
     const { application, query, api } = call
-    if (application === undefined) return { title: 'Inbox', body: needsApplication(call, 'Inbox') }
     const userId = query['userId'] || undefined
     const search = { userId, onlyUnread: query['onlyUnread'], page: query['page'], limit: PAGE }
     const found = userId && (await unlessRefused(api.get<{ messages: readonly InboxMessage[] }>('/inbox/messages', search)))

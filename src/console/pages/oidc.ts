@@ -3,7 +3,6 @@ import { at } from '../api.ts'
 import { actionForm, badge, card, checks, type Choice, empty, field, guardedForm, pageHead, select, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, requireUnchanged } from '../page.ts'
-import { needsApplication } from './registrations.ts'
 
 interface Provider {
   readonly providerId: string
@@ -29,7 +28,7 @@ const AUTHENTICATIONS: readonly Choice[] = [
   ['none', 'not at all'],
 ]
 
-const pathOf = ({ application = '' }: PageCall): string => at`/admin/applications/${application}/oidc-providers`
+const pathOf = ({ application }: PageCall): string => at`/admin/applications/${application}/oidc-providers`
 /** The members of an answer that a request to store the provider has, too. */
 const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: Partial<Provider>) => settings
 
@@ -37,8 +36,7 @@ export const oidc: Page = {
   path: '/oidc',
   section: 'oidc',
   async render(call) {
-    const { application, query, isAdmin } = call
-    if (application === undefined) return { title: 'OpenID', body: needsApplication(call, 'OpenID') }
+    const { query, isAdmin } = call
     const { providers } = await call.api.get<Providers>(pathOf(call))
     const chosen = providers.find(({ providerId }) => providerId === query['provider'])
     return {
@@ -46,13 +44,12 @@ export const oidc: Page = {
       body: html`${pageHead('OpenID', { lead: 'Who logs in at one of these providers of the bank binds a phone without an activation code.' })}
         <div class="columns"><div>${card(
           'Providers',
-          providers.length === 0
-            ? empty('None yet', 'Phones are bound by activation codes.')
-            : table(
-                'Providers',
-                ['Provider', ['Shows itself by', 'side'], 'Phones', ['', 'wide']],
-                providers.map((one) => renderRow(call, one)),
-              ),
+          table(
+            'Providers',
+            ['Provider', ['Shows itself by', 'side'], 'Phones', ['', 'wide']],
+            providers.map((one) => renderRow(call, one)),
+            empty('None yet', 'Phones are bound by activation codes.'),
+          ),
         )}</div>
         <div>${isAdmin && card(chosen === undefined ? 'New provider' : `Change ${chosen.providerId}`, renderForm(call, providers, chosen))}</div></div>`,
     }

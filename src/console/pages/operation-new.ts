@@ -73,7 +73,6 @@ const languageOf = ({ form }: PageCall, { texts }: Template): string =>
 
 /** The template of the newest operation, else the first template. */
 async function readUsualTemplate({ api, application }: PageCall, names: readonly string[]): Promise<string | undefined> {
-  if (application === undefined) return names[0]
   const path = at`/admin/applications/${application}/operations`
   const { operations } = await api.get<{ operations: readonly { template: string }[] }>(path, { limit: 1 })
   return names.find((name) => name === operations[0]?.template) ?? names[0]
@@ -82,12 +81,11 @@ async function readUsualTemplate({ api, application }: PageCall, names: readonly
 const renderChoice = (call: PageCall, names: readonly string[], wanted: string): Markup =>
   names.length <= CHIPS_MAX
     ? chips(
+        { ...call, query: { template: wanted } },
+        '/operations/new',
+        'template',
         'Made from',
-        names.map((name) => ({
-          label: name,
-          href: link(call, '/operations/new', { template: name }),
-          isChosen: name === wanted,
-        })),
+        names.map((name) => [name, name]),
       )
     : html`<form method="get" action="${call.root}operations/new" class="filters"><input type="hidden" name="app" value="${call.application}">
     ${select(

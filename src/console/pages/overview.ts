@@ -1,9 +1,9 @@
 // Shows the first page: the health of the server, recent traffic, and open tasks.
-import type { AdminEvent, ListedOperation, ListedRegistration, PinnedDomain, PushProvider, Webhook } from '../answers.ts'
+import type { AdminEvent, ListedOperation, ListedRegistration, Webhook } from '../answers.ts'
 import type { Look } from '../../metrics/metrics.ts'
 import { at, unlessRefused } from '../api.ts'
-import { ago, card, empty, live, pageHead, sayDistance, type Tone } from '../elements.ts'
-import { findProblems, findTasks, pinTone, renderTasks } from '../attention.ts'
+import { ago, card, empty, live, pageHead, sayAge, sayDistance, type Tone } from '../elements.ts'
+import { type Attention, DAY_MS, findProblems, findTasks, pinTone, renderTasks } from '../attention.ts'
 import { html, type Markup } from '../markup.ts'
 import { link, type Page, type PageCall } from '../page.ts'
 import { type Mark, plot, processPlots } from '../plot.ts'
@@ -12,14 +12,12 @@ import { deliveryState } from './webhooks.ts'
 
 /** The maximum that the API gives in one answer. */
 const OPERATIONS_MAX = 1_000
-const DAY_MS = 86_400_000
 
 export const overview: Page = {
   path: '/',
   section: 'overview',
   async render(call) {
-    if (call.application === undefined) return { title: 'Overview', body: renderFirst(call) }
-    const state = await readState(call, call.application)
+    const state = await readState(call)
     return {
       title: 'Overview',
       body: html`${pageHead('Overview', { lead: html`What happens in <strong>${call.application}</strong>. The page keeps itself up to date.` })}
@@ -29,7 +27,7 @@ export const overview: Page = {
           10,
           html`<div class="stack">${renderTasks(findTasks({ ...state, problems: findProblems(state.seen, state.isReady, call.now) }, (path) => link(call, path), call.now))}${renderFigures(call, state)}
           <div class="columns">
-            <div>${card('Operations of a day', renderOperations(call, state.operations))}${card('The last hour of this process', processPlots(state.seen, call.now), html`<small>pawl ${state.seen.version}, ${state.seen.database}, up ${sayUpTime(call.now, state.seen)}</small>`)}</div>
+            <div>${card('Operations of a day', renderOperations(call, state.operations))}${card('The last hour of this process', processPlots(state.seen, call.now), html`<small>pawl ${state.seen.version}, ${state.seen.database}, up ${sayAge(call.now / 1000 - state.seen.startedAt)}</small>`)}</div>
             <div>${renderQueues(call, state.webhooks)}${renderChanges(call, state.changes)}</div>
           </div></div>`,
         )}`,
@@ -37,18 +35,14 @@ export const overview: Page = {
   },
 }
 
-interface State {
+interface State extends Omit<Attention, 'problems'> {
   readonly isReady: boolean
   readonly seen: Look
   readonly operations: readonly ListedOperation[]
-  readonly pending: readonly ListedRegistration[]
-  readonly webhooks: readonly Webhook[]
-  readonly providers: readonly PushProvider[]
-  readonly domains: readonly PinnedDomain[]
   readonly changes: readonly AdminEvent[]
 }
 
-async function readState({ api, parts }: PageCall, application: string): Promise<State> {
+async function readState({ api, parts, application }: PageCall): Promise<State> {
   const [seen, health, { operations }, { registrations }, { webhooks }, { providers }, { domains }, { items }] =
     await Promise.all([
       parts.metrics.look(),
@@ -69,8 +63,6 @@ async function readState({ api, parts }: PageCall, application: string): Promise
   const own = webhooks.filter((webhook) => webhook.application === application)
   return { isReady: health, seen, operations, pending: registrations, webhooks: own, providers, domains, changes: items }
 }
-
-const sayUpTime = (now: number, { startedAt }: Look): string => sayDistance(startedAt * 1000 - now).replace(' ago', '')
 
 function renderFigures(call: PageCall, { isReady, operations, webhooks, domains }: State): Markup {
   const recent = operations.filter(({ timestampCreated }) => timestampCreated > call.now - DAY_MS)
@@ -128,7 +120,7 @@ function renderQueues(call: PageCall, webhooks: readonly Webhook[]): Markup {
   const rows = webhooks.map(
     (one) => html`<div><dt><a href="${link(call, at`/webhooks/${one.id}`)}">${one.name}</a></dt>
       <dd class="wrapped">${deliveryState(one)}
-      <small>${one.waiting} waiting${one.lagSeconds >= 5 && html`, the oldest for ${sayDistance(-one.lagSeconds * 1000).replace(' ago', '')}`}</small></dd></div>`,
+      <small>${one.waiting} waiting${one.lagSeconds >= 5 && html`, the oldest for ${sayAge(one.lagSeconds)}`}</small></dd></div>`,
   )
   return card('Webhooks', html`<dl class="facts">${rows}</dl>`)
 }
@@ -144,10 +136,3 @@ const renderChanges = (call: PageCall, changes: readonly AdminEvent[]): Markup =
         )}</ul>`,
     html`<a href="${link(call, '/audit')}">All</a>`,
   )
-
-const renderFirst = (call: PageCall): Markup =>
-  html`${pageHead('Welcome')}${empty(
-    'There is no application yet',
-    'An application is one mobile app of the bank: it has the keys that are compiled into the app, and everything else belongs to one.',
-    call.isAdmin && html`<a class="button is-primary" href="${link(call, '/applications')}">Create the first application</a>`,
-  )}`

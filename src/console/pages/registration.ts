@@ -66,7 +66,7 @@ interface Detail extends ListedRegistration {
   readonly next?: string
 }
 
-const read = ({ api, application = '', params: { id = '' }, query: { before } }: PageCall): Promise<Detail> =>
+const read = ({ api, application, params: { id = '' }, query: { before } }: PageCall): Promise<Detail> =>
   api.get<Detail>(at`/admin/applications/${application}/registrations/${id}`, { before })
 
 /** Reads the registration of an action. Throws Refusal if it was removed since the page was loaded. */
@@ -128,7 +128,7 @@ export const registration: Page = {
     commit: async (call) => {
       const { userId, activationId } = await readLive(call)
       const otp = call.form.optional('otp')
-      await call.api.send('POST', at`/admin/applications/${call.application ?? ''}/registrations/commit`, {
+      await call.api.send('POST', at`/admin/applications/${call.application}/registrations/commit`, {
         userId,
         registrationId: activationId,
         externalUserId: call.session.caller.username,
@@ -250,13 +250,7 @@ function renderHistory(call: PageCall, { history, next, activationId }: Detail, 
     }),
   )
   const steps = [...told, ...changes].toSorted((a, b) => (b.at ?? 0) - (a.at ?? 0))
-  return card(
-    'Timeline',
-    html`${timeline(call.now, steps)}${pager(
-      call.query['before'] === undefined ? undefined : link(call, `/registrations/${activationId}`),
-      next === undefined ? undefined : link(call, `/registrations/${activationId}`, { before: next }),
-    )}`,
-  )
+  return card('Timeline', html`${timeline(call.now, steps)}${pager(call, `/registrations/${activationId}`, next)}`)
 }
 
 /** Renders the latest events of all phones of the user. */
@@ -280,20 +274,15 @@ export const registrationVerifications: Page = {
   path: '/registrations/:id/verifications',
   section: 'registrations',
   async render(call) {
-    const { api, application = '', params, query } = call
+    const { api, application, params, query } = call
     const id = params['id'] ?? ''
     const one = await api.get<ListedRegistration>(at`/admin/applications/${application}/registrations/${id}`, { limit: 1 })
     const { items, next } = await readVerifications(call, one, VERIFICATIONS_MAX, query['before'])
     const here = at`/registrations/${one.activationId}`
-    const list = `${here}/verifications`
-    const ends = pager(
-      query['before'] === undefined ? undefined : link(call, list),
-      next === undefined ? undefined : link(call, list, { before: next }),
-    )
     return {
       title: `Verified for the bank, ${one.userId}`,
       body: html`${pageHead('Verified for the bank', { back: backTo(link(call, here), one.userId), lead: html`What back ends had verified of this phone of ${one.userId}, and what they were answered.` })}
-        ${listCard('Verifications', html`${items.length === 0 ? empty('Nothing', 'No back end asked for a verification of this phone, or its rows are past their time.') : renderVerifications(call, items, true)}${ends}`)}`,
+        ${listCard('Verifications', html`${items.length === 0 ? empty('Nothing', 'No back end asked for a verification of this phone, or its rows are past their time.') : renderVerifications(call, items, true)}${pager(call, `${here}/verifications`, next)}`)}`,
     }
   },
 }

@@ -20,7 +20,7 @@ import {
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
-import { type FoundUsers, searchUsers, userFilter, userForm, userPager } from '../user-search.ts'
+import { userList } from '../user-search.ts'
 import { sayState } from '../words.ts'
 
 interface Answer {
@@ -28,33 +28,65 @@ interface Answer {
   readonly nextCursor?: string
 }
 
-const STATES = ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED']
+const STATES: readonly Choice[] = [
+  ['', 'All'],
+  ...['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'].map((one): Choice => [one, sayState(one)]),
+]
+const PROTOCOLS: readonly Choice[] = [
+  ['', 'Any protocol'],
+  ['3', 'Protocol 3'],
+  ['4', 'Protocol 4'],
+]
 const COLUMNS: readonly Column[] = ['User', ['State', 'side'], 'Phone', ['Protocol', 'away'], 'Last used']
 
 export const registrations: Page = {
   path: '/registrations',
   section: 'registrations',
   async render(call) {
-    const { application, query } = call
-    if (application === undefined) return { title: 'Registrations', body: needsApplication(call, 'Registrations') }
+    const { application, query, api } = call
     const { state, protocolVersion, cursor } = query
-    const found = await searchUsers(
-      call,
-      (users) => {
+    const path = '/registrations'
+    const list = await userList<ListedRegistration>(call, {
+      path,
+      filters: { state, protocolVersion },
+      chips: (kept) => [
+        chips(call, path, 'state', 'State', STATES, kept),
+        chips(call, path, 'protocolVersion', 'Protocol', PROTOCOLS, kept),
+      ],
+      async read(users) {
         const search = { ...users, state, protocolVersion, cursor, limit: 25 }
-        return call.api.get<Answer>(at`/admin/applications/${application}/registrations`, search)
+        const answer = await api.get<Answer>(at`/admin/applications/${application}/registrations`, search)
+        return { items: answer.registrations, nextCursor: answer.nextCursor }
       },
-      (answer) => answer.registrations.length === 0,
-    )
+      render: async (items) =>
+        table(
+          'Registrations',
+          COLUMNS,
+          items.map((one) => renderRow(call, one)),
+        ),
+      none: empty('No phone yet', 'Register a user, and let the app scan the QR code that the next page shows.'),
+      noneFits: 'No registration is in that state, or no name holds that. Capitals do not matter.',
+    })
     const create =
       call.isActing && html`<a class="button is-primary" href="${link(call, '/registrations/new')}">Register a user</a>`
     return {
       title: 'Registrations',
       body: html`${pageHead('Registrations', { lead: 'A registration binds one phone to one user.', actions: create })}
-        ${listCard('Phones', html`${renderSearch(call)}${renderList(call, found)}`)}`,
+        ${listCard('Phones', list)}`,
     }
   },
 }
+
+const renderRow = (call: PageCall, one: ListedRegistration) => [
+  html`<a href="${link(call, at`/registrations/${one.activationId}`)}">${one.userId}</a>`,
+  stateBadge(one.state),
+  one.name === undefined
+    ? html`<span class="soft">no phone yet</span>`
+    : html`${one.name}<br><small>${one.platform}${one.deviceInfo !== undefined && html` · ${one.deviceInfo}`}</small>`,
+  one.protocolVersion !== undefined &&
+    html`<span title="${one.algorithm ?? ''}">${one.highestProtocolVersion ?? one.protocolVersion}</span>`,
+  one.timestampLastUsed === undefined ? html`<span class="nowrap">never used</span>` : ago(call.now, one.timestampLastUsed),
+]
 
 export const registrationNew: Page = {
   path: '/registrations/new',
@@ -69,7 +101,7 @@ export const registrationNew: Page = {
   },
   actions: {
     create: async (call) => {
-      const { form, api, application = '' } = call
+      const { form, api, application } = call
       const otp = form.optional('otp')
       const { activationId } = await api.send<{ activationId: string }>(
         'POST',
@@ -82,56 +114,6 @@ export const registrationNew: Page = {
       return done(call, at`/registrations/${activationId}`, 'created')
     },
   },
-}
-
-/** The content of pages about an application if there is none. */
-export const needsApplication = (call: PageCall, title: string): Markup =>
-  html`${pageHead(title)}${empty(
-    'There is no application yet',
-    'Users, operations and webhooks belong to an application.',
-    call.isAdmin && html`<a class="button is-primary" href="${link(call, '/applications')}">Create the first one</a>`,
-  )}`
-
-function renderSearch(call: PageCall): Markup {
-  const { state, protocolVersion } = call.query
-  const filter = { ...userFilter(call), state, protocolVersion }
-  const choice = (name: 'state' | 'protocolVersion', label: string, value: string | undefined) => ({
-    label,
-    href: link(call, '/registrations', { ...filter, [name]: value }),
-    isChosen: (call.query[name] || undefined) === value,
-  })
-  return html`${userForm(call, '/registrations', { state, protocolVersion })}
-    ${chips('State', [choice('state', 'All', undefined), ...STATES.map((one) => choice('state', sayState(one), one))])}
-    ${chips('Protocol', [choice('protocolVersion', 'Any protocol', undefined), choice('protocolVersion', 'Protocol 3', '3'), choice('protocolVersion', 'Protocol 4', '4')])}`
-}
-
-function renderList(call: PageCall, { answer, isAnywhere }: FoundUsers<Answer>): Markup {
-  const { registrations: found, nextCursor } = answer
-  const { state, protocolVersion } = call.query
-  const filter = { ...userFilter(call), state, protocolVersion }
-  if (found.length === 0) {
-    const isFiltered = Object.values(filter).some((value) => value !== undefined && value !== '')
-    return isFiltered
-      ? html`${empty(
-          'Nothing matches',
-          nextCursor === undefined
-            ? 'No registration is in that state, or no name holds that. Capitals do not matter.'
-            : 'Nothing among the newest: there are older ones.',
-          html`<a class="button is-plain" href="${link(call, '/registrations')}">Show all</a>`,
-        )}${userPager(call, '/registrations', filter, isAnywhere, nextCursor)}`
-      : empty('No phone yet', 'Register a user, and let the app scan the QR code that the next page shows.')
-  }
-  const rows = found.map((one) => [
-    html`<a href="${link(call, at`/registrations/${one.activationId}`)}">${one.userId}</a>`,
-    stateBadge(one.state),
-    one.name === undefined
-      ? html`<span class="soft">no phone yet</span>`
-      : html`${one.name}<br><small>${one.platform}${one.deviceInfo !== undefined && html` · ${one.deviceInfo}`}</small>`,
-    one.protocolVersion !== undefined &&
-      html`<span title="${one.algorithm ?? ''}">${one.highestProtocolVersion ?? one.protocolVersion}</span>`,
-    one.timestampLastUsed === undefined ? html`<span class="nowrap">never used</span>` : ago(call.now, one.timestampLastUsed),
-  ])
-  return html`${table('Registrations', COLUMNS, rows)}${userPager(call, '/registrations', filter, isAnywhere, nextCursor)}`
 }
 
 const OTP_PHASES: readonly Choice[] = [

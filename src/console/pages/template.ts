@@ -3,7 +3,7 @@ import { warnOfDataTemplate } from '../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../domain/template/parser.ts'
 import { chooseTexts, PAYMENT_TEMPLATE, type Template } from '../../domain/template/template.ts'
 import { at, Refusal } from '../api.ts'
-import { backTo, badge, card, empty, guardedForm, listCard, more, pageHead, table } from '../elements.ts'
+import { backTo, badge, card, empty, faults, guardedForm, listCard, more, pageHead, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, type Form, link, type Page, type PageCall, requireUnchanged, type View } from '../page.ts'
 import { changeDraft, type Draft, readDraft, type TemplateJson } from '../template-draft.ts'
@@ -32,10 +32,11 @@ export const templates: Page = {
       html`<code>${one.dataTemplate}</code>`,
       html`<small>${SOURCES[one.source]}</small>`,
     ])
+    const none = empty('No template', 'Without one no operation can be created.', create)
     return {
       title: 'Templates',
       body: html`${pageHead('Templates', { lead: 'A template says what is signed, who may approve, and what the phone shows. All applications share them.', actions: create })}
-        ${listCard('Templates', found.length === 0 ? empty('No template', 'Without one no operation can be created.', create) : table('Templates', ['Template', 'Title', ['Signed data', 'away'], 'Source'], rows))}`,
+        ${listCard('Templates', table('Templates', ['Template', 'Title', ['Signed data', 'away'], 'Source'], rows, none))}`,
     }
   },
 }
@@ -107,8 +108,8 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
   const { templateName } = draft.template
   const parsed = parseTemplate({ ...draft.template, templateName: isChecked ? templateName : templateName || 'new' })
   const violations = 'template' in parsed ? draft.faults : [...draft.faults, ...parsed.violations]
-  const faults = isChecked ? violations : draft.faults
-  const refusal = call.refusal ?? (faults.length > 0 ? new Refusal(400, 'Not sound yet', faults) : undefined)
+  const said = isChecked ? violations : draft.faults
+  const refusal = call.refusal ?? (said.length > 0 ? new Refusal(400, 'Not sound yet', said) : undefined)
   const form = templateForm({
     call: { ...target, refusal },
     draft,
@@ -129,7 +130,7 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
     title,
     body: html`${pageHead(title, { back, lead: name === undefined ? 'What operations of a new kind are made from.' : lead })}
       <div class="columns"><div>${card('Template', call.isAdmin ? form : html`<pre>${JSON.stringify(stored, undefined, 2)}</pre>`)}${remove}</div>
-      <div class="beside">${card('On the phone', html`<div id="preview">${'template' in parsed && draft.faults.length === 0 ? renderLanguages(parsed.template) : renderFaults(violations)}</div>`)}</div></div>`,
+      <div class="beside">${card('On the phone', html`<div id="preview">${'template' in parsed && draft.faults.length === 0 ? renderLanguages(parsed.template) : html`<div class="notice is-wait"><p>Not sound yet:</p>${faults(violations)}</div>`}</div>`)}</div></div>`,
   }
 }
 
@@ -141,11 +142,6 @@ function draftOf(form: Form, name: string | undefined): Draft {
     ? draft
     : changeDraft(draft, change === 'language' ? [change, form.text('newLanguage')] : change.split(':'))
 }
-
-const renderFaults = (violations: Refusal['violations']): Markup =>
-  html`<div class="notice is-wait"><p>Not sound yet:</p><ul>${violations.map(
-    ({ fieldName, hint }) => html`<li><code>${fieldName}</code> ${hint}</li>`,
-  )}</ul></div>`
 
 function renderWarning({ dataTemplate }: Template): Markup | false {
   const warning = warnOfDataTemplate(dataTemplate)

@@ -9,6 +9,7 @@ import {
   card,
   check,
   chips,
+  type Choice,
   code,
   type Column,
   empty,
@@ -19,7 +20,7 @@ import {
   live,
   pageHead,
   pager,
-  sayDistance,
+  sayAge,
   table,
 } from '../elements.ts'
 import { sayState } from '../words.ts'
@@ -41,11 +42,12 @@ interface Trial {
   readonly durationMs: number
 }
 
-const STATUSES = [
+const STATUSES: readonly Choice[] = [
+  ['', 'All'],
   ['WAITING', 'Waiting'],
   ['DELIVERED', 'Delivered'],
   ['DEAD', 'Given up'],
-] as const
+]
 
 const pathOf = ({ params }: PageCall): string => at`/admin/webhooks/${params['id'] ?? ''}`
 const home = ({ params }: PageCall): string => at`/webhooks/${params['id'] ?? ''}`
@@ -72,7 +74,7 @@ async function render(call: PageCall, trial?: Trial): Promise<View> {
   return {
     title: one.name,
     body: html`${pageHead(one.name, { back: backTo(link(call, '/webhooks'), 'Webhooks'), lead: html`${webhookState(one)} tells ${one.url}` })}
-        <div class="columns"><div>${card('Deliveries', html`${renderStatuses(call)}${live('deliveries', link(call, home(call), call.query), 5, renderDeliveries(call, one, found))}`, renderReplay(call, one))}</div>
+        <div class="columns"><div>${card('Deliveries', html`${chips(call, home(call), 'status', 'Status', STATUSES)}${live('deliveries', link(call, home(call), call.query), 5, renderDeliveries(call, one, found))}`, renderReplay(call, one))}</div>
         <div>${call.isAdmin && renderTest(call, trial)}${card('How it is doing', renderFigures(one))}${call.isAdmin && renderSetUp(call, one)}</div></div>`,
   }
 }
@@ -133,20 +135,9 @@ function adviceOn(status: number): string {
   return status >= 500 ? 'The receiver failed: its log says why.' : 'The receiver refuses the message.'
 }
 
-const renderStatuses = (call: PageCall): Markup => {
-  const chosen = call.query['status'] || undefined
-  const choice = (label: string, value: string | undefined) => ({
-    label,
-    href: link(call, home(call), { status: value }),
-    isChosen: chosen === value,
-  })
-  return chips('Status', [choice('All', undefined), ...STATUSES.map(([value, label]) => choice(label, value))])
-}
-
 const COLUMNS: readonly Column[] = ['Message', ['Delivery', 'side'], 'What comes next', 'Made', ['', 'away']]
 
 function renderDeliveries(call: PageCall, webhook: Webhook, { deliveries, next }: Deliveries): Markup {
-  const { status, before } = call.query
   if (deliveries.length === 0)
     return empty(
       'No delivery',
@@ -164,10 +155,7 @@ function renderDeliveries(call: PageCall, webhook: Webhook, { deliveries, next }
         hidden: { deliveryId: one.id },
       }),
   ])
-  return html`${table('Deliveries', COLUMNS, rows)}${pager(
-    before === undefined ? undefined : link(call, home(call), { status }),
-    next === undefined ? undefined : link(call, home(call), { status, before: next }),
-  )}`
+  return html`${table('Deliveries', COLUMNS, rows)}${pager(call, home(call), next, { kept: { status: call.query['status'] } })}`
 }
 
 const renderFigures = ({
@@ -184,10 +172,7 @@ const renderFigures = ({
 }: Webhook): Markup =>
   facts([
     ['Tells of', kind === 'OPERATION' ? 'operations' : 'registrations'],
-    [
-      'Waiting',
-      html`${waiting} ${lagSeconds >= 5 && html`<small>the oldest for ${sayDistance(-lagSeconds * 1000).replace(' ago', '')}</small>`}`,
-    ],
+    ['Waiting', html`${waiting} ${lagSeconds >= 5 && html`<small>the oldest for ${sayAge(lagSeconds)}</small>`}`],
     ['Delivered', delivered],
     ['Given up', dead],
     ['Failures in a row', failuresInRow],

@@ -1,25 +1,24 @@
 // Lists the webhooks of an application with their state, and creates new ones.
 import { at } from '../api.ts'
-import type { PushProvider, Webhook } from '../answers.ts'
+import type { PushProvider, Queue, Webhook } from '../answers.ts'
 import { PUSH_PROVIDERS } from '../attention.ts'
 import {
   actionForm,
   badge,
   card,
   type Choice,
-  code,
   empty,
   field,
   more,
   pageHead,
   sayDistance,
+  secretView,
   select,
   table,
   type Typed,
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { type Form, link, type Page, type PageCall, type View } from '../page.ts'
-import { needsApplication } from './registrations.ts'
 
 const WEBHOOK_KINDS: readonly Choice[] = [
   ['OPERATION', 'operations'],
@@ -31,7 +30,6 @@ export const webhooks: Page = {
   section: 'webhooks',
   async render(call) {
     const { application } = call
-    if (application === undefined) return { title: 'Webhooks', body: needsApplication(call, 'Webhooks') }
     const [{ webhooks: all }, { providers }] = await Promise.all([
       call.api.get<{ webhooks: readonly Webhook[] }>('/admin/webhooks'),
       call.api.get<{ providers: readonly PushProvider[] }>('/admin/push'),
@@ -42,13 +40,12 @@ export const webhooks: Page = {
       body: html`${pageHead('Webhooks', { lead: 'pawl tells these servers of the bank what became of operations and registrations.' })}
         <div class="columns"><div>${card(
           'Webhooks',
-          found.length === 0
-            ? empty('None yet', 'Without one a back end has to ask what became of an operation.')
-            : table(
-                'Webhooks',
-                ['Webhook', 'Tells of', ['State', 'side'], 'Waiting', ['Delivered', 'away'], ['Given up', 'away']],
-                found.map((one) => renderRow(call, one)),
-              ),
+          table(
+            'Webhooks',
+            ['Webhook', 'Tells of', ['State', 'side'], 'Waiting', ['Delivered', 'away'], ['Given up', 'away']],
+            found.map((one) => renderRow(call, one)),
+            empty('None yet', 'Without one a back end has to ask what became of an operation.'),
+          ),
         )}${providers.length > 0 && card('Pushes of all applications', renderProviders(providers))}</div>
         <div>${call.isAdmin && card('New webhook', renderCreate(call))}</div></div>`,
     }
@@ -81,18 +78,11 @@ export function readWebhook(form: Form, stored?: string) {
   }
 }
 
-/** Shows a secret, only once. */
-export const showSecret = (call: PageCall, id: string, secret: string, title: string): View => ({
-  title,
-  body: html`${pageHead(title)}${card(
-    'Its secret',
-    html`<p>The receiver checks signatures with it. It is shown this once.</p><p>${code(secret, 'the secret')}</p>
-    <p><a class="button is-primary" href="${link(call, at`/webhooks/${id}`)}">I have noted it</a></p>`,
-  )}`,
-})
+export const showSecret = (call: PageCall, id: string, secret: string, title: string): View =>
+  secretView(title, 'Its secret', 'The receiver checks signatures with it. ', secret, link(call, at`/webhooks/${id}`))
 
 /** Whether the messages of a webhook or push provider arrive. */
-export function deliveryState({ isEnabled, failuresInRow }: Pick<Webhook, 'isEnabled' | 'failuresInRow'>): Markup {
+export function deliveryState({ isEnabled, failuresInRow }: Queue): Markup {
   if (!isEnabled) return badge('off', 'Off')
   return failuresInRow > 0 ? badge('bad', `${failuresInRow} failures in a row`) : badge('good', 'Gets through')
 }
@@ -100,7 +90,7 @@ export function deliveryState({ isEnabled, failuresInRow }: Pick<Webhook, 'isEna
 export const webhookState = (one: Webhook): Markup =>
   html`${deliveryState(one)}${!one.isEnabled && html` <small>${one.disabledReason}</small>`}`
 
-const waitingCell = ({ waiting, lagSeconds }: Pick<Webhook, 'waiting' | 'lagSeconds'>): Markup =>
+const waitingCell = ({ waiting, lagSeconds }: Queue): Markup =>
   html`${waiting}${lagSeconds >= 5 && html`<br><small>oldest ${sayDistance(-lagSeconds * 1000)}</small>`}`
 
 const renderRow = (call: PageCall, one: Webhook) => [
