@@ -47,12 +47,12 @@ export function withQuery(path: string, query: Query): string {
 
 /** The API for one caller, during one request of a browser. Its calls have the id, the host and the address of that request. */
 export function createApi(app: FastifyInstance, tickets: Tickets, caller: Caller, request: FastifyRequest): Api {
-  const call = async (method: Method, path: string, body: unknown): Promise<unknown> => {
+  const send = async <T>(method: Method, path: string, body?: unknown, query: Query = {}): Promise<T> => {
     const ticket = tickets.issue(caller)
     try {
       const reply = await app.inject({
         method,
-        url: path,
+        url: withQuery(path, query),
         remoteAddress: request.ip,
         headers: {
           [TICKET_HEADER]: ticket,
@@ -62,17 +62,13 @@ export function createApi(app: FastifyInstance, tickets: Tickets, caller: Caller
         },
         ...(method !== 'GET' && method !== 'DELETE' && { payload: JSON.stringify(body ?? {}) }),
       })
-      if (reply.statusCode === 200) return reply.json()
+      if (reply.statusCode === 200) return reply.json<T>()
       throw toRefusal(reply.statusCode, reply.body)
     } finally {
       tickets.drop(ticket)
     }
   }
-  return {
-    get: async <T>(path: string, query: Query = {}) => (await call('GET', withQuery(path, query), undefined)) as T,
-    send: async <T>(method: Exclude<Method, 'GET'>, path: string, body?: unknown, query: Query = {}) =>
-      (await call(method, withQuery(path, query), body)) as T,
-  }
+  return { get: (path, query) => send('GET', path, undefined, query), send }
 }
 
 /** The value of a call; undefined when the API refuses it with 4xx. Throws the Refusal for 5xx. */

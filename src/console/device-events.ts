@@ -111,10 +111,9 @@ interface Verdict {
 
 /** Parses a row of the audit log (cloud §7, §12.5). */
 export function readVerdict({ eventType, eventData }: Pick<DeviceEvent, 'eventType' | 'eventData'>): Verdict {
-  const [first = '', second = '', , , text] = eventData.split('\n')
+  const [first = '', second = '', , refusal, text] = eventData.split('\n')
   if (eventType === 'envelope_opened') return { door: 'Envelope', resource: first, tone: 'good', says: 'Opened' }
   if (eventType.startsWith('device_signature_')) {
-    const refusal = eventData.split('\n')[3]
     const [form = '', ...keys] = first.split(' ')
     return {
       door: form === 'PKCS10' ? 'Certificate request' : 'Device signature',

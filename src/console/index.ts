@@ -128,7 +128,7 @@ async function openCall(
     parts,
     session,
     api,
-    params: readTexts(request.params),
+    params: { id: '', name: '', deliveryId: '', ...readTexts(request.params) },
     query,
     form,
     applications,

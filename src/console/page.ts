@@ -59,7 +59,8 @@ export interface PageCall {
   readonly parts: ConsoleParts
   readonly session: Session
   readonly api: Api
-  readonly params: Readonly<Record<string, string>>
+  /** The parameters of the path. Empty are those that the path of the page does not have. */
+  readonly params: Readonly<Record<'id' | 'name' | 'deliveryId', string>>
   readonly query: Readonly<Record<string, string>>
   /** The typed values; empty if no form was sent. */
   readonly form: Form

@@ -27,15 +27,15 @@ export interface Draft {
 export const SCREEN_MEMBERS = ['type', 'heading', 'message', 'items', 'approvalType']
 export const RESULT_TEXTS = ['success', 'failure', 'reject'] as const
 
-/** The draft in a form. `templateName`: the name of an existing template. A new one has its name in the form. */
-export function readDraft(form: Form, templateName = form.text('templateName')): Draft {
+/** The draft in a form. `name`: that of an existing template. Empty for a new one, whose name is in the form. */
+export function readDraft(form: Form, name: string): Draft {
   const faults: Violation[] = []
   const isJson = form.text('mode') === 'json'
   const json = isJson ? readJson(form, 'texts', faults) : undefined
   const texts = isJson ? json : Object.fromEntries(form.all('language').map((one) => [one, readLanguage(form, one, faults)]))
   const activationFlag = form.optional('activationFlag')
   const template = {
-    templateName,
+    templateName: name || form.text('templateName'),
     operationType: form.text('operationType'),
     dataTemplate: form.text('dataTemplate'),
     signatureType: form.all('signatureType'),

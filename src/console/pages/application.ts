@@ -75,8 +75,8 @@ const settingsOf = ({
   transfers: more.transfers,
 })
 
-const pathOf = ({ params }: PageCall): string => at`/admin/applications/${params['id'] ?? ''}`
-const home = ({ params }: PageCall): string => at`/applications/${params['id'] ?? ''}`
+const pathOf = ({ params }: PageCall): string => at`/admin/applications/${params.id}`
+const home = ({ params }: PageCall): string => at`/applications/${params.id}`
 
 export const application: Page = {
   path: '/applications/:id',

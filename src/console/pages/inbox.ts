@@ -66,7 +66,7 @@ export const inbox: Page = {
       const { form, api } = call
       const userId = form.text('userId')
       const [subject, summary, body] = ['subject', 'summary', 'body'].map((name) => form.text(name))
-      await api.send('POST', '/inbox/messages', { userId, subject, summary, body, type: form.text('type') || 'text' })
+      await api.send('POST', '/inbox/messages', { userId, subject, summary, body, type: form.text('type') })
       return done(call, '/inbox', 'sent', { userId })
     },
   },
@@ -111,7 +111,7 @@ interface Detail extends InboxMessage {
   readonly body: string
 }
 
-const pathOf = ({ params }: PageCall): string => at`/inbox/messages/${params['id'] ?? ''}`
+const pathOf = ({ params }: PageCall): string => at`/inbox/messages/${params.id}`
 
 export const inboxMessage: Page = {
   path: '/inbox/:id',

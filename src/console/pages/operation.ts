@@ -52,13 +52,13 @@ export const operation: Page = {
   render: (call) => render(call, readOffline(call.form)),
   actions: {
     cancel: async (call) => {
-      const operationId = call.params['id'] ?? ''
+      const operationId = call.params.id
       await call.api.send('DELETE', '/operations', undefined, { operationId, statusReason: call.form.optional('statusReason') })
       return done(call, `/operations/${operationId}`, 'canceled')
     },
     qr: async (call) => {
       const registrationId = call.form.optional('registrationId')
-      const query = { operationId: call.params['id'], registrationId }
+      const query = { operationId: call.params.id, registrationId }
       const { operationQrCodeData, nonce } = await call.api.get<{ operationQrCodeData: string; nonce: string }>(
         '/operations/offline/qr',
         query,
@@ -66,7 +66,7 @@ export const operation: Page = {
       return render(call, { text: operationQrCodeData, nonce, registrationId })
     },
     otp: async (call) => {
-      const operationId = call.params['id'] ?? ''
+      const operationId = call.params.id
       const { nonce = '', registrationId } = readOffline(call.form) ?? {}
       const otp = call.form.text('otp')
       await call.api.send('POST', '/operations/offline/otp', { operationId, otp, nonce, registrationId })
@@ -83,7 +83,7 @@ function readOffline(form: Form): OfflineCode | undefined {
 }
 
 async function render(call: PageCall, offline: OfflineCode | undefined): Promise<View> {
-  const operationId = (call.params['id'] ?? '').toLowerCase()
+  const operationId = call.params.id.toLowerCase()
   const answer = await call.api.get<Answer>(at`/v2/operations/${operationId}`)
   const [shown, timeline] = await Promise.all([readShown(call, [operationId]), operationTimeline(call, answer)])
   const known = shown.get(operationId)

@@ -43,7 +43,6 @@ interface Detail extends ListedRegistration {
   readonly blockReason?: string
   readonly timestampBlockExpire?: number
   readonly flags: readonly string[]
-  readonly highestProtocolVersion?: string
   readonly isConfirmationPending?: boolean
   readonly parentActivationId?: string
   readonly isBiometryEnabled?: boolean
@@ -66,7 +65,7 @@ interface Detail extends ListedRegistration {
   readonly next?: string
 }
 
-const read = ({ api, application, params: { id = '' }, query: { before } }: PageCall): Promise<Detail> =>
+const read = ({ api, application, params: { id }, query: { before } }: PageCall): Promise<Detail> =>
   api.get<Detail>(at`/admin/applications/${application}/registrations/${id}`, { before })
 
 /** Reads the registration of an action. Throws Refusal if it was removed since the page was loaded. */
@@ -275,7 +274,7 @@ export const registrationVerifications: Page = {
   section: 'registrations',
   async render(call) {
     const { api, application, params, query } = call
-    const id = params['id'] ?? ''
+    const id = params.id
     const one = await api.get<ListedRegistration>(at`/admin/applications/${application}/registrations/${id}`, { limit: 1 })
     const { items, next } = await readVerifications(call, one, VERIFICATIONS_MAX, query['before'])
     const here = at`/registrations/${one.activationId}`

@@ -44,16 +44,16 @@ export const templates: Page = {
 export const template: Page = {
   path: '/templates/:name',
   section: 'templates',
-  render: (call) => renderEditor(call, call.params['name']),
+  render: renderEditor,
   actions: {
     save: async (call) => {
-      const name = call.params['name'] ?? ''
+      const { name } = call.params
       requireUnchanged(call, await call.api.get(at`/admin/templates/${name}`))
       await call.api.send('PUT', at`/admin/templates/${name}`, readWhole(call.form, name))
       return done(call, at`/templates/${name}`, 'saved')
     },
     remove: async (call) => {
-      await call.api.send('DELETE', at`/admin/templates/${call.params['name'] ?? ''}`)
+      await call.api.send('DELETE', at`/admin/templates/${call.params.name}`)
       return done(call, '/templates', 'removed')
     },
   },
@@ -62,17 +62,15 @@ export const template: Page = {
 export const templateNew: Page = {
   path: '/new-template',
   section: 'templates',
-  render: (call) => renderEditor(call, undefined),
+  render: renderEditor,
   actions: {
     save: async (call) => {
-      const whole = readWhole(call.form, undefined)
+      const whole = readWhole(call.form, '')
       await call.api.send('POST', '/admin/templates', whole)
       return done(call, at`/templates/${whole.templateName}`, 'created')
     },
   },
 }
-
-const check = (call: PageCall): Promise<View> => renderEditor(call, call.params['name'])
 
 /**
  * The editor with the typed values, checked and drawn. Nothing is stored. Its path has the same depth as that of the page that it is drawn into,
@@ -81,25 +79,27 @@ const check = (call: PageCall): Promise<View> => renderEditor(call, call.params[
 export const templateCheck: Page = {
   path: '/check-template/:name',
   section: 'templates',
-  render: check,
-  actions: { save: check },
+  render: renderEditor,
+  actions: { save: renderEditor },
 }
 
 /** The page templateCheck for a new template. */
 export const templateNewCheck: Page = { ...templateCheck, path: '/check-template' }
 
 /** Reads the whole form. Throws Refusal for a line that is no JSON. The API judges everything else. */
-function readWhole(form: Form, name: string | undefined): TemplateJson {
+function readWhole(form: Form, name: string): TemplateJson {
   const { template: typed, faults } = readDraft(form, name)
   if (faults.length > 0) throw new Refusal(400, 'Request validation failed', faults)
   return typed
 }
 
-/** Renders the editor. `name` is undefined for a new template. */
-async function renderEditor(call: PageCall, name: string | undefined): Promise<View> {
-  const stored = name === undefined ? NEW : await call.api.get<StoredTemplate>(at`/admin/templates/${name}`)
-  const title = name ?? 'New template'
-  const target = { ...call, here: link(call, name === undefined ? '/new-template' : at`/templates/${name}`) }
+/** Renders the editor of the template of the path, or of a new one. */
+async function renderEditor(call: PageCall): Promise<View> {
+  const { name } = call.params
+  const isNew = name === ''
+  const stored = isNew ? NEW : await call.api.get<StoredTemplate>(at`/admin/templates/${name}`)
+  const title = name || 'New template'
+  const target = { ...call, here: link(call, isNew ? '/new-template' : at`/templates/${name}`) }
   const back = backTo(link(call, '/templates'), 'Templates')
   const lead = html`${SOURCES[stored.source]}. ${stored.source === 'file' && badge('wait', 'The next start writes the file over a change')} Operations that exist keep the texts they were made with.`
   const draft = call.form.isEmpty ? { template: stored, faults: [], isJson: false } : draftOf(call.form, name)
@@ -113,13 +113,13 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
   const form = templateForm({
     call: { ...target, refusal },
     draft,
-    isNew: name === undefined,
-    checkAt: link(call, name === undefined ? '/check-template' : at`/check-template/${name}`),
-    seen: name === undefined ? undefined : stored,
+    isNew,
+    checkAt: link(call, isNew ? '/check-template' : at`/check-template/${name}`),
+    seen: isNew ? undefined : stored,
   })
   const remove =
     call.isAdmin &&
-    name !== undefined &&
+    !isNew &&
     card(
       'Remove',
       guardedForm(target, 'remove', 'Remove the template', {
@@ -128,14 +128,14 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
     )
   return {
     title,
-    body: html`${pageHead(title, { back, lead: name === undefined ? 'What operations of a new kind are made from.' : lead })}
+    body: html`${pageHead(title, { back, lead: isNew ? 'What operations of a new kind are made from.' : lead })}
       <div class="columns"><div>${card('Template', call.isAdmin ? form : html`<pre>${JSON.stringify(stored, undefined, 2)}</pre>`)}${remove}</div>
       <div class="beside">${card('On the phone', html`<div id="preview">${'template' in parsed && draft.faults.length === 0 ? renderLanguages(parsed.template) : html`<div class="notice is-wait"><p>Not sound yet:</p>${faults(violations)}</div>`}</div>`)}</div></div>`,
   }
 }
 
 /** The typed values, with the requested change of shape. */
-function draftOf(form: Form, name: string | undefined): Draft {
+function draftOf(form: Form, name: string): Draft {
   const change = form.text('change')
   const draft = readDraft(form, name)
   return change === ''

@@ -11,7 +11,7 @@ interface Detail extends Delivery {
   readonly body: string
 }
 
-const webhookOf = ({ params }: PageCall): string => at`/admin/webhooks/${params['id'] ?? ''}`
+const webhookOf = ({ params }: PageCall): string => at`/admin/webhooks/${params.id}`
 
 export const webhookDelivery: Page = {
   path: '/webhooks/:id/deliveries/:deliveryId',
@@ -19,7 +19,7 @@ export const webhookDelivery: Page = {
   async render(call) {
     const [webhook, one] = await Promise.all([
       call.api.get<Webhook>(webhookOf(call)),
-      call.api.get<Detail>(`${webhookOf(call)}${at`/deliveries/${call.params['deliveryId'] ?? ''}`}`),
+      call.api.get<Detail>(`${webhookOf(call)}${at`/deliveries/${call.params.deliveryId}`}`),
     ])
     const back = backTo(link(call, at`/webhooks/${webhook.id}`), webhook.name)
     const isWaiting = one.status === 'WAITING'
@@ -37,13 +37,13 @@ export const webhookDelivery: Page = {
   },
   actions: {
     replay: async (call) => {
-      await call.api.send('POST', `${webhookOf(call)}/deliveries`, { deliveryId: call.params['deliveryId'] ?? '' })
+      await call.api.send('POST', `${webhookOf(call)}/deliveries`, { deliveryId: call.params.deliveryId })
       return done(call, home(call), 'replayed')
     },
   },
 }
 
-const home = ({ params }: PageCall): string => at`/webhooks/${params['id'] ?? ''}/deliveries/${params['deliveryId'] ?? ''}`
+const home = ({ params }: PageCall): string => at`/webhooks/${params.id}/deliveries/${params.deliveryId}`
 
 const pretty = (body: string): string => (body === '' ? '' : JSON.stringify(JSON.parse(body), undefined, 2))
 

@@ -49,8 +49,8 @@ const STATUSES: readonly Choice[] = [
   ['DEAD', 'Given up'],
 ]
 
-const pathOf = ({ params }: PageCall): string => at`/admin/webhooks/${params['id'] ?? ''}`
-const home = ({ params }: PageCall): string => at`/webhooks/${params['id'] ?? ''}`
+const pathOf = ({ params }: PageCall): string => at`/admin/webhooks/${params.id}`
+const home = ({ params }: PageCall): string => at`/webhooks/${params.id}`
 /** The settings that the form shows and replaces. */
 const settingsOf = ({ name, url, attributes, basicUsername, isEnabled }: Webhook) => ({
   name,
@@ -97,7 +97,7 @@ export const webhook: Page = {
     secret: async (call) => {
       const keepPreviousSeconds = Number(call.form.text('keepPreviousSeconds') || '0')
       const { secret } = await call.api.send<{ secret: string }>('POST', `${pathOf(call)}/secret`, { keepPreviousSeconds })
-      return showSecret(call, call.params['id'] ?? '', secret, 'New secret')
+      return showSecret(call, call.params.id, secret, 'New secret')
     },
     remove: async (call) => {
       await call.api.send('DELETE', pathOf(call))
