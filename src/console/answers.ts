@@ -85,6 +85,13 @@ export interface PinnedDomain {
   }
 }
 
+/** A page of an audit log. */
+export interface Found<Item> {
+  readonly items: readonly Item[]
+  /** The place of older rows; absent when there are none. */
+  readonly next?: number
+}
+
 export interface AdminEvent {
   readonly id: number
   readonly timestamp: number

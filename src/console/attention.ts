@@ -46,9 +46,11 @@ function ofWebhook(webhook: Webhook, linkTo: (path: string) => string): readonly
   const place = html`<a href="${linkTo(at`/webhooks/${webhook.id}`)}">${webhook.name}</a>`
   if (!webhook.isEnabled) return [{ tone: 'wait', name: 'Switched off', text: html`Webhook ${place} is told nothing.` }]
   const late = ofQueue(webhook, html`Webhook ${place}`, {
-    names: ['Webhook fails', 'Webhook is late'],
+    fails: 'Webhook fails',
+    late: 'Webhook is late',
     tries: 'attempts',
-    waiting: ['message waits', 'messages wait'],
+    one: 'message waits',
+    several: 'messages wait',
     advice: 'Send it a test message: the answer says why.',
   })
   if (webhook.dead === 0) return late
@@ -63,29 +65,28 @@ function ofWebhook(webhook: Webhook, linkTo: (path: string) => string): readonly
 function ofProvider(provider: PushProvider, linkTo: (path: string) => string): readonly Task[] {
   if (!provider.isEnabled) return []
   return ofQueue(provider, html`<a href="${linkTo('/webhooks')}">${PUSH_PROVIDERS[provider.provider]}</a>`, {
-    names: ['Pushes fail', 'Pushes are late'],
+    fails: 'Pushes fail',
+    late: 'Pushes are late',
     tries: 'pushes',
-    waiting: ['push waits', 'pushes wait'],
+    one: 'push waits',
+    several: 'pushes wait',
     advice: provider.lastError ?? '',
   })
 }
 
-interface QueueWords {
-  readonly names: readonly [fails: string, isLate: string]
-  readonly tries: string
-  readonly waiting: readonly [one: string, several: string]
-  readonly advice: string
-}
-
 /** The task of a queue whose attempts fail, or whose messages wait for long. */
-function ofQueue({ failuresInRow, lagSeconds, waiting }: Queue, place: Markup, words: QueueWords): readonly Task[] {
-  const waits = waiting > 0 && html` ${waiting} ${words.waiting[waiting === 1 ? 0 : 1]}.`
+function ofQueue(
+  { failuresInRow, lagSeconds, waiting }: Queue,
+  place: Markup,
+  words: Readonly<Record<'fails' | 'late' | 'tries' | 'one' | 'several' | 'advice', string>>,
+): readonly Task[] {
+  const waits = waiting > 0 && html` ${waiting} ${waiting === 1 ? words.one : words.several}.`
   if (failuresInRow > 0) {
     const text = html`${place} took none of the last ${failuresInRow} ${words.tries}.${waits} <span class="soft">${words.advice}</span>`
-    return [{ tone: 'bad', name: words.names[0], text }]
+    return [{ tone: 'bad', name: words.fails, text }]
   }
   if (lagSeconds <= LAG_MAX_SECONDS) return []
-  return [{ tone: 'wait', name: words.names[1], text: html`${place} is ${sayAge(lagSeconds)} behind.${waits}` }]
+  return [{ tone: 'wait', name: words.late, text: html`${place} is ${sayAge(lagSeconds)} behind.${waits}` }]
 }
 
 /** The names of providers for people. */

@@ -20,11 +20,6 @@ export interface Delivery {
   readonly finishedAt?: number
 }
 
-export interface SaidDelivery {
-  readonly tone: Tone
-  readonly says: Markup
-}
-
 /** The badge of a delivery in a list. */
 export const deliveryBadge = ({ status, attempts }: Delivery): Markup =>
   status === 'DELIVERED'
@@ -36,7 +31,7 @@ export const deliveryBadge = ({ status, attempts }: Delivery): Markup =>
         : badge('wait', 'Waiting')
 
 /** The outcome of a delivery, or the time and reason of its next attempt. `now`: milliseconds. `isEnabled`: the webhook is switched on. */
-export function sayDelivery(delivery: Delivery, now: number, isEnabled: boolean): SaidDelivery {
+export function sayDelivery(delivery: Delivery, now: number, isEnabled: boolean): { readonly tone: Tone; readonly says: Markup } {
   const { status, attempts, isBehindEarlier, nextAttemptAt = 0, lastError, finishedAt } = delivery
   const tried = attempts === 1 ? 'one attempt' : `${attempts} attempts`
   if (status === 'DELIVERED')

@@ -1,5 +1,6 @@
 // Shows events of the audit log of phones to people: the event in words, and its data name by name. Also shows verifications for back ends
 // (docs/DOORS.md), whose rows name the credential that asked.
+import type { Found } from './answers.ts'
 import { at, type Query } from './api.ts'
 import { ago, badge, card, type Column, exactTime, reason, table, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
@@ -15,12 +16,6 @@ export interface DeviceEvent {
   readonly verifiedBy?: string
 }
 
-export interface DeviceEvents {
-  readonly items: readonly DeviceEvent[]
-  /** The place of older events; absent when there are none. */
-  readonly next?: number
-}
-
 /**
  * Reads events of the phones of a user, newest first; those of the last 30 days if `search` names no times. Throws Refusal for a user who never had a
  * registration in the application.
@@ -29,8 +24,8 @@ export const readDeviceEvents = (
   { api, application, now }: PageCall,
   userId: string | undefined,
   search: Query,
-): Promise<DeviceEvents> =>
-  api.get<DeviceEvents>(at`/admin/applications/${application}/audit`, { timestampFrom: now - RANGE_MS, userId, ...search })
+): Promise<Found<DeviceEvent>> =>
+  api.get<Found<DeviceEvent>>(at`/admin/applications/${application}/audit`, { timestampFrom: now - RANGE_MS, userId, ...search })
 
 /** The event as a badge. Colour and words have the same meaning. */
 export const eventBadge = (eventType: string, verifiedBy?: string): Markup =>
@@ -97,7 +92,7 @@ export const readVerifications = (
   { userId, activationId }: { readonly userId: string; readonly activationId: string },
   limit: number,
   before?: string,
-): Promise<DeviceEvents> =>
+): Promise<Found<DeviceEvent>> =>
   readDeviceEvents(call, userId, { activationId, onlyVerified: 'true', timestampFrom: undefined, limit, before })
 
 interface Verdict {
@@ -153,7 +148,7 @@ export const renderVerifications = (call: PageCall, items: readonly DeviceEvent[
   )
 
 /** The newest verifications on the page of a registration; nothing if no back end asked for one. */
-export const verificationsCard = (call: PageCall, activationId: string, { items, next }: DeviceEvents): Markup | false =>
+export const verificationsCard = (call: PageCall, activationId: string, { items, next }: Found<DeviceEvent>): Markup | false =>
   items.length > 0 &&
   card(
     'Verified for the bank',

@@ -7,7 +7,7 @@ import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith } from '..
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import { type Api, createApi, Refusal } from './api.ts'
 import { type Assets, serveAssets } from './assets.ts'
-import { renderBare, renderPage } from './layout.ts'
+import { HTML, renderPage, sendBare } from './layout.ts'
 import {
   type ApplicationSummary,
   CHANGED,
@@ -62,7 +62,8 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   }
 
   const answer = async (page: Page, call: PageCall, reply: FastifyReply): Promise<FastifyReply> => {
-    if (call.application === '' && OF_APPLICATIONS.has(page.section)) return sendView(reply, page, call, noApplicationView(call))
+    if (call.application === '' && !WITHOUT_APPLICATION.has(page.section))
+      return sendView(reply, page, call, noApplicationView(call))
     if (call.form.isEmpty) return sendView(reply, page, call, await page.render(call))
     const { actions = {} } = page
     const name = call.form.text('action')
@@ -190,16 +191,8 @@ const noApplicationView = (call: PageCall): View => ({
   )}`,
 })
 
-const OF_APPLICATIONS: ReadonlySet<Section> = new Set([
-  'overview',
-  'registrations',
-  'operations',
-  'inbox',
-  'webhooks',
-  'certificates',
-  'config',
-  'oidc',
-])
+/** Sections whose pages are about no application, or about all. */
+const WITHOUT_APPLICATION: ReadonlySet<Section> = new Set(['applications', 'templates', 'audit', 'credentials'])
 
 const describeRefusal = ({ status, message, violations }: Refusal): Omit<Failure, 'status'> => ({
   title: TITLES[status] ?? (status >= 500 ? 'Not available' : 'Not found'),
@@ -217,22 +210,12 @@ interface Failure {
 }
 
 function sendFailure(assets: Assets, reply: FastifyReply, { status, title, text, note }: Failure): FastifyReply {
-  const root = rootOf(reply.request)
-  return reply
-    .code(status)
-    .type(HTML)
-    .send(
-      renderBare(
-        assets,
-        root,
-        title,
-        html`<h1>${title}</h1><p>${text}</p>${note !== '' && html`<p class="hint">${note}</p>`}<p><a class="button is-plain" href="${root}">To the overview</a></p>`,
-      ),
-    )
+  const back = html`<p><a class="button is-plain" href="${rootOf(reply.request)}">To the overview</a></p>`
+  const hint = note !== '' && html`<p class="hint">${note}</p>`
+  return sendBare(assets, reply.code(status), title, html`<h1>${title}</h1><p>${text}</p>${hint}${back}`)
 }
 
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
-const HTML = 'text/html; charset=utf-8'
 
 // Pages load nothing from other servers, and have no inline code. With the referrer policy `no-referrer`, browsers would leave the origin out of
 // forms.

@@ -1,9 +1,10 @@
 // Renders the frame of every page: head, navigation, the chosen application, and the result of the last action.
+import type { FastifyReply } from 'fastify'
 import type { Assets } from './assets.ts'
 import { facts, faults, more } from './elements.ts'
 import { html, type Markup, nothing, toText } from './markup.ts'
 import { sayState } from './words.ts'
-import { CHANGED, DONE, type Form, link, type Page, type PageCall, type Section, type View } from './page.ts'
+import { CHANGED, DONE, type Form, link, type Page, type PageCall, rootOf, type Section, type View } from './page.ts'
 
 const GROUPS: readonly (readonly [name: string, sections: readonly Section[]])[] = [
   ['', ['overview']],
@@ -41,14 +42,13 @@ export const renderPage = (assets: Assets, { section }: Pick<Page, 'section'>, c
     </div>`,
   )
 
-/** A page without navigation, for the sign-in and for failures before it. */
-export const renderBare = (assets: Assets, root: string, title: string, body: Markup): string =>
-  renderDocument(
-    assets,
-    root,
-    title,
-    html`<main class="bare" id="main"><p class="brand">pawl<span>console</span></p>${body}</main>`,
-  )
+export const HTML = 'text/html; charset=utf-8'
+
+/** Answers with a page without navigation, for the sign-in and for failures before it. */
+export function sendBare(assets: Assets, reply: FastifyReply, title: string, body: Markup): FastifyReply {
+  const main = html`<main class="bare" id="main"><p class="brand">pawl<span>console</span></p>${body}</main>`
+  return reply.type(HTML).send(renderDocument(assets, rootOf(reply.request), title, main))
+}
 
 const renderDocument = (assets: Assets, root: string, title: string, body: Markup): string =>
   `<!doctype html>\n${toText(html`<html lang="en">

@@ -8,7 +8,7 @@ import { faults } from './elements.ts'
 import { html, type Markup, type Value } from './markup.ts'
 import type { PageCall } from './page.ts'
 import type { TemplateJson } from './template-draft.ts'
-import { sayState } from './words.ts'
+import { sayMember } from './words.ts'
 
 /** The parameters that a template reads. Those of the signed data come first, and an operation without one of them is refused. */
 export function placeholdersOf({ dataTemplate, texts }: Pick<TemplateJson, 'dataTemplate' | 'texts'>) {
@@ -28,7 +28,7 @@ export function labelsOf({ texts }: Template, language: string): ReadonlyMap<str
   const found = new Map<string, string>()
   for (const { text, params } of chooseTexts(texts, [language]).texts.attributes) {
     Object.entries(params).forEach(([slot, name], i) => {
-      const label = i === 0 ? text : sayState(slot.replaceAll(/([A-Z])/g, '_$1'))
+      const label = i === 0 ? text : sayMember(slot)
       if (!found.has(name) && label !== '' && ![...found.values()].includes(label)) found.set(name, label)
     })
   }

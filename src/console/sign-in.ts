@@ -5,7 +5,7 @@ import { toPawlError } from '../http/errors.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import { isStorable } from '../lib/json.ts'
 import type { Assets } from './assets.ts'
-import { renderBare } from './layout.ts'
+import { sendBare } from './layout.ts'
 import { html } from './markup.ts'
 import { type ConsoleParts, type Form, formOf, rootOf } from './page.ts'
 import { pages } from './pages/index.ts'
@@ -19,17 +19,9 @@ const nameOf = ({ protocol, host }: FastifyRequest): string => {
   return `${protocol === 'https' ? '__Host-' : ''}pawl_console${port === undefined ? '' : `_${port}`}`
 }
 
-/** The session of a request; undefined if it names no valid one. `isUse` is that of readSession. */
-async function findSession(parts: ConsoleParts, request: FastifyRequest, isUse: boolean): Promise<Session | undefined> {
-  const name = `${nameOf(request)}=`
-  const cookies = (request.headers.cookie ?? '').split(';').map((cookie) => cookie.trim())
-  const token = cookies.find((cookie) => cookie.startsWith(name))?.slice(name.length)
-  return token !== undefined && TOKEN.test(token) ? readSession(parts, { token, source: request.ip, isUse }) : undefined
-}
-
 /**
  * Demands a session for a route. `onRequest` runs before the body is read, so that no form of a caller without a session is parsed; `turnAway`
- * answers such a caller. `read` returns the session with the form in the body. It throws REQUEST_INVALID for a form without the token of the session.
+ * answers such a caller. `isUse` is that of readSession. `read` returns the session with the form in the body. It throws REQUEST_INVALID for a form without the token of the session.
  */
 export function demandSession(
   parts: ConsoleParts,
@@ -39,7 +31,11 @@ export function demandSession(
   const sessions = new WeakMap<FastifyRequest, Session>()
   return {
     onRequest: async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-      const session = await findSession(parts, request, isUse(request))
+      const name = `${nameOf(request)}=`
+      const cookies = (request.headers.cookie ?? '').split(';').map((cookie) => cookie.trim())
+      const token = cookies.find((cookie) => cookie.startsWith(name))?.slice(name.length) ?? ''
+      const source = request.ip
+      const session = TOKEN.test(token) ? await readSession(parts, { token, source, isUse: isUse(request) }) : undefined
       if (session === undefined) return turnAway(request, reply)
       sessions.set(request, session)
       return undefined
@@ -57,12 +53,8 @@ export function demandSession(
 
 /** Mounts the form to sign in, and the endpoints of that form and of the button to sign out. */
 export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: Assets): void {
-  const show = (reply: FastifyReply, next: string, problem?: string, username = ''): FastifyReply => {
-    const root = rootOf(reply.request)
-    return reply
-      .type('text/html; charset=utf-8')
-      .send(renderBare(assets, root, 'Sign in', renderForm(root, next, problem, username)))
-  }
+  const show = (reply: FastifyReply, next: string, problem?: string, username = ''): FastifyReply =>
+    sendBare(assets, reply, 'Sign in', renderForm(rootOf(reply.request), next, problem, username))
 
   app.get<{ Querystring: { next?: unknown } }>('/sign-in', async ({ query }, reply) => show(reply, readNext(query.next)))
 

@@ -7,6 +7,7 @@ import { html, type Markup } from './markup.ts'
 import { NO_FORM, type PageCall } from './page.ts'
 import { type Draft, type LanguageJson, RESULT_TEXTS, SCREEN_MEMBERS } from './template-draft.ts'
 import { placeholdersOf } from './phone-preview.ts'
+import { sayMember } from './words.ts'
 
 const SIGNATURES: readonly Choice[] = [
   ['possession', 'the phone alone'],
@@ -115,7 +116,7 @@ function renderLanguage(editor: Editor, language: string, texts: LanguageJson): 
     ${line('message', 'Message', { value: texts.message, isRequired: true, hint: html`Placeholders as <code>\${amount}</code> are filled in.` })}
     ${line('summary', 'Summary', { value: texts.summary, hint: 'For a push message of the bank; may be left out.' })}
     <h4>Rows, in this order</h4>
-    ${rows.length === 0 ? html`<p class="soft">No row: the phone shows title and message alone.</p>` : html`<ol class="rows-editor">${rows.map((row, i) => renderRow(editor, row, { language, place: i, count: rows.length }))}</ol>`}
+    ${rows.length === 0 ? html`<p class="soft">No row: the phone shows title and message alone.</p>` : html`<ol class="rows-editor">${rows.map((row, i) => renderRow(editor, language, row, i, rows.length))}</ol>`}
     ${reshape(checkAt, `add:${language}`, 'Add a row')}
     ${renderScreens(editor, `${at}.ui`, texts.ui)}
     ${more(
@@ -127,18 +128,12 @@ function renderLanguage(editor: Editor, language: string, texts: LanguageJson): 
 
 const RESULT_LABELS = { success: 'When it was approved', failure: 'When the approval failed', reject: 'When it was rejected' }
 
-interface Place {
-  readonly language: string
-  readonly place: number
-  readonly count: number
-}
-
-function renderRow({ lines, checkAt }: Editor, row: AttributeTemplate, { language, place, count }: Place): Markup {
+function renderRow({ lines, checkAt }: Editor, language: string, row: AttributeTemplate, place: number, count: number): Markup {
   const at = `texts.${language}.attributes.${place}`
   // A form may be sent with any word as the type of a row.
   const slots = Object.hasOwn(ATTRIBUTE_SLOTS, row.type) ? ATTRIBUTE_SLOTS[row.type] : undefined
   const slot = (name: string, note: string) =>
-    field(lines, `${at}.params.${name}`, `${SLOT_LABELS[name] ?? name}${note}`, {
+    field(lines, `${at}.params.${name}`, `${SLOT_LABELS[name] ?? `${sayMember(name)} from`}${note}`, {
       value: row.params[name],
       list: 'parameters',
       placeholder: 'name of a parameter',
@@ -152,25 +147,14 @@ function renderRow({ lines, checkAt }: Editor, row: AttributeTemplate, { languag
     <div class="thirds">${slots?.required.map((name) => slot(name, ''))}${slots?.optional.map((name) => slot(name, ' (may be left out)'))}</div></li>`
 }
 
+/** The labels of slots whose names say too little. */
 const SLOT_LABELS: Readonly<Record<string, string>> = {
-  amount: 'Amount from',
-  currency: 'Currency from',
-  value: 'Value from',
   note: 'Text from',
-  level: 'Level from',
   dynamic: 'Rate may change, from',
-  sourceAmount: 'Source amount from',
-  sourceCurrency: 'Source currency from',
-  targetAmount: 'Target amount from',
-  targetCurrency: 'Target currency from',
   alertType: 'Kind of alert from',
-  title: 'Title from',
-  message: 'Message from',
   thumbnailUrl: 'Small picture from',
   originalUrl: 'Whole picture from',
   logoUrl: 'Logo from',
-  name: 'Name from',
-  description: 'Description from',
   websiteUrl: 'Website from',
 }
 

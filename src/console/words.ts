@@ -6,6 +6,9 @@ export const sayState = (state: string): string => {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
+/** Writes the name `sourceAmount` as `Source amount`. */
+export const sayMember = (name: string): string => sayState(name.replaceAll(/([A-Z])/g, '_$1'))
+
 /** Writes the reason `UNEXPECTED_OPERATION` as `Unexpected operation`. A text of a person stays unchanged. */
 export const sayReason = (reason: string): string =>
   REASONS.get(reason) ?? (MACHINE_WORD.test(reason) ? sayState(reason) : reason)

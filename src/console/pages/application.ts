@@ -56,36 +56,21 @@ const FACTORS: readonly Choice[] = [
   ['POSSESSION_BIOMETRY', 'phone and biometry'],
 ]
 
-/** The settings that the form shows and replaces. */
-const settingsOf = ({
-  algorithms,
-  isProtocol3Admitted,
-  minimumProtocolVersion,
-  isMultiDevice,
-  vaultFactors,
-  ...more
-}: Detail) => ({
-  algorithms,
-  isProtocol3Admitted,
-  minimumProtocolVersion,
-  isMultiDevice,
-  vaultFactors,
-  roles: more.roles,
-  customObject: more.customObject,
-  transfers: more.transfers,
-})
-
 const pathOf = ({ params }: PageCall): string => at`/admin/applications/${params.id}`
+/** Reads the application with the values of the version in the query. A version that is switched off has none: then those of another version. */
+async function read(call: PageCall): Promise<Detail> {
+  const get = (version?: string) => call.api.get<{ responseObject: Detail }>(pathOf(call), { version })
+  const { responseObject } = (await unlessRefused(get(call.query['version']))) ?? (await get())
+  return responseObject
+}
+
 const home = ({ params }: PageCall): string => at`/applications/${params.id}`
 
 export const application: Page = {
   path: '/applications/:id',
   section: 'applications',
   async render(call) {
-    const wanted = call.query['version']
-    const read = (version: string | undefined) => call.api.get<{ responseObject: Detail }>(pathOf(call), { version })
-    // A version that is switched off has no values to show.
-    const { responseObject: detail } = (await unlessRefused(read(wanted))) ?? (await read(undefined))
+    const detail = await read(call)
     const back = backTo(link(call, '/applications'), 'Applications')
     return {
       title: detail.id,
@@ -97,7 +82,7 @@ export const application: Page = {
   actions: {
     settings: async (call) => {
       const { form, api } = call
-      requireUnchanged(call, settingsOf((await api.get<{ responseObject: Detail }>(pathOf(call))).responseObject))
+      requireUnchanged(call, await read(call))
       const customObject = form.optional('customObject')
       await api.send('PATCH', pathOf(call), {
         algorithms: form.all('algorithms'),
@@ -199,7 +184,7 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
   const custom = customObject === undefined ? '' : JSON.stringify(customObject, undefined, 2)
   const handsOver = transfers.length === 0 ? '' : JSON.stringify(transfers, undefined, 2)
   return html`${actionForm(call, 'settings', 'Save', {
-    seen: settingsOf(detail),
+    seen: detail,
     fields: (
       own,
     ) => html`${checks(own, 'isProtocol3Admitted', 'Admits', [['true', 'protocol 3 (3.0 to 3.3)']], { value: isProtocol3Admitted ? ['true'] : [], hint: 'Without it, QR codes are signed for phones of 4.0 only.' })}

@@ -1,5 +1,5 @@
 // Shows the audit logs: changes of administrators, events of a user's phones, and the verification that no row was altered.
-import type { AdminEvent } from '../answers.ts'
+import type { AdminEvent, Found } from '../answers.ts'
 import { at, type Query, unlessRefused } from '../api.ts'
 import {
   actionForm,
@@ -17,7 +17,7 @@ import {
   table,
   UNTYPED,
 } from '../elements.ts'
-import { type DeviceEvent, type DeviceEvents, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
+import { type DeviceEvent, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
 import { sayAction } from '../words.ts'
 import { type Download, link, type Page, type PageCall, type View } from '../page.ts'
@@ -30,12 +30,6 @@ interface Chain {
   readonly headPosition: number
   readonly headSeal: string
   readonly fault?: { readonly problem: string; readonly position?: number; readonly sequence?: number }
-}
-
-interface Found<Item> {
-  readonly items: readonly Item[]
-  /** The place of older rows; absent when there are none. */
-  readonly next?: number
 }
 
 const PAGE = 50
@@ -94,7 +88,7 @@ const searchOf = ({ username, action, from, to }: PageCall['query']): Query => (
 })
 
 /** Reads the events of a user's phones. Undefined for a user who never had a registration in the application. */
-async function readDevices(call: PageCall, page: Query): Promise<DeviceEvents | undefined> {
+async function readDevices(call: PageCall, page: Query): Promise<Found<DeviceEvent> | undefined> {
   const { userId = '', from, to } = call.query
   const [timestampFrom, timestampTo] = [startOf(from), endOf(to)]
   // Chosen days replace the last 30 days. Without a first day they reach back to the beginning.

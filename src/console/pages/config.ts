@@ -23,10 +23,6 @@ interface Item {
   readonly scope: 'APPLICATION' | 'ACTIVATION'
 }
 
-interface Items {
-  readonly config: readonly Item[]
-}
-
 const SCOPES: readonly Choice[] = [
   ['APPLICATION', 'every app, activated or not'],
   ['ACTIVATION', 'activated apps'],
@@ -37,6 +33,7 @@ const pathOf = ({ application, query: { activation } }: PageCall): string =>
   activation === undefined || activation === ''
     ? at`/admin/applications/${application}/config`
     : at`/admin/activations/${activation}/config`
+const readItems = async (call: PageCall) => (await call.api.get<{ config: readonly Item[] }>(pathOf(call))).config
 /** The scope of an item of an application. Items of an activation have no scope. */
 const scopeOf = ({ form, query: { activation } }: PageCall): Query => (activation ? {} : { scope: form.text('scope') })
 
@@ -46,7 +43,7 @@ export const config: Page = {
   async render(call) {
     const { application, query, isAdmin } = call
     const activation = query['activation'] || undefined
-    const { config: items } = await call.api.get<Items>(pathOf(call))
+    const items = await readItems(call)
     const owner =
       activation === undefined ? html`of <strong>${application}</strong>` : html`of the activation <code>${activation}</code>`
     const rows = items.map((item) => [
@@ -68,7 +65,7 @@ export const config: Page = {
   },
   actions: {
     store: async (call) => {
-      requireUnchanged(call, (await call.api.get<Items>(pathOf(call))).config)
+      requireUnchanged(call, await readItems(call))
       const value = parseJsonField('value', call.form.text('value'))
       await call.api.send('PUT', `${pathOf(call)}${at`/${call.form.text('key')}`}`, { value }, scopeOf(call))
       return done(call, '/config', 'saved', { activation: call.query['activation'] })

@@ -17,10 +17,6 @@ interface Provider {
   readonly hasCredentials: boolean
 }
 
-interface Providers {
-  readonly providers: readonly Provider[]
-}
-
 const AUTHENTICATIONS: readonly Choice[] = [
   ['client_secret_basic', 'a secret, by HTTP Basic'],
   ['client_secret_post', 'a secret, in the body'],
@@ -29,6 +25,7 @@ const AUTHENTICATIONS: readonly Choice[] = [
 ]
 
 const pathOf = ({ application }: PageCall): string => at`/admin/applications/${application}/oidc-providers`
+const readProviders = async (call: PageCall) => (await call.api.get<{ providers: readonly Provider[] }>(pathOf(call))).providers
 /** The members of an answer that a request to store the provider has, too. */
 const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: Partial<Provider>) => settings
 
@@ -37,7 +34,7 @@ export const oidc: Page = {
   section: 'oidc',
   async render(call) {
     const { query, isAdmin } = call
-    const { providers } = await call.api.get<Providers>(pathOf(call))
+    const providers = await readProviders(call)
     const chosen = providers.find(({ providerId }) => providerId === query['provider'])
     return {
       title: 'OpenID',
@@ -57,7 +54,7 @@ export const oidc: Page = {
   actions: {
     store: async (call) => {
       const { form, api } = call
-      const { providers } = await api.get<Providers>(pathOf(call))
+      const providers = await readProviders(call)
       requireUnchanged(call, providers)
       const id = form.text('providerId')
       // Members without a line in the form keep their values.

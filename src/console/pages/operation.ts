@@ -91,6 +91,7 @@ async function render(call: PageCall, offline: OfflineCode | undefined): Promise
   const back = backTo(link(call, '/operations'), 'Operations')
   const line = known && sayOperation(known.form)
   const { userId } = answer
+  const parameters = Object.entries(answer.parameters)
   const whom = userId === undefined ? 'nobody yet' : html`<a href="${link(call, '/registrations', { userId })}">${userId}</a>`
   const lead = html`for ${whom}${line?.detail !== undefined && html` · ${line.detail}`} · ${answer.template}, ${answer.operationType}`
   const cancel =
@@ -104,7 +105,7 @@ async function render(call: PageCall, offline: OfflineCode | undefined): Promise
         ${live('status', link(call, `/operations/${operationId}`), isPending ? 2 : undefined, html`<div class="stack">${renderStatus(call, answer, known)}${card('Timeline', timeline)}</div>`)}
         ${isPending && call.isActing && html`<div class="while-live">${await renderOffline(call, answer, offline)}</div>`}
         ${cancel}
-      </div><div>${known !== undefined && card('On the phone', phonePreview(known.form, known.data))}${renderParameters(answer)}</div></div>`,
+      </div><div>${known !== undefined && card('On the phone', phonePreview(known.form, known.data))}${parameters.length > 0 && card('Parameters', facts(parameters))}</div></div>`,
   }
 }
 
@@ -135,9 +136,6 @@ const renderStatus = (call: PageCall, answer: Answer, shown: ShownOperation | un
     ]),
   )
 }
-
-const renderParameters = ({ parameters }: Answer): Markup | false =>
-  Object.keys(parameters).length > 0 && card('Parameters', facts(Object.entries(parameters)))
 
 async function renderOffline(
   call: PageCall,
@@ -181,9 +179,8 @@ async function operationTimeline(call: PageCall, operation: ListedOperation): Pr
     readDeliverySteps(call, 'OPERATION', operation.operationId),
   ])
   const created: Step = { title: 'Created', at: operation.timestampCreated, tone: 'info' }
-  const expired: Step | undefined =
-    operation.status === 'EXPIRED' ? { title: 'Expired', at: operation.timestampExpires, tone: 'off' } : undefined
-  const steps = [created, ...events, ...deliveries, ...(expired === undefined ? [] : [expired])]
+  const steps = [created, ...events, ...deliveries]
+  if (operation.status === 'EXPIRED') steps.push({ title: 'Expired', at: operation.timestampExpires, tone: 'off' })
   return timeline(
     call.now,
     steps.toSorted((a, b) => (a.at ?? Number.POSITIVE_INFINITY) - (b.at ?? Number.POSITIVE_INFINITY)),

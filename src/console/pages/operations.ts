@@ -37,7 +37,12 @@ export const operations: Page = {
       },
       async render(items) {
         // Only the application, and administrators who may act for it, see the content of an operation.
-        const shown = call.isActing ? await readShown(call, items.map(idOf)) : undefined
+        const shown = call.isActing
+          ? await readShown(
+              call,
+              items.map(({ operationId }) => operationId),
+            )
+          : undefined
         const rows = items.map((one) => renderRow(call, one, shown?.get(one.operationId)))
         return table('Operations', COLUMNS, rows)
       },
@@ -52,8 +57,6 @@ export const operations: Page = {
     }
   },
 }
-
-const idOf = ({ operationId }: ListedOperation): string => operationId
 
 /** Renders an operation as the phone shows it. Callers who only read see only its template. */
 function renderRow(call: PageCall, one: ListedOperation, shown: ShownOperation | undefined) {

@@ -51,14 +51,14 @@ const STATUSES: readonly Choice[] = [
 
 const pathOf = ({ params }: PageCall): string => at`/admin/webhooks/${params.id}`
 const home = ({ params }: PageCall): string => at`/webhooks/${params.id}`
-/** The settings that the form shows and replaces. */
-const settingsOf = ({ name, url, attributes, basicUsername, isEnabled }: Webhook) => ({
+/** The stored values that the form shows and replaces. */
+const settingsOf = ({ name, url, attributes, basicUsername, isEnabled }: Webhook) => [
   name,
   url,
   attributes,
   basicUsername,
   isEnabled,
-})
+]
 
 const replay = (body: (call: PageCall) => unknown) => async (call: PageCall) => {
   await call.api.send('POST', `${pathOf(call)}/deliveries`, body(call))
