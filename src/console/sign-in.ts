@@ -21,7 +21,8 @@ const nameOf = ({ protocol, host }: FastifyRequest): string => {
 
 /**
  * Demands a session for a route. `onRequest` runs before the body is read, so that no form of a caller without a session is parsed; `turnAway`
- * answers such a caller. `isUse` is that of readSession. `read` returns the session with the form in the body. It throws REQUEST_INVALID for a form without the token of the session.
+ * answers such a caller. `isUse` is that of readSession. `read` returns the session with the form in the body. It throws REQUEST_INVALID for a form
+ * without the token of the session.
  */
 export function demandSession(
   parts: ConsoleParts,
