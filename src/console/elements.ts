@@ -331,16 +331,23 @@ export type Column = string | readonly [label: string, place: 'side' | 'wide' | 
  */
 export function table(caption: string, columns: readonly Column[], rows: readonly (readonly Value[])[], none?: Markup): Markup {
   if (none !== undefined && rows.length === 0) return none
-  const shown = columns.map((column) => (typeof column === 'string' ? ([column, undefined] as const) : column))
+  const shown = columns.map((column) => (typeof column === 'string' ? ([column] as const) : column))
+  const classOf = (cell: Value, place: string | undefined): Value => {
+    const isShort = typeof cell === 'string' && cell.length <= SHORT_MAX
+    const names = [...(place === undefined ? [] : [`is-${place}`]), ...(isShort ? ['words'] : [])]
+    return names.length > 0 && html` class="${names.join(' ')}"`
+  }
   return html`<table class="rows">
     <caption class="hidden">${caption}</caption>
     <thead><tr>${shown.map(([label]) => html`<th scope="col">${label}</th>`)}</tr></thead>
     <tbody>${rows.map(
-      (cells) =>
-        html`<tr>${cells.map((cell, i) => html`<td${shown[i]?.[1] !== undefined && html` class="is-${shown[i][1]}"`}>${cell}</td>`)}</tr>`,
+      (cells) => html`<tr>${cells.map((cell, i) => html`<td${classOf(cell, shown[i]?.[1])}>${cell}</td>`)}</tr>`,
     )}</tbody>
   </table>`
 }
+
+/** The letters of a text that a longer one in another column does not break. */
+const SHORT_MAX = 32
 
 /** The page of a secret that is shown this once. `href` leads back. */
 export const secretView = (title: string, heading: string, hint: string, secret: string, href: string): View => ({

@@ -18,6 +18,7 @@ import {
   openPage,
   signIn,
 } from '../helpers/console.ts'
+import { expectOk } from '../helpers/world.ts'
 
 /** Stands in every text that a phone or the bank chooses. As markup it would be an element with a handler; its last word fits into no column. */
 const MARK = `<b id=hit onclick=x>"'&${'x'.repeat(60)}`
@@ -33,6 +34,9 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     server = await startTestServer()
     const { user, password } = server.admin
     furnished = await furnish(server.url, `${user}:${password}`, MARK)
+    const pin = { fingerprint: Buffer.alloc(32, 1).toString('base64'), expires: Math.floor(Date.now() / 1000) + 8_640_000 }
+    const domain = `${'long'.repeat(15)}.${'name'.repeat(15)}.example`
+    expectOk(await furnished.world.bank.call('POST', '/admin/apps/my-app/certificates/fingerprint', { domain, ...pin }))
     browser = await launchChromium()
     page = await openPage(browser, { viewport: { width: 1280, height: 900 } })
     watched = watchPage(page, server.url)
@@ -81,7 +85,7 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     ['light', 1440],
     ['dark', 390],
   ] as const)(
-    'axe has no serious finding on any page, %s and %i wide; nothing is wider than the window',
+    'axe has no serious finding on any page, %s and %i wide; nothing is wider than the window, and no long word breaks a short one',
     async (colorScheme, width) => {
       const own = await openPage(browser, { colorScheme, viewport: { width, height: 844 } })
       await own.goto(`${server.url}/console/sign-in`)
@@ -621,8 +625,21 @@ async function findFaults(page: Page, path: string): Promise<readonly string[]> 
       ({ id, nodes: [node] }) => `${path}: ${id}: ${node?.html.slice(0, 200)} ${node?.failureSummary.slice(0, 300)}`,
     ),
     ...(excess > 0 ? [`${path}: ${excess} pixels too wide`] : []),
+    ...(await page.evaluate<string[]>(FIND_BROKEN)).map((word) => `${path}: ${word} is broken`),
   ]
 }
+
+/** Finds words of up to 22 letters that stand in two lines, in lists, labels and headings. */
+const FIND_BROKEN = `[...document.querySelectorAll('th, td, dt, dd, h1, h2, summary, label, .button, .badge')].flatMap((element) => {
+  if (!element.checkVisibility() || element.closest('.hidden')) return []
+  const texts = [...element.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE)
+  return texts.flatMap((text) => [...text.data.matchAll(/(?<!\\S)[\\p{L}\\d]{2,22}(?!\\S)/gu)].flatMap(({ 0: word, index }) => {
+    const range = document.createRange()
+    range.setStart(text, index)
+    range.setEnd(text, index + word.length)
+    return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1 ? [word] : []
+  }))
+})`
 
 /** Collects what the page complains about, refused policies among it, and every address that is not this server's. */
 function watchPage(page: Page, url: string): { complaints: string[]; foreign: string[] } {
