@@ -65,9 +65,10 @@ export const config: Page = {
   },
   actions: {
     store: async (call) => {
+      const path = `${pathOf(call)}${at`/${call.form.text('key')}`}`
       requireUnchanged(call, await readItems(call))
       const value = parseJsonField('value', call.form.text('value'))
-      await call.api.send('PUT', `${pathOf(call)}${at`/${call.form.text('key')}`}`, { value }, scopeOf(call))
+      await call.api.send('PUT', path, { value }, scopeOf(call))
       return done(call, '/config', 'saved', { activation: call.query['activation'] })
     },
     remove: async (call) => {
