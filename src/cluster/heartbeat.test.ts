@@ -16,11 +16,15 @@ function watch() {
   return { heartbeat, silent }
 }
 
-test('a worker that serves hangs after seven looks, and is told of once', () => {
+test('a worker that serves hangs at the seventh look without news, and is told of once', () => {
   const { heartbeat, silent } = watch()
   heartbeat.serve(worker)
-  look(7)
+  // The first look finds that it began to serve.
+  look(1)
+  look(6)
   expect(silent).toEqual([])
+  look(1)
+  expect(silent).toEqual([7])
   look(60)
   expect(silent).toEqual([7])
 })

@@ -20,20 +20,20 @@ export function createHeartbeat(onSilent: (worker: Worker, seconds: number) => v
   const timer = setInterval(() => {
     for (const [worker, look] of looks) {
       look.missed += 1
-      if (look.missed <= look.max) continue
+      if (look.missed < look.max) continue
       looks.delete(worker)
       onSilent(worker, look.max)
     }
   }, BEAT_MS)
   timer.unref()
   return {
-    add: (worker) => void looks.set(worker, { missed: 0, max: START_LOOKS }),
+    add: (worker) => void looks.set(worker, { missed: HEARD, max: START_LOOKS }),
     hear: (worker) => {
       const look = looks.get(worker)
-      if (look) look.missed = 0
+      if (look) look.missed = HEARD
     },
     serve: (worker) => {
-      if (looks.has(worker)) looks.set(worker, { missed: 0, max: LOOKS })
+      if (looks.has(worker)) looks.set(worker, { missed: HEARD, max: LOOKS })
     },
     remove: (worker) => void looks.delete(worker),
   }
@@ -41,6 +41,8 @@ export function createHeartbeat(onSilent: (worker: Worker, seconds: number) => v
 
 /** The time between two messages of a worker. */
 export const BEAT_MS = 1_000
+/** The look after a message finds it, and so is not missed. */
+const HEARD = -1
 /** A busy worker is a second or two late. */
 const LOOKS = 7
 /** Before it serves, a worker reads its code and cannot send messages. That takes long on a busy machine. */
