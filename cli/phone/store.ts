@@ -149,34 +149,53 @@ function write(path: string, text: string): void {
   writeWhole(path, text, 0o600)
 }
 
-/**
- * Makes a lock file beside the file, with the id of this process, and returns its removal. A lock file whose process has ended is replaced. An
- * empty one belongs to a process that has just made it, and has not written its id yet.
- */
+/** Makes a lock file beside the file, with the id of this process, and returns its removal. */
 function lock(path: string): () => void {
   const own = `${path}.lock`
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  for (const isLast of [false, true]) {
+  take(own, path)
+  const unlock = (): void => rmSync(own, { force: true })
+  process.once('exit', unlock)
+  return () => {
+    process.off('exit', unlock)
+    unlock()
+  }
+}
+
+/**
+ * Makes a lock file with the id of this process. Throws a Fault when another process has it. An empty lock file belongs to a process that has just
+ * made it, and has not written its id yet.
+ *
+ * A lock file whose process has ended is removed, and the next turn makes it anew. Whoever removes it holds a second lock file, which is named after
+ * the ended process: of two processes that find the same file, the later one would otherwise remove the new file of the earlier one.
+ */
+function take(own: string, path: string): void {
+  while (!makeWithId(own)) {
+    const owner = readOwner(own)
+    if (owner === undefined) continue
+    if (owner === '') throw new Fault('refused', `${path} is in use; if no pawl phone runs, remove ${own}`)
+    if (isAlive(Number(owner))) throw new Fault('refused', `${path} is in use by process ${owner}`)
+    const removal = `${own}.${Number(owner)}`
+    take(removal, path)
     try {
-      const file = openSync(own, 'wx', 0o600)
-      writeFileSync(file, `${process.pid}`)
-      closeSync(file)
-      const unlock = (): void => rmSync(own, { force: true })
-      process.once('exit', unlock)
-      return () => {
-        process.off('exit', unlock)
-        unlock()
-      }
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
-      const owner = readOwner(own)
-      if (owner === undefined) continue
-      if (owner === '') throw new Fault('refused', `${path} is in use; if no pawl phone runs, remove ${own}`)
-      if (isLast || isAlive(Number(owner))) throw new Fault('refused', `${path} is in use by process ${owner}`)
-      rmSync(own, { force: true })
+      if (readOwner(own) === owner && !isAlive(Number(owner))) rmSync(own, { force: true })
+    } finally {
+      rmSync(removal, { force: true })
     }
   }
-  throw new Fault('refused', `${path} is in use`)
+}
+
+/** Makes a file with the id of this process; false when the file exists. */
+function makeWithId(own: string): boolean {
+  try {
+    const file = openSync(own, 'wx', 0o600)
+    writeFileSync(file, `${process.pid}`)
+    closeSync(file)
+    return true
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false
+    throw error
+  }
 }
 
 /** The text of the lock file; undefined when it was removed meanwhile. */

@@ -1,6 +1,10 @@
 // The file that `pawl phone` keeps phones in, and the codes that it takes.
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newHandset } from '../../phone/handset-open.ts'
 import { b64 } from '../../phone/v3/crypto.ts'
@@ -111,6 +115,65 @@ test('a file without passphrase, or one that another process has, is refused', a
   await ok(phone('open.json', ['phones']))
   expect(statSync(lock, { throwIfNoEntry: false })).toBeUndefined()
 })
+
+test('of two processes that find the lock of an ended one at once, one gets the file, and no lock is left', async () => {
+  const file = join(directory, 'raced.json')
+  const contenders = [startContender(file), startContender(file)]
+  const askAll = (line: string) => Promise.all(contenders.map(({ ask }) => ask(line)))
+  await askAll('close')
+  for (let round = 0; round < 100; round += 1) {
+    writeFileSync(`${file}.lock`, `${spawnSync('true').pid}`)
+    expect((await askAll(`${Date.now() + 5}`)).toSorted()).toEqual([expect.stringContaining('is in use'), 'took'])
+    await askAll('close')
+  }
+  await Promise.all(contenders.map(({ end }) => end()))
+  expect(readdirSync(directory).filter((name) => name.startsWith('raced'))).toEqual([])
+})
+
+test('a process that was killed while it removed a lock holds nobody up', async () => {
+  await bindPhone('removed.json')
+  const lock = join(directory, 'removed.json.lock')
+  const [ended, killed] = [spawnSync('true').pid, spawnSync('true').pid]
+  writeFileSync(lock, `${ended}`)
+  writeFileSync(`${lock}.${ended}`, `${killed}`)
+  await ok(phone('removed.json', ['phones']))
+  expect(readdirSync(directory).filter((name) => name.startsWith('removed'))).toEqual(['removed.json'])
+})
+
+/** Starts a process that opens the file at the millisecond of each line, answers `took` or its fault, and closes the file at the line `close`. */
+function startContender(file: string) {
+  const script = `
+    const { openStore } = await import(process.env.STORE)
+    const { createInterface } = await import('node:readline')
+    let store
+    for await (const line of createInterface({ input: process.stdin })) {
+      if (line === 'close') {
+        store?.close()
+        store = undefined
+        console.log('closed')
+        continue
+      }
+      while (Date.now() < Number(line));
+      const options = { path: process.env.FILE, passphrase: async () => '', isInsecure: true, mustExist: false }
+      store = await openStore(options).catch((error) => void console.log(error.message))
+      if (store) console.log('took')
+    }`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { FILE: file, STORE: pathToFileURL('cli/phone/store.ts').href },
+  })
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  return {
+    ask: async (line: string): Promise<string> => {
+      child.stdin.write(`${line}\n`)
+      return String((await answers.next()).value)
+    },
+    end: async (): Promise<void> => {
+      child.stdin.end()
+      await once(child, 'exit')
+    },
+  }
+}
 
 describe('a code', () => {
   const app = () => ['--phones-url', world.url, '--sdk-config', sdkConfig, '--insecure-store']
