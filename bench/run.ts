@@ -1,5 +1,6 @@
 // Runs npm run bench [-- KIND] [OPTIONS]: without a kind it measures the cost of requests over HTTP.
-import { asksForHelp, explainFault } from '../scripts/command-line.ts'
+import { explainFault } from '../cli/fault.ts'
+import { asksForHelp } from '../scripts/command-line.ts'
 
 const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   http: () => import('./http.ts'),

@@ -1,5 +1,6 @@
 // Reads the command lines of scripts: options by node:util, a --help that does nothing else, and one line for a fault.
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { explainFault, usageFault } from '../cli/fault.ts'
 
 export interface CommandLine<O extends ParseArgsOptionsConfig> {
   /** The text of --help: the first line describes the script, the others show calls of it. */
@@ -13,14 +14,6 @@ export interface CommandLine<O extends ParseArgsOptionsConfig> {
 export interface Given<O extends ParseArgsOptionsConfig> {
   readonly values: ReturnType<typeof parseArgs<{ options: O }>>['values']
   readonly words: readonly string[]
-}
-
-/** A command line that cannot be carried out as it is given. */
-class UsageError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'UsageError'
-  }
 }
 
 /**
@@ -44,8 +37,7 @@ export async function runCommand<const O extends ParseArgsOptionsConfig = ParseA
   try {
     await work(readArguments({ options, wordsMax }, args))
   } catch (error) {
-    const isUsage = error instanceof UsageError
-    process.stderr.write(`${explainFault(error)}${isUsage ? '; --help says how to call it' : ''}\n`)
+    process.stderr.write(`${explainFault(error)}\n`)
     process.exitCode = 1
   }
 }
@@ -62,7 +54,7 @@ function readArguments<O extends ParseArgsOptionsConfig>(
 ): Given<O> {
   const { values, positionals } = parse({ ...options } as O, args)
   const [extra] = positionals.slice(wordsMax)
-  if (extra !== undefined) throw new UsageError(`${extra}: one word too many`)
+  if (extra !== undefined) throw usageFault(`${extra}: one word too many`)
   return { values, words: positionals }
 }
 
@@ -71,15 +63,6 @@ function parse<O extends ParseArgsOptionsConfig>(options: O, args: readonly stri
     return parseArgs({ options, allowPositionals: true, args: [...args] })
   } catch (error) {
     // The message is cut after its first sentence; the others explain the syntax of words that begin with a dash.
-    throw new UsageError(explainFault(error).replace(/\. To specify .*/s, ''))
+    throw usageFault(explainFault(error).replace(/\. To specify .*/s, ''))
   }
-}
-
-/** Explains a thrown value in one line, with its causes: for a request, why no answer came. */
-export function explainFault(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const causes = error instanceof AggregateError ? error.errors : error.cause === undefined ? [] : [error.cause]
-  const own = error.message || ('code' in error ? String(error.code) : error.name)
-  const reasons = causes.slice(0, 1).map(explainFault)
-  return [own, ...reasons.filter((reason) => !own.includes(reason))].join(': ').replace(/\s*\n\s*/g, ' ')
 }
