@@ -1,5 +1,5 @@
 // Lists the settings of the bank's API: access tokens, the doors, and the API of the reference.
-import { algorithmList, boolean, integer, jwksUrl, matching, type Settings, tokenTypeList } from './kinds.ts'
+import { algorithmList, boolean, httpsUrl, integer, matching, type Settings, tokenTypeList } from './kinds.ts'
 
 const claim = matching('name of a claim', /^[\x21-\x7E]{1,200}$/, 'the name of a claim')
 
@@ -7,7 +7,7 @@ const claim = matching('name of a claim', /^[\x21-\x7E]{1,200}$/, 'the name of a
 export const TOKEN_SETTINGS = {
   jwtJwksUrl: {
     name: 'PAWL_JWT_JWKS_URL',
-    kind: jwksUrl,
+    kind: httpsUrl,
     description:
       "Keys (JWKS) of the bank's authorization server: its JWTs are then taken on the cloud API instead of a password, as Bearer. Needs " +
       'PAWL_JWT_ISSUER and PAWL_JWT_AUDIENCE. docs/spec/cloud.md, "Access tokens", says what a token must have.',

@@ -129,22 +129,11 @@ export const authorization: Kind<string> = {
     /^(?! *$)[\x20-\x7E]{1,4096}$/.test(value) ? { value } : { problem: 'not 1 to 4096 printable ASCII characters' },
 }
 
-export const addressList: Kind<readonly string[]> = {
-  label: 'IP addresses and CIDR ranges, separated by commas',
-  parse(value) {
-    const entries = value === '' ? [] : value.split(',').map((entry) => entry.trim())
-    const wrong = entries.find((entry) => !isAddressOrRange(entry))
-    return wrong === undefined
-      ? { value: Object.freeze(entries) }
-      : { problem: `${quote(wrong)} is not an IP address or CIDR range` }
-  },
-}
-
 /**
  * Address for the keys that verify access tokens, or for pushes and their tokens. Nobody on the way may read or change these, so it must be https,
  * except on this machine.
  */
-export const jwksUrl: Kind<string> = {
+export const httpsUrl: Kind<string> = {
   label: 'https URL',
   parse(value) {
     const parsed = providerUrl.parse(value)
@@ -155,45 +144,37 @@ export const jwksUrl: Kind<string> = {
   },
 }
 
-/** Signatures of JWTs with a public key (RFC 7518 §3.1, RFC 8037). */
-const SIGNATURES = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
-
-const wordList = (what: string, words: readonly string[]): Kind<readonly string[]> => ({
-  label: `${what}, separated by commas`,
-  parse(value) {
-    const entries = value.split(',').map((entry) => entry.trim())
-    const wrong = entries.find((entry) => !words.includes(entry))
-    return wrong === undefined
-      ? { value: Object.freeze(entries) }
-      : { problem: `${quote(wrong)} is not one of ${words.join(', ')}` }
+/** A list of values of one kind, separated by commas. An empty text is an empty list. */
+const listOf = <T>(label: string, kind: Pick<Kind<T>, 'parse'>): Kind<readonly T[]> => ({
+  label: `${label}, separated by commas`,
+  parse(text) {
+    const values: T[] = []
+    for (const entry of text === '' ? [] : text.split(',')) {
+      const parsed = kind.parse(entry.trim())
+      if ('problem' in parsed) return parsed
+      values.push(parsed.value)
+    }
+    return { value: Object.freeze(values) }
   },
 })
 
+export const addressList = listOf('IP addresses and CIDR ranges', {
+  parse: (entry) =>
+    isAddressOrRange(entry) ? { value: entry } : { problem: `${quote(entry)} is not an IP address or CIDR range` },
+})
+
 /** Names of environment variables. Those of pawl are refused: they hold secrets that no other program should get. */
-export const variableList: Kind<readonly string[]> = {
-  label: 'names of environment variables, separated by commas',
-  parse(value) {
-    const entries = value === '' ? [] : value.split(',').map((entry) => entry.trim())
-    const wrong = entries.find((entry) => !/^(?!PAWL_|DATABASE_URL)[A-Za-z_]\w*$/.test(entry))
-    return wrong === undefined
-      ? { value: Object.freeze(entries) }
-      : { problem: `${quote(wrong)} is not the name of a variable, or is a setting of pawl` }
-  },
-}
+export const variableList = listOf(
+  'names of environment variables',
+  matching('name', /^(?!PAWL_|DATABASE_URL)[A-Za-z_]\w*$/, 'the name of a variable, or is a setting of pawl'),
+)
 
-export const algorithmList = wordList('algorithms', SIGNATURES)
-export const tokenTypeList = wordList('types of tokens', ['at+jwt', 'JWT'])
+/** Signatures of JWTs with a public key (RFC 7518 §3.1, RFC 8037). */
+const SIGNATURES = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 
-export const portList: Kind<readonly number[]> = {
-  label: 'ports, separated by commas',
-  parse(value) {
-    const entries = value.split(',').map((entry) => ({ entry, parsed: integer(1, 65_535).parse(entry.trim()) }))
-    const wrong = entries.find(({ parsed }) => 'problem' in parsed)
-    return wrong === undefined
-      ? { value: Object.freeze(entries.flatMap(({ parsed }) => ('value' in parsed ? [parsed.value] : []))) }
-      : { problem: `${quote(wrong.entry)} is not a port from 1 to 65535` }
-  },
-}
+export const algorithmList = listOf('algorithms', oneOf(SIGNATURES))
+export const tokenTypeList = listOf('types of tokens', oneOf(['at+jwt', 'JWT']))
+export const portList = listOf('ports', integer(1, 65_535))
 
 export const tlsMode = oneOf(TLS_MODES)
 

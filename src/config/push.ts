@@ -1,7 +1,7 @@
 // Lists the settings of pushes that pawl sends itself (mobile-token §7.1). A provider without credentials is off.
 import { utf8 } from '../lib/bytes.ts'
 import { JsonFault, parseForeignObject } from '../lib/json.ts'
-import { boolean, jwksUrl, type Kind, matching, type Settings } from './kinds.ts'
+import { boolean, httpsUrl, type Kind, matching, type Settings } from './kinds.ts'
 
 /** Members of a service account of Google that pawl needs to send pushes. */
 interface ServiceAccount {
@@ -16,7 +16,7 @@ interface ServiceAccount {
 const pushUrl: Kind<string> = {
   label: 'https URL without a path',
   parse(value) {
-    const parsed = jwksUrl.parse(value)
+    const parsed = httpsUrl.parse(value)
     if ('problem' in parsed) return parsed
     const { pathname, search } = new URL(value)
     return pathname === '/' && search === '' ? parsed : { problem: 'has a path or a query: give https://host:port' }
@@ -99,7 +99,7 @@ function readAccount(text: string): ServiceAccount | undefined {
   if (typeof projectId !== 'string' || !/^[a-z0-9:.-]{1,100}$/.test(projectId)) return undefined
   if (typeof clientEmail !== 'string' || !/^[\x21-\x7E]{1,320}$/.test(clientEmail)) return undefined
   if (typeof privateKey !== 'string' || !isPrivateKey(privateKey)) return undefined
-  if (typeof tokenUrl !== 'string' || 'problem' in jwksUrl.parse(tokenUrl)) return undefined
+  if (typeof tokenUrl !== 'string' || 'problem' in httpsUrl.parse(tokenUrl)) return undefined
   return { projectId, clientEmail, privateKey, tokenUrl }
 }
 
