@@ -7,7 +7,7 @@ import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { StartError } from './lib/errors.ts'
 import { openLineSink } from './log/line-sink.ts'
-import { createProcessLog, type Log } from './log/log.ts'
+import { createLog, type Log } from './log/log.ts'
 import { systemPlatform } from './lib/platform.ts'
 import type { Tracer } from './lib/trace.ts'
 import { releaseStartMemory } from './start-memory.ts'
@@ -46,9 +46,10 @@ try {
   refuseStart(error)
 }
 
-/** Opens the log on stdout. Uncaught exceptions are logged there, too. */
+/** Opens the log on stdout. Uncaught exceptions are logged there, too, and how many lines nobody took. */
 function openLog({ logLevel }: Config, fields?: Readonly<Record<string, unknown>>): Log {
-  const log = createProcessLog(logLevel, output, fields)
+  const log = createLog(logLevel, output, fields)
+  output.onRecovered((dropped) => log.error({ dropped }, 'log lines were dropped, because nobody took them'))
   process.on('uncaughtException', (error) => die(log, error))
   return log
 }

@@ -1,22 +1,11 @@
 // Writes the log: one JSON object a line on stdout, constant text plus fields. Members that may hold a secret are redacted.
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
 import { currentScope } from '../lib/trace.ts'
-import type { LineSink } from './line-sink.ts'
 
 export type Log = Logger
 
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
-
-/**
- * Creates a log that writes `level` and above to a sink, with `fields` in every line. It has a line with the number of dropped lines once the sink
- * takes lines again.
- */
-export function createProcessLog(level: LogLevel, sink: LineSink, fields?: Readonly<Record<string, unknown>>): Log {
-  const log = createLog(level, sink, fields)
-  sink.onRecovered((dropped) => log.error({ dropped }, 'log lines were dropped, because nobody took them'))
-  return log
-}
 
 /** Creates a log that writes `level` and above to `destination`. Each line has `fields` and the ids of the current request and trace. */
 export function createLog(level: LogLevel, destination: DestinationStream, fields?: Readonly<Record<string, unknown>>): Log {
