@@ -20,25 +20,29 @@ export function readJsonList(option: string, given: string): JsonObject | readon
 type JsonObject = Readonly<Record<string, unknown>>
 
 const readJson = (option: string, given: string): unknown =>
-  parse(option, given.startsWith('@') ? readUtf8(option, given.slice(1)) : given)
+  parse(option, given.startsWith('@') ? readFile(option, given.slice(1)) : given)
 
 const isObject = (json: unknown): json is JsonObject => typeof json === 'object' && json !== null && !Array.isArray(json)
 
-/** The text of a JSON file. Throws a Fault for another encoding than UTF-8, because phones would show replacement characters. */
-function readUtf8(option: string, path: string): string {
+/** The text of a file. Throws a Fault that names the option when the file cannot be read, or is not UTF-8. */
+export function readFile(option: string, path: string): string {
+  return decodeUtf8(`${option}: ${path}`, readBytes(option, path))
+}
+
+function readBytes(option: string, path: string): Uint8Array {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
+    return readFileSync(path)
   } catch (error) {
     throw usageFault(`${option}: ${explainFault(error)}`)
   }
 }
 
-/** The text of a file. Throws a Fault that names the option. */
-export function readFile(option: string, path: string): string {
+/** The text of UTF-8 bytes. Throws a Fault with `name` for others: a lenient decoder would replace bytes, and so change a password without notice. */
+export function decodeUtf8(name: string, bytes: Uint8Array): string {
   try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    throw usageFault(`${option}: ${explainFault(error)}`)
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw usageFault(`${name} is no UTF-8 text`)
   }
 }
 

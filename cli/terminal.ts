@@ -4,7 +4,8 @@ import { createInterface } from 'node:readline'
 import { buffer } from 'node:stream/consumers'
 import { Writable } from 'node:stream'
 import type { Terminal } from './command.ts'
-import { explainFault, Fault, usageFault } from './fault.ts'
+import { explainFault, Fault } from './fault.ts'
+import { decodeUtf8 } from './json-argument.ts'
 
 /** The terminal of this process. */
 export function openTerminal(): Terminal {
@@ -16,18 +17,8 @@ export function openTerminal(): Terminal {
     ...openOutput(process.stdout),
     note: (line) => void process.stderr.write(`${line}\n`),
     askSecret,
-    readInput,
+    readInput: async () => decodeUtf8('stdin', await buffer(process.stdin)),
     interruption,
-  }
-}
-
-async function readInput(): Promise<string> {
-  const bytes = await buffer(process.stdin)
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    // A lenient decoder would replace bytes, and so change a password without notice.
-    throw usageFault('stdin is no UTF-8 text')
   }
 }
 

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ConfigError, parseConfig } from './config/parser.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
+import { fromUtf8 } from './lib/bytes.ts'
 import { StartError } from './lib/errors.ts'
 import { openLineSink } from './log/line-sink.ts'
 import { createLog, type Log } from './log/log.ts'
@@ -36,7 +37,7 @@ for (const name of ['SIGTERM', 'SIGINT'] as const)
 const output = openLineSink(1)
 
 try {
-  const { config, secrets } = parseConfig(process.env, (path) => readFileSync(path, 'utf8'))
+  const { config, secrets } = parseConfig(process.env, (path) => fromUtf8(readFileSync(path)))
   if (config.processes === 1) await serveAlone(config, secrets)
   else if (cluster.isWorker) await serveAsWorker(config, secrets)
   else await superviseWorkers(config)

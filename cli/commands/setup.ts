@@ -1,8 +1,8 @@
 // Declares pawl apply and pawl export: make a server equal to a set-up file, and write a server as such a file.
-import { readFileSync } from 'node:fs'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, type Terminal, text } from '../command.ts'
 import { explainFault, Fault, usageFault } from '../fault.ts'
+import { readFile } from '../json-argument.ts'
 import { printable } from '../output.ts'
 import { writeWhole } from '../whole-file.ts'
 
@@ -66,19 +66,7 @@ export const exportSetup = command({
 
 async function readText(file: string, { readInput }: Pick<Terminal, 'readInput'>): Promise<string> {
   if (file === '-') return readInput()
-  const bytes = readBytes(file)
-  if (bytes.length > FILE_MAX) throw usageFault(`--file: ${file} has more than ${FILE_MAX} bytes`)
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw usageFault(`--file: ${file} is no UTF-8 text`)
-  }
-}
-
-function readBytes(file: string): Buffer {
-  try {
-    return readFileSync(file)
-  } catch (error) {
-    throw usageFault(`--file: ${explainFault(error)}`)
-  }
+  const text = readFile('--file', file)
+  if (Buffer.byteLength(text) > FILE_MAX) throw usageFault(`--file: ${file} has more than ${FILE_MAX} bytes`)
+  return text
 }

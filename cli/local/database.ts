@@ -8,6 +8,7 @@ import { type BindingParts, followBinding } from '../../src/domain/secrets/bindi
 import { type InstallationKeys, isWritten, loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import { findKeyOrigin, loadMasterKeys } from '../../src/domain/secrets/master-key.ts'
 import { createRecordKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { fromUtf8 } from '../../src/lib/bytes.ts'
 import { createClock } from '../../src/lib/clock.ts'
 import { StartError } from '../../src/lib/errors.ts'
 import { createEvents } from '../../src/log/events.ts'
@@ -29,7 +30,7 @@ export interface Settings {
 /** The settings of this process. Throws a Fault that lists every wrong one, one a line. */
 export function readSettings({ env }: Pick<Terminal, 'env'>): Settings {
   try {
-    return parseConfig(env, (path) => readFileSync(path, 'utf8'))
+    return parseConfig(env, (path) => fromUtf8(readFileSync(path)))
   } catch (error) {
     throw error instanceof ConfigError ? new Fault('usage', error.problems.join('\n')) : error
   }

@@ -42,8 +42,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   if (hasMasterKey && hasKeyCommand) problems.push(MASTER_KEY_TWICE)
   const hasDatabase = isGiven('databaseUrl')
   const mode = env[TLS_MODE.name]
-  const parsed = hasDatabase && mode ? TLS_MODE.kind.parse(mode) : undefined
-  if (parsed !== undefined && 'problem' in parsed) problems.push(`${TLS_MODE.name}: ${parsed.problem}`)
+  if (hasDatabase && mode) keep(TLS_MODE.name, TLS_MODE.kind.parse(mode), problems)
   if (typeof config['processes'] === 'number' && config['processes'] > 1 && !hasDatabase)
     problems.push(PROCESSES_WITHOUT_DATABASE)
   problems.push(...findMissing(isGiven))
@@ -157,7 +156,11 @@ function readSecret(name: string, env: Environment, readFile: (path: string) => 
   }
 }
 
-const readCode = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : String(error))
+function readCode(error: unknown): string {
+  if (!(error instanceof Error && 'code' in error)) return String(error)
+  // A lenient decoder would replace bytes, and so change a password without notice.
+  return error.code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'no UTF-8 text' : String(error.code)
+}
 
 function keep<T>(name: string, parsed: Parsed<T>, problems: string[]): T | undefined {
   if ('value' in parsed) return parsed.value

@@ -279,9 +279,19 @@ test('a list of templates, as TEMPLATES.md prints one, is put as it is', async (
   writeFileSync(file, Buffer.from(printed.replace('"Transfer"', '"Virement \u00e9mis"').replaceAll(/[^\0-\xFF]/g, ''), 'latin1'))
   expect(await pawl(['template', 'put', `@${file}`])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('not valid for encoding utf-8') as unknown,
+    stderr: `the template: ${file} is no UTF-8 text; --help says how to call it\n`,
   })
   await json('template', 'remove', 'transfer')
+})
+
+test('a file with a password in Latin-1 is refused: what replaced its letters would be another password', async () => {
+  const file = join(home, 'latin-1.txt')
+  writeFileSync(file, Buffer.from('admin:mot de pass\xe9', 'latin1'))
+  expect(await pawl(['app', 'list', '--admin-file', file])).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: `--admin-file: ${file} is no UTF-8 text; --help says how to call it\n`,
+  })
 })
 
 test('templates and the audit log', async () => {

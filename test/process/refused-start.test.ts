@@ -117,7 +117,7 @@ const vault = (port: number): Environment => ({
   PAWL_VAULT_TOKEN: 'marked',
 })
 
-function write(name: string, text: string): string {
+function write(name: string, text: string | Uint8Array): string {
   const path = join(folder, name)
   writeFileSync(path, text, { mode: 0o600 })
   return path
@@ -217,6 +217,12 @@ describe.skipIf(serverUrl() !== undefined)('settings', () => {
       setting: /PAWL_TEMPLATES_FILE: /,
       cause: /\(ENOENT\)/,
       remedy: /\/nowhere\/templates\.json cannot be read/,
+    },
+    'a file with a password in Latin-1': {
+      env: () => ({ PAWL_ADMIN_PASSWORD_FILE: write('latin-1', Buffer.from('un mot de passe marked\xe9', 'latin1')) }),
+      setting: /PAWL_ADMIN_PASSWORD_FILE: /,
+      cause: /\(no UTF-8 text\)/,
+      remedy: /latin-1 cannot be read/,
     },
     'a path of spaces': {
       env: () => ({ PAWL_DATA_DIR: '   ' }),
