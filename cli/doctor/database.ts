@@ -1,5 +1,6 @@
 // Examines the configured database: whether it is reachable, migrated, under the right key and at the right time, and which of its contents
 // will soon stop working.
+import { sql } from 'kysely'
 import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
 import { listOidcProviders } from '../../src/storage/application/oidc-providers.ts'
@@ -79,6 +80,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
   return [
     ...findings,
     migrations,
+    ...(await look('role', () => examineRole(database))),
     await examineKeys(database, settings),
     ...(await look('records', () => examineRecords(database))),
     ...(await look('rights', async () => judgeRights(await listCredentials(database.db)))),
@@ -125,6 +127,23 @@ async function examineMigrations({ db }: Database): Promise<Finding> {
   } catch (error) {
     return fault('migrations', explainFault(error), 'pawl migrate brings it up to date; a newer one needs a newer pawl')
   }
+}
+
+/** Examines whether the role may read and write the tables. The embedded database has one role, which may do everything. */
+async function examineRole({ db, kind }: Database): Promise<readonly Finding[]> {
+  if (kind === 'embedded') return []
+  const { rows } = await sql<{ role: string; tables: string | null }>`
+    select quote_ident(current_user) as role, string_agg(quote_ident(t.relname), ', ' order by t.relname) filter (where not (
+      has_table_privilege(t.oid, 'select') and has_table_privilege(t.oid, 'insert')
+      and has_table_privilege(t.oid, 'update') and has_table_privilege(t.oid, 'delete'))) as tables
+    from pg_class t join pg_class a on t.relnamespace = a.relnamespace and t.relowner = a.relowner
+    where a.oid = 'activation'::regclass and t.relkind in ('r', 'p') and not t.relispartition
+      and t.relname not like 'kysely%'`.execute(db)
+  return rows.map(({ role, tables }) => {
+    if (tables === null) return ok('role', `the role ${role} may read and write every table`)
+    const todo = `grant select, insert, update, delete on ${tables} to ${role}`
+    return fault('role', `the role ${role} may not read and write ${tables}`, todo)
+  })
 }
 
 async function examineKeys(database: Database, settings: Settings): Promise<Finding> {
