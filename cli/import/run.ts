@@ -1,5 +1,5 @@
 // Runs the import into the database of the settings: opens both databases, and prints the report.
-import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, writeFileSync } from 'node:fs'
 import { databaseUrl } from '../../src/config/kinds.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import type { Platform } from '../../src/lib/platform.ts'
@@ -19,6 +19,7 @@ import {
   type Settings,
   withDatabase,
 } from '../local/database.ts'
+import { readSecret } from '../secret-argument.ts'
 import { importAll, type ImportReport, type WithTarget } from './import.ts'
 import type { TargetParts } from './parts.ts'
 import { createRecordOpener } from './records.ts'
@@ -136,19 +137,11 @@ function explainFailure(error: unknown, { from, into, isDryRun, tallies }: Sides
 }
 
 function readMasterDbKey(env: Terminal['env'], file: string | undefined): Uint8Array | undefined {
-  const text = file === undefined ? env[KEY_NAME] : readText(file)
-  if (text === undefined || text.trim() === '') return undefined
-  const key = parseBase64(text.trim(), 16)
+  const text = readSecret('--master-db-key-file', env[KEY_NAME], file)?.trim()
+  if (!text) return undefined
+  const key = parseBase64(text, 16)
   if (key === undefined) throw new Fault('usage', 'the master DB encryption key is not Base64 of 16 bytes')
   return key
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new Fault('usage', `the file of the master DB encryption key cannot be read: ${explainFault(error)}`)
-  }
 }
 
 interface List {

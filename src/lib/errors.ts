@@ -131,10 +131,6 @@ export const existsAlready = (kind: Kind, name: string): PawlError =>
 /** The kind as one word: `configurationItem`. */
 const toFieldName = (kind: Kind): string => kind.replace(/ (.)/, (_, letter: string) => letter.toUpperCase())
 
-/** The refusal of a caller whose every attempt lost to another request. Nothing was decided and nothing counted, so the caller may try again. */
-export const lostTooManyRaces = (of: string): PawlError =>
-  new PawlError('UNAVAILABLE', { detail: `lost too many races for one ${of}`, retryAfterSeconds: 1 })
-
 /** The reason why the process cannot start. The message is one line for the operator. */
 export class StartError extends Error {
   constructor(message: string, options?: ErrorOptions) {

@@ -1,5 +1,5 @@
 // Reads and decides again when another request changed the row between a read and its conditional write.
-import { lostTooManyRaces } from './errors.ts'
+import { PawlError } from './errors.ts'
 
 /**
  * Runs `attempt` until it returns a value. Undefined means that another request changed the row first. Throws UNAVAILABLE after 128 rounds; nothing
@@ -10,7 +10,7 @@ export async function untilSettled<T>(what: string, attempt: (round: number) => 
     const settled = await attempt(round)
     if (settled !== undefined) return settled
   }
-  throw lostTooManyRaces(what)
+  throw new PawlError('UNAVAILABLE', { detail: `lost too many races for one ${what}`, retryAfterSeconds: 1 })
 }
 
 // A round is lost only to a write that changed the same row, and such writes are few: wrong codes end at the maximum of failed attempts, and right
