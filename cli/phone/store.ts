@@ -135,8 +135,10 @@ const deriveKey = (passphrase: string, { salt, N, r, p }: ScryptOptions): Uint8A
 
 function readFile(path: string): SealedFile | PlainFile {
   try {
-    const file = JSON.parse(readFileSync(path, 'utf8')) as SealedFile | PlainFile
-    if (file.version === 1 && ('phones' in file || 'sealed' in file)) return file
+    const file = (JSON.parse(readFileSync(path, 'utf8')) ?? {}) as Partial<SealedFile & PlainFile>
+    const isPlain = typeof file.phones === 'object' && file.phones !== null
+    const isSealed = [file.scrypt?.salt, file.nonce, file.sealed].every((text) => typeof text === 'string')
+    if (file.version === 1 && (isPlain || isSealed)) return file as SealedFile | PlainFile
   } catch (error) {
     throw new Fault('refused', `${path} holds no phones: ${explainFault(error)}`)
   }

@@ -116,6 +116,18 @@ test('a file without passphrase, or one that another process has, is refused', a
   expect(statSync(lock, { throwIfNoEntry: false })).toBeUndefined()
 })
 
+test.each(['', '[]', 'null', '{"version":1,"sealed":"AA=="}', '{"version":1,"phones":null}', '{"version":2,"phones":{}}'])(
+  'a file that holds %j is no file of phones, which is said in one line',
+  async (text) => {
+    const file = join(directory, 'foreign.json')
+    writeFileSync(file, text)
+    const { code, stdout, stderr } = await phone('foreign.json', ['phones'], { PAWL_PHONE_PASSPHRASE: 'correct horse' })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^\S+foreign\.json holds no phones(: [^\n]+)?\n$/)
+    expect(stderr).not.toMatch(/propert|destructure/)
+  },
+)
+
 test('of two processes that find the lock of an ended one at once, one gets the file, and no lock is left', async () => {
   const file = join(directory, 'raced.json')
   const contenders = [startContender(file), startContender(file)]
