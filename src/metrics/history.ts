@@ -33,15 +33,13 @@ export interface History {
  * which nobody sets. `busyConnections`: undefined for a database without a pool.
  */
 export function keepHistory(instruments: Instruments, now: () => number, busyConnections: () => number | undefined): History {
-  const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  delays.enable()
+  const delays = watchDelays()
   const samples: Sample[] = []
   let before: { readonly since: number; readonly totals: Totals } = { since: performance.now(), totals: NOTHING }
 
   const take = async (): Promise<{ readonly sample: Sample; readonly totals: Totals; readonly until: number }> => {
     const totals = await readTotals(instruments)
     const until = performance.now()
-    const late = delays.count === 0 ? 0 : Math.max(0, delays.percentile(99) / 1e6 - RESOLUTION_MS) / 1000
     const since = (name: keyof Totals): number => totals[name] - before.totals[name]
     const sample = {
       at: now(),
@@ -52,7 +50,7 @@ export function keepHistory(instruments: Instruments, now: () => number, busyCon
       codesRefused: since('codesRefused'),
       messagesDelivered: since('messagesDelivered'),
       messagesFailed: since('messagesFailed'),
-      loopDelaySeconds: late,
+      loopDelaySeconds: delays.read(0.99),
       connections: busyConnections() ?? 0,
       memoryBytes: process.memoryUsage.rss(),
     }
@@ -73,8 +71,21 @@ export function keepHistory(instruments: Instruments, now: () => number, busyCon
     read: async () => [...samples, (await take()).sample],
     stop: () => {
       clearInterval(timer)
-      delays.disable()
+      delays.stop()
     },
+  }
+}
+
+/** Measures how late timers fire, in seconds by quantile, since the start or the last reset. */
+export function watchDelays() {
+  const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  delays.enable()
+  return {
+    // The measured delay includes the interval of the timer itself.
+    read: (quantile: number): number =>
+      delays.count === 0 ? 0 : Math.max(0, delays.percentile(quantile * 100) / 1e6 - RESOLUTION_MS) / 1000,
+    reset: () => delays.reset(),
+    stop: () => delays.disable(),
   }
 }
 
