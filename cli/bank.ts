@@ -4,6 +4,7 @@ import { text, type Terminal } from './command.ts'
 import { readCredential } from './credential-store.ts'
 import { bankUrl } from './environment.ts'
 import { explainFault, Fault, type FaultKind, usageFault } from './fault.ts'
+import { parseJson } from './json-argument.ts'
 import { readSecret } from './secret-argument.ts'
 
 /** Options of every command that calls the cloud API. */
@@ -113,12 +114,4 @@ interface ServerError {
 }
 
 const readError = (json: unknown): ServerError =>
-  typeof json === 'object' && json !== null && 'responseObject' in json ? (json.responseObject as ServerError) : {}
-
-function parseJson(said: string): unknown {
-  try {
-    return JSON.parse(said)
-  } catch {
-    return undefined
-  }
-}
+  typeof json === 'object' && json !== null && 'responseObject' in json ? ((json.responseObject ?? {}) as ServerError) : {}

@@ -57,13 +57,19 @@ export function readPairs(option: string, pairs: readonly string[]): Record<stri
   )
 }
 
-/** The value of a JSON text; the text itself if it is no JSON. */
-export function readLooseJson(text: string): unknown {
+/** Parses JSON; undefined for other text. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    return text
+    return undefined
   }
+}
+
+/** The value of a JSON text; the text itself if it is no JSON. */
+export function readLooseJson(text: string): unknown {
+  const json = parseJson(text)
+  return json === undefined ? text : json
 }
 
 function parse(option: string, text: string): unknown {

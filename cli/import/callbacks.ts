@@ -1,13 +1,14 @@
 // Imports callbacks as webhooks. They are switched off: the operator switches them on when phones and bank have moved.
 import { PawlError } from '../../src/lib/errors.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
-import { fromUtf8, utf8 } from '../../src/lib/bytes.ts'
+import { parseUtf8, utf8 } from '../../src/lib/bytes.ts'
 import { isForPaths } from '../../src/lib/identifier.ts'
 import type { BasicCredentials } from '../../src/domain/webhook/basic.ts'
 import { checkWebhook, createWebhook } from '../../src/domain/webhook/webhook.ts'
 import { findWebhook } from '../../src/storage/webhook/webhooks.ts'
+import { parseJson } from '../json-argument.ts'
 import type { TakenApplications } from './applications.ts'
-import { explainRefusal, type ImportParts, isSourceId, NOT_FOR_PATHS, parseJson, parseTexts, SECOND_ROW } from './parts.ts'
+import { explainRefusal, type ImportParts, isSourceId, NOT_FOR_PATHS, parseTexts, SECOND_ROW } from './parts.ts'
 import type { SourceCallback } from './source.ts'
 
 /** Imports the callbacks of the imported applications. */
@@ -76,7 +77,8 @@ function readBasic(
   if (authentication === null || authentication === '') return null
   const stored = encryption === 'AES_HMAC' ? parseBase64(authentication) : utf8(authentication)
   const opened = stored && openRecord(encryption, stored, [applicationId])
-  const json = opened && parseJson(fromUtf8(opened))
+  const text = opened && parseUtf8(opened)
+  const json = text === undefined ? undefined : parseJson(text)
   if (typeof json !== 'object' || json === null) return 'its credentials cannot be opened'
   // The reference writes its member oAuth2 as `oauth2`: its JSON library makes the first capitals of a getter small.
   const { httpBasic, certificate, oauth2, oAuth2 } = json as Partial<Record<string, Partial<Record<string, unknown>> | null>>

@@ -7,6 +7,7 @@ import type { Pool } from '../../src/storage/database/database.ts'
 import { codeOf } from '../../src/storage/database/postgres-connection.ts'
 import type { Config } from '../../src/config/config.ts'
 import { explainFault } from '../fault.ts'
+import { parseJson } from '../json-argument.ts'
 import type { OpenRecord } from './records.ts'
 import type { Recorder } from './report.ts'
 import type { Source } from './source.ts'
@@ -52,15 +53,6 @@ export function parseTexts(json: string | null): readonly string[] | undefined {
   if (json === null || json.trim() === '') return []
   const value = parseJson(json)
   return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined
-}
-
-/** Parses JSON; undefined for other text. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** The reason to leave out a row whose id cannot be a segment of a URL's path. */

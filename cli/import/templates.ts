@@ -8,7 +8,8 @@ import type { Violation } from '../../src/lib/errors.ts'
 import { isJsonObject } from '../../src/lib/json.ts'
 import { type Db, inTransaction } from '../../src/storage/database/database.ts'
 import { findTemplate, lockTemplates } from '../../src/storage/template/templates.ts'
-import { explainRefusal, type ImportParts, isSourceId, parseJson, SECOND_ROW } from './parts.ts'
+import { parseJson } from '../json-argument.ts'
+import { explainRefusal, type ImportParts, isSourceId, SECOND_ROW } from './parts.ts'
 import type { SourceTemplate, SourceTexts } from './source.ts'
 
 /** Imports all templates. A template of pawl with the same name stays, unless pawl shipped it. */

@@ -144,6 +144,9 @@ async function fill(): Promise<void> {
   await reference.insert('pa_application_callback', { ...callback, id: 'callback-type', type: 'constructor' })
   await reference.insert('pa_application_callback', { ...callback, id: 'callback-nul', attributes: String.raw`["user\u0000Id"]` })
   await reference.insert('pa_application_callback', { ...callback, id: 'callback-auth', authentication: '[]' })
+  // As a record that was damaged, or written under another key, may open.
+  const damaged = { authentication: reference.encrypt(Uint8Array.of(0xff), ['bank-app']), encryption_mode: 'AES_HMAC' }
+  await reference.insert('pa_application_callback', { ...callback, id: 'callback-damaged', ...damaged })
   // So its server writes it.
   const oauth = '{"certificate":null,"httpBasic":null,"oauth2":{"enabled":true,"tokenUri":"https://bank.example/token"}}'
   await reference.insert('pa_application_callback', { ...callback, id: 'callback-oauth', authentication: oauth })
@@ -275,6 +278,7 @@ test('applications, callbacks and history', async () => {
   expect(first.reasonOf('callback-type')).toBe('its type is constructor')
   expect(first.reasonOf('callback-nul')).toMatch('its attributes must be one of')
   expect(first.reasonOf('callback-auth')).toBeUndefined()
+  expect(first.reasonOf('callback-damaged')).toBe('its credentials cannot be opened')
   expect(first.reasonOf('callback-oauth')).toBe('it gets a token of OAuth 2 first')
   expect(first.mendsOf(idOf('good'))).toHaveLength(1)
   const detail = expectOk(await bank.call('GET', `/admin/applications/bank-app/registrations/${idOf('good')}`)).json as {
