@@ -9,7 +9,7 @@ FROM ${NODE_IMAGE} AS bundle
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY cli/fault.ts cli/fault.ts
+COPY cli/fault.ts cli/
 COPY migrations migrations
 COPY scripts scripts
 COPY src src
