@@ -2,7 +2,7 @@
 // without traces a stage costs one comparison. src/tracing has the one implementation (W3C Trace Context, OpenTelemetry), which is loaded when it is
 // wanted.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Channel, tracingChannel } from 'node:diagnostics_channel'
+import { tracingChannel } from 'node:diagnostics_channel'
 import { PawlError } from './errors.ts'
 
 /**
@@ -54,10 +54,6 @@ export interface RequestScope {
 /** Runs `work`, and the work that it starts, as part of the request of `scope`. With undefined it is part of no request. */
 export const runInScope = <T>(scope: RequestScope | undefined, work: () => T): T => current.run(scope as RequestScope, work)
 
-/** Makes work within an event of the channel part of the request that `toScope` returns. With undefined it is part of no request. */
-const bindScope = <Event>(channel: Channel<Event, RequestScope>, toScope: (event: Event) => RequestScope | undefined): void =>
-  channel.bindStore(current, (event) => toScope(event) as RequestScope)
-
 /** The request on whose behalf the caller runs; undefined if no request has caused the work. */
 export const currentScope = (): RequestScope | undefined => current.getStore()
 
@@ -69,7 +65,7 @@ export const inStage = <T>(name: string, work: () => Promise<T>): Promise<T> => 
 /** From now on, gives a span to each stage of a request that has a span. */
 export function traceStages(): void {
   if (stages.hasSubscribers) return
-  bindScope(stages.start, startStage)
+  stages.start.bindStore(current, (stage) => startStage(stage) as RequestScope)
   stages.subscribe({ start: ignore, end: ignore, asyncStart: ignore, asyncEnd: endStage, error: ignore })
 }
 
