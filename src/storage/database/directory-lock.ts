@@ -1,8 +1,8 @@
 // Locks a data directory for one process, by a Unix socket that the process listens on. The embedded database has no lock of its own: two processes
 // on one directory would both succeed and lose rows.
-import { closeSync, openSync, statSync, unlinkSync } from 'node:fs'
+import { closeSync, openSync, rmSync, statSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StartError } from '../../lib/errors.ts'
 
@@ -10,16 +10,17 @@ import { StartError } from '../../lib/errors.ts'
  * Takes the lock of `directory` and returns the function that releases it. Throws StartError when another process holds it. `onVisit` gets each
  * connection to the socket: it comes from a process of the same user, because nobody else may enter the directory.
  */
-export async function lockDirectory(
+export const lockDirectory = (
   directory: string,
   onVisit: (socket: Socket) => void = (socket) => void socket.destroy(),
-): Promise<() => Promise<void>> {
-  const path = join(directory, LOCK)
+): Promise<() => Promise<void>> => lock(directory, join(directory, LOCK), onVisit)
+
+async function lock(directory: string, path: string, onVisit: (socket: Socket) => void): Promise<() => Promise<void>> {
   const { address, done } = socketAddress(directory, path)
   try {
     const server = (await listen(address, onVisit)) ?? (await replaceStale(address, path, directory, onVisit))
     const own = statSync(path).ino
-    // Two starting processes may find the same stale socket. The process whose socket file was replaced meanwhile has lost.
+    // For a moment a new socket takes no connections yet, and looks stale. The process whose socket file was replaced meanwhile has lost.
     await sleep(20)
     if (inodeOf(path) !== own) throw inUse(directory)
     server.unref()
@@ -57,7 +58,15 @@ async function replaceStale(
   onVisit: (socket: Socket) => void,
 ): Promise<Server> {
   if (await isAlive(address)) throw inUse(directory)
-  unlinkSync(path)
+  // Of two processes that find the same stale socket, the later one would otherwise remove the new socket of the earlier one. So a process removes a
+  // socket only while it holds a second lock, and looks again.
+  const release = await lock(directory, `${path}.removal`, (socket) => void socket.destroy())
+  try {
+    if (await isAlive(address)) throw inUse(directory)
+    rmSync(path, { force: true })
+  } finally {
+    await release()
+  }
   const server = await listen(address, onVisit)
   if (server === undefined) throw inUse(directory)
   return server
@@ -86,7 +95,7 @@ function isAlive(address: string): Promise<boolean> {
 function socketAddress(directory: string, path: string): { address: string; done: () => void } {
   if (Buffer.byteLength(path) < 100) return { address: path, done: () => undefined }
   const descriptor = openSync(directory, 'r')
-  return { address: `/proc/self/fd/${descriptor}/${LOCK}`, done: () => closeSync(descriptor) }
+  return { address: `/proc/self/fd/${descriptor}/${basename(path)}`, done: () => closeSync(descriptor) }
 }
 
 function inodeOf(path: string): number | undefined {
