@@ -2,7 +2,7 @@
 //
 // A `description` is the text of the fault for a value that does not fit. A member that the file leaves out stays as it is on the server.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { forPaths } from '../../src/lib/identifier.ts'
+import { forPaths, IDENTIFIER } from '../../src/lib/identifier.ts'
 
 /** The format that this pawl reads and writes. */
 export const API_VERSION = 'pawl/1'
@@ -10,7 +10,7 @@ export const API_VERSION = 'pawl/1'
 const closed = (description: string) => ({ additionalProperties: false, description })
 
 const NAME = {
-  pattern: '^(?=[^]*\\S)[^\\u0000-\\u001F\\u007F]{1,255}$',
+  pattern: IDENTIFIER.pattern,
   description: 'must be a text of 1 to 255 characters, not blank, without control characters',
 }
 const Name = Type.String(NAME)
