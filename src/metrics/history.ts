@@ -33,14 +33,16 @@ export interface History {
  * which nobody sets. `busyConnections`: undefined for a database without a pool.
  */
 export function keepHistory(instruments: Instruments, now: () => number, busyConnections: () => number | undefined): History {
-  const delays = watchDelays()
+  const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  delays.enable()
   const samples: Sample[] = []
-  let before: { readonly since: number; readonly totals: Totals } = { since: performance.now(), totals: NOTHING }
+  let before: { readonly since: number; readonly totals: Partial<Totals> } = { since: performance.now(), totals: {} }
 
   const take = async (): Promise<{ readonly sample: Sample; readonly totals: Totals; readonly until: number }> => {
     const totals = await readTotals(instruments)
     const until = performance.now()
-    const since = (name: keyof Totals): number => totals[name] - before.totals[name]
+    const late = delays.count === 0 ? 0 : Math.max(0, delays.percentile(99) / 1e6 - RESOLUTION_MS) / 1000
+    const since = (name: keyof Totals): number => totals[name] - (before.totals[name] ?? 0)
     const sample = {
       at: now(),
       seconds: (until - before.since) / 1000,
@@ -50,7 +52,7 @@ export function keepHistory(instruments: Instruments, now: () => number, busyCon
       codesRefused: since('codesRefused'),
       messagesDelivered: since('messagesDelivered'),
       messagesFailed: since('messagesFailed'),
-      loopDelaySeconds: delays.read(0.99),
+      loopDelaySeconds: late,
       connections: busyConnections() ?? 0,
       memoryBytes: process.memoryUsage.rss(),
     }
@@ -71,35 +73,14 @@ export function keepHistory(instruments: Instruments, now: () => number, busyCon
     read: async () => [...samples, (await take()).sample],
     stop: () => {
       clearInterval(timer)
-      delays.stop()
+      delays.disable()
     },
-  }
-}
-
-/** Measures how late timers fire, in seconds by quantile, since the start or the last reset. */
-export function watchDelays() {
-  const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  delays.enable()
-  return {
-    // The measured delay includes the interval of the timer itself.
-    read: (quantile: number): number =>
-      delays.count === 0 ? 0 : Math.max(0, delays.percentile(quantile * 100) / 1e6 - RESOLUTION_MS) / 1000,
-    reset: () => delays.reset(),
-    stop: () => delays.disable(),
   }
 }
 
 type Totals = Readonly<
   Record<'requests' | 'failures' | 'codesAccepted' | 'codesRefused' | 'messagesDelivered' | 'messagesFailed', number>
 >
-const NOTHING: Totals = {
-  requests: 0,
-  failures: 0,
-  codesAccepted: 0,
-  codesRefused: 0,
-  messagesDelivered: 0,
-  messagesFailed: 0,
-}
 
 async function readTotals({ requests, verifications, webhookAttempts }: Instruments): Promise<Totals> {
   const [served, codes, attempts] = await Promise.all([requests.get(), verifications.get(), webhookAttempts.get()])
