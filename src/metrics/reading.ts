@@ -26,7 +26,7 @@ export function createReading(instruments: Instruments, now: () => number, read:
   return async () => {
     if (Math.abs(now() - triedAt) >= EVERY_MS) running ??= start()
     if (running) await Promise.race([running, sleep(PATIENCE_MS, undefined, { ref: false })])
-    show(instruments, last && Math.abs(now() - last.at) < BELIEVED_MS ? last.signs : NOTHING, now() / 1000)
+    show(instruments, last && Math.abs(now() - last.at) < BELIEVED_MS ? last.signs : {}, now() / 1000)
     if (last) instruments.lastReading.set(last.at / 1000)
   }
 }
@@ -61,7 +61,6 @@ function show(instruments: Instruments, signs: Partial<VitalSigns>, now: number)
   }
 }
 
-const NOTHING: Partial<VitalSigns> = {}
 const EVERY_MS = 5_000
 // Prometheus itself gives up after ten seconds.
 const PATIENCE_MS = 500
