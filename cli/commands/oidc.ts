@@ -67,9 +67,6 @@ const set = command({
   ],
   run: async ({ words: [id], values: { app, ...values }, terminal }) => {
     if (values.bankCommits && values.committed) throw usageFault('--bank-commits and --committed exclude each other')
-    const bank = openBank(values, terminal)
-    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/oidc-providers/${id}`
-    const before = await readBefore(bank, path)
     const given = compact({
       issuer: values.issuer,
       clientId: values.clientId,
@@ -87,7 +84,9 @@ const set = command({
       flags: orUndefined(values.flag),
       isCommitted: values.bankCommits ? false : values.committed || undefined,
     })
-    return { json: await bank.call('PUT', path, { ...before, ...given }) }
+    const bank = openBank(values, terminal)
+    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/oidc-providers/${id}`
+    return { json: await bank.call('PUT', path, { ...(await readBefore(bank, path)), ...given }) }
   },
 })
 

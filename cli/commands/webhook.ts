@@ -48,6 +48,7 @@ const create = command({
     'webhook create ACTIVATION https://bank.example/pawl --attribute userId',
   ],
   run: async ({ words: [kind = '', url], values: { app, name, attribute, disabled, user, userFile, ...values }, terminal }) => {
+    const basic = readBasic(user, userFile)
     const bank = openBank(values, terminal)
     const body = compact({
       application: await chooseApplication(bank, app),
@@ -56,7 +57,7 @@ const create = command({
       url,
       attributes: attribute.length === 0 ? undefined : attribute,
       isEnabled: !disabled,
-      basic: readBasic(user, userFile),
+      basic,
     })
     return { json: await bank.call('POST', '/admin/webhooks', body) }
   },
@@ -87,6 +88,7 @@ const change = command({
   examples: ['webhook change 0190b5a4-… --to https://new.bank.example/pawl', 'webhook change 0190b5a4-… --enabled'],
   run: async ({ words: [id], values: { name, to, enabled, attribute, disabled, user, userFile, ...values }, terminal }) => {
     if (enabled && disabled) throw usageFault('--enabled and --disabled exclude each other')
+    const basic = readBasic(user, userFile)
     const bank = openBank(values, terminal)
     const path = toPath`/admin/webhooks/${id}`
     const before = (await bank.call('GET', path)) as Readonly<Record<string, unknown>>
@@ -95,7 +97,7 @@ const change = command({
       url: to ?? before['url'],
       attributes: attribute.length === 0 ? before['attributes'] : attribute,
       isEnabled: enabled || (!disabled && before['isEnabled']),
-      basic: readBasic(user, userFile),
+      basic,
     })
     return { json: await bank.call('PUT', path, body) }
   },

@@ -174,6 +174,9 @@ test.each([
   ['registration unblock alice --reason FOUND', '--reason'],
   ['app add-rule --platform IOS --required 2.0.0 --os iOS17', '--os is not a whole number'],
   ['oidc set web-bank --bank-commits --committed', '--bank-commits and --committed'],
+  ['oidc set web-bank --secret-file /nowhere/secret', '/nowhere/secret'],
+  ['webhook create OPERATION https://bank.example/pawl --user-file /nowhere/user', '/nowhere/user'],
+  ['webhook change 0190b5a4-0000-4000-8000-000000000000 --user-file /nowhere/user', '/nowhere/user'],
   ['operation create alice login --idempotency-key klíč-č', '--idempotency-key'],
   ['operation create alice login --idempotency-key \u001b[31m', '--idempotency-key'],
 ])('pawl %s: 2, before anything is asked of the server', async (line, named) => {

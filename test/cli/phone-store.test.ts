@@ -116,15 +116,13 @@ test('a file without passphrase, or one that another process has, is refused', a
   expect(statSync(lock, { throwIfNoEntry: false })).toBeUndefined()
 })
 
-test.each(['', '[]', 'null', '{"version":1,"sealed":"AA=="}', '{"version":1,"phones":null}', '{"version":2,"phones":{}}'])(
-  'a file that holds %j is no file of phones, which is said in one line',
+test.each(['', 'a secret', '[]', 'null', '{"version":1,"sealed":"AA=="}', '{"version":1,"phones":null}', '{"version":2,"phones":{}}'])(
+  'a file that holds %j is no file of phones, and none of it is repeated',
   async (text) => {
     const file = join(directory, 'foreign.json')
     writeFileSync(file, text)
-    const { code, stdout, stderr } = await phone('foreign.json', ['phones'], { PAWL_PHONE_PASSPHRASE: 'correct horse' })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^\S+foreign\.json holds no phones(: [^\n]+)?\n$/)
-    expect(stderr).not.toMatch(/propert|destructure/)
+    const end = await phone('foreign.json', ['phones'], { PAWL_PHONE_PASSPHRASE: 'correct horse' })
+    expect(end).toEqual({ code: 1, stdout: '', stderr: `${file} holds no phones\n` })
   },
 )
 
