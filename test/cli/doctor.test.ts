@@ -160,30 +160,33 @@ test('providers of pushes that take the credentials are in order', async () => {
   }
 })
 
-test.skipIf(serverUrl() === undefined)('tables that the role may not write are named, with the statement that mends it', async () => {
-  const place = await createPostgresDatabase()
-  const role = `pawl_test_clerk_${process.pid}`
-  const databaseUrl = urlOf(place.adminUrl, { role, password: 'p' })
-  const open = () => openDatabase({ databaseUrl, dataDir: '', poolSize: 2 })
-  const find = async () => (await withEnv({ DATABASE_URL: databaseUrl }, { open })).filter(({ check }) => check === 'role')
-  const good = [{ check: 'role', state: 'ok', says: `the role ${role} may read and write every table` }]
-  try {
-    await runAll(place.adminUrl, [
-      `create role ${role} login password 'p'`,
-      `do $$ begin execute format('grant usage on schema %I to ${role}', current_schema()); end $$`,
-      `do $$ begin execute format('grant all on all tables in schema %I to ${role}', current_schema()); end $$`,
-    ])
-    expect(await find()).toEqual(good)
-    await runAll(place.adminUrl, [`revoke update on activation from ${role}`, `revoke insert on audit_pending from ${role}`])
-    const [found] = await find()
-    expect(found).toMatchObject({ state: 'fault', says: `the role ${role} may not read and write activation, audit_pending` })
-    await runAll(place.adminUrl, [found?.todo ?? ''])
-    expect(await find()).toEqual(good)
-  } finally {
-    await place.drop()
-    await runAll(serverUrl() ?? '', [`drop role if exists ${role}`])
-  }
-})
+test.skipIf(serverUrl() === undefined)(
+  'tables that the role may not write are named, with the statement that mends it',
+  async () => {
+    const place = await createPostgresDatabase()
+    const role = `pawl_test_clerk_${process.pid}`
+    const databaseUrl = urlOf(place.adminUrl, { role, password: 'p' })
+    const open = () => openDatabase({ databaseUrl, dataDir: '', poolSize: 2 })
+    const find = async () => (await withEnv({ DATABASE_URL: databaseUrl }, { open })).filter(({ check }) => check === 'role')
+    const good = [{ check: 'role', state: 'ok', says: `the role ${role} may read and write every table` }]
+    try {
+      await runAll(place.adminUrl, [
+        `create role ${role} login password 'p'`,
+        `do $$ begin execute format('grant usage on schema %I to ${role}', current_schema()); end $$`,
+        `do $$ begin execute format('grant all on all tables in schema %I to ${role}', current_schema()); end $$`,
+      ])
+      expect(await find()).toEqual(good)
+      await runAll(place.adminUrl, [`revoke update on activation from ${role}`, `revoke insert on audit_pending from ${role}`])
+      const [found] = await find()
+      expect(found).toMatchObject({ state: 'fault', says: `the role ${role} may not read and write activation, audit_pending` })
+      await runAll(place.adminUrl, [found?.todo ?? ''])
+      expect(await find()).toEqual(good)
+    } finally {
+      await place.drop()
+      await runAll(serverUrl() ?? '', [`drop role if exists ${role}`])
+    }
+  },
+)
 
 test('who may derive keys is said by name', async () => {
   const entitled = (username: string, rights: string) =>

@@ -1,9 +1,7 @@
 // The file that `pawl phone` keeps phones in, and the codes that it takes.
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newHandset } from '../../phone/handset-open.ts'
@@ -11,6 +9,7 @@ import { b64 } from '../../phone/v3/crypto.ts'
 import type { PhoneState } from '../../phone/v3/state.ts'
 import type { V4PhoneState } from '../../phone/v4/state.ts'
 import { drawPicture, ok, openPhoneDesk, type PhoneDesk } from '../helpers/phone-desk.ts'
+import { killScripts, startScript } from '../helpers/script-process.ts'
 import type { World } from '../helpers/world.ts'
 
 let desk: PhoneDesk
@@ -24,7 +23,10 @@ beforeAll(async () => {
   desk = await openPhoneDesk()
   ;({ world, sdkConfig, directory } = desk)
 })
-afterAll(() => desk.close())
+afterAll(async () => {
+  await killScripts()
+  await desk.close()
+})
 
 test('an upgrade whose last answer was lost is found out by the next attempt', async () => {
   const store = 'upgrade-lost.json'
@@ -116,27 +118,36 @@ test('a file without passphrase, or one that another process has, is refused', a
   expect(statSync(lock, { throwIfNoEntry: false })).toBeUndefined()
 })
 
-test.each(['', 'a secret', '[]', 'null', '{"version":1,"sealed":"AA=="}', '{"version":1,"phones":null}', '{"version":2,"phones":{}}'])(
-  'a file that holds %j is no file of phones, and none of it is repeated',
-  async (text) => {
-    const file = join(directory, 'foreign.json')
-    writeFileSync(file, text)
-    const end = await phone('foreign.json', ['phones'], { PAWL_PHONE_PASSPHRASE: 'correct horse' })
-    expect(end).toEqual({ code: 1, stdout: '', stderr: `${file} holds no phones\n` })
-  },
-)
+test.each([
+  '',
+  'a secret',
+  '[]',
+  'null',
+  '{"version":1,"sealed":"AA=="}',
+  '{"version":1,"phones":null}',
+  '{"version":2,"phones":{}}',
+])('a file that holds %j is no file of phones, and none of it is repeated', async (text) => {
+  const file = join(directory, 'foreign.json')
+  writeFileSync(file, text)
+  const end = await phone('foreign.json', ['phones'], { PAWL_PHONE_PASSPHRASE: 'correct horse' })
+  expect(end).toEqual({ code: 1, stdout: '', stderr: `${file} holds no phones\n` })
+})
 
-test('of two processes that find the lock of an ended one at once, one gets the file, and no lock is left', async () => {
+test('a process that finds the lock of an ended one does not take it from one that took it meanwhile', async () => {
   const file = join(directory, 'raced.json')
-  const contenders = [startContender(file), startContender(file)]
-  const askAll = (line: string) => Promise.all(contenders.map(({ ask }) => ask(line)))
-  await askAll('close')
-  for (let round = 0; round < 100; round += 1) {
-    writeFileSync(`${file}.lock`, `${spawnSync('true').pid}`)
-    expect((await askAll(`${Date.now() + 5}`)).toSorted()).toEqual([expect.stringContaining('is in use'), 'took'])
-    await askAll('close')
+  writeFileSync(`${file}.lock`, `${spawnSync('true').pid}`)
+  const slow = startOpening(file, true)
+  expect(await slow.read()).toBe('asked')
+  const quick = startOpening(file)
+  expect(await quick.read()).toBe('took')
+  let said = 'asked'
+  while (said === 'asked') {
+    slow.goOn()
+    said = await slow.read()
   }
-  await Promise.all(contenders.map(({ end }) => end()))
+  expect(said).toMatch(/raced\.json is in use by process \d+$/)
+  quick.goOn()
+  expect(await quick.read()).toBe('closed')
   expect(readdirSync(directory).filter((name) => name.startsWith('raced'))).toEqual([])
 })
 
@@ -150,39 +161,34 @@ test('a process that was killed while it removed a lock holds nobody up', async 
   expect(readdirSync(directory).filter((name) => name.startsWith('removed'))).toEqual(['removed.json'])
 })
 
-/** Starts a process that opens the file at the millisecond of each line, answers `took` or its fault, and closes the file at the line `close`. */
-function startContender(file: string) {
+/**
+ * Starts a process that opens the file, prints `took` or the reason why not, and closes it at the next line. A slow one prints `asked` when it has
+ * read whose a lock is, and goes on at the next line.
+ */
+function startOpening(file: string, isSlow = false) {
   const script = `
-    const { openStore } = await import(process.env.STORE)
-    const { createInterface } = await import('node:readline')
-    let store
-    for await (const line of createInterface({ input: process.stdin })) {
-      if (line === 'close') {
-        store?.close()
-        store = undefined
-        console.log('closed')
-        continue
+    const { default: fs } = await import('node:fs')
+    const { syncBuiltinESMExports } = await import('node:module')
+    const wait = () => fs.readSync(0, Buffer.alloc(1))
+    const { readFileSync } = fs
+    const readSlowly = (path, ...how) => {
+      const text = readFileSync(path, ...how)
+      if (String(path).includes('.lock')) {
+        fs.writeSync(1, 'asked\\n')
+        wait()
       }
-      while (Date.now() < Number(line));
-      const options = { path: process.env.FILE, passphrase: async () => '', isInsecure: true, mustExist: false }
-      store = await openStore(options).catch((error) => void console.log(error.message))
-      if (store) console.log('took')
-    }`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    env: { FILE: file, STORE: pathToFileURL('cli/phone/store.ts').href },
-  })
-  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  return {
-    ask: async (line: string): Promise<string> => {
-      child.stdin.write(`${line}\n`)
-      return String((await answers.next()).value)
-    },
-    end: async (): Promise<void> => {
-      child.stdin.end()
-      await once(child, 'exit')
-    },
-  }
+      return text
+    }
+    if (process.env.IS_SLOW) fs.readFileSync = readSlowly
+    syncBuiltinESMExports()
+    const { openStore } = await import(process.env.STORE)
+    const options = { path: process.env.FILE, passphrase: async () => '', isInsecure: true, mustExist: false }
+    const store = await openStore(options).catch((error) => void fs.writeSync(1, error.message + '\\n'))
+    if (store) fs.writeSync(1, 'took\\n')
+    wait()
+    store?.close()
+    fs.writeSync(1, 'closed\\n')`
+  return startScript(script, { FILE: file, STORE: pathToFileURL('cli/phone/store.ts').href, ...(isSlow && { IS_SLOW: 'true' }) })
 }
 
 describe('a code', () => {

@@ -1,20 +1,14 @@
 // The lock of a data directory, after the end of a process that could not release it: of several processes one takes it.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
 import { afterAll, expect, test } from 'vitest'
+import { killScripts, startScript } from '../helpers/script-process.ts'
 
-const children: ChildProcess[] = []
 const directories: string[] = []
 afterAll(async () => {
-  for (const child of children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)) {
-    child.kill('SIGKILL')
-    await once(child, 'exit')
-  }
+  await killScripts()
   for (const directory of directories) rmSync(directory, { recursive: true })
 })
 
@@ -50,31 +44,18 @@ function startLocking(directory: string, isSlow = false) {
     const { lockDirectory } = await import(process.env.LOCK)
     await lockDirectory(process.env.DIRECTORY).then(() => console.log('took'), (error) => console.log(error.message))
     await lines.next()`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    env: {
-      DIRECTORY: directory,
-      LOCK: pathToFileURL('src/storage/database/directory-lock.ts').href,
-      ...(isSlow && { IS_SLOW: 'true' }),
-    },
+  return startScript(script, {
+    DIRECTORY: directory,
+    LOCK: pathToFileURL('src/storage/database/directory-lock.ts').href,
+    ...(isSlow && { IS_SLOW: 'true' }),
   })
-  children.push(child)
-  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  return {
-    read: async (): Promise<string> => String((await answers.next()).value),
-    goOn: () => child.stdin.write('\n'),
-    end: async (): Promise<void> => {
-      child.kill('SIGKILL')
-      await once(child, 'exit')
-    },
-  }
 }
 
 test('a process that hears late that the lock is of nobody does not take it from one that took it meanwhile', async () => {
   const directory = makeDirectory()
   const ended = startLocking(directory)
   expect(await ended.read()).toBe('took')
-  await ended.end()
+  await ended.kill()
   const slow = startLocking(directory, true)
   expect(await slow.read()).toBe('asked')
   const quick = startLocking(directory)
@@ -92,7 +73,7 @@ test('a process that was killed while it removed a lock holds nobody up', async 
   const directory = makeDirectory()
   const ended = startLocking(directory)
   expect(await ended.read()).toBe('took')
-  await ended.end()
+  await ended.kill()
   const killed = startLocking(directory, true)
   // It hears that nobody holds the lock, and then, with the second lock, once more.
   for (let i = 0; i < 2; i += 1) {
@@ -100,7 +81,7 @@ test('a process that was killed while it removed a lock holds nobody up', async 
     if (i === 0) killed.goOn()
   }
   expect(readdirSync(directory).toSorted()).toEqual(['pawl.lock', 'pawl.lock.removal'])
-  await killed.end()
+  await killed.kill()
   expect(await startLocking(directory).read()).toBe('took')
   expect(readdirSync(directory)).toEqual(['pawl.lock'])
 })
