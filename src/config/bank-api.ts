@@ -2,7 +2,6 @@
 import { algorithmList, boolean, httpsUrl, integer, matching, type Settings, tokenTypeList } from './kinds.ts'
 
 const claim = matching('name of a claim', /^[\x21-\x7E]{1,200}$/, 'the name of a claim')
-const claimValue = matching('text', /^[\x21-\x7E]{1,500}$/, 'printable ASCII without spaces')
 
 /** Settings of access tokens (domain/credential/access-token.ts). */
 export const TOKEN_SETTINGS = {
@@ -15,12 +14,12 @@ export const TOKEN_SETTINGS = {
   },
   jwtIssuer: {
     name: 'PAWL_JWT_ISSUER',
-    kind: claimValue,
+    kind: matching('text', /^[\x21-\x7E]{1,500}$/, 'printable ASCII without spaces'),
     description: 'What the claim `iss` of a token must be, to the letter.',
   },
   jwtAudience: {
     name: 'PAWL_JWT_AUDIENCE',
-    kind: claimValue,
+    kind: matching('text', /^[\x21-\x7E]{1,500}$/, 'printable ASCII without spaces'),
     description: 'What the claim `aud` of a token must be or contain. One that no other service has.',
   },
   jwtAlgorithms: {

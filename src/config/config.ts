@@ -21,21 +21,18 @@ import { PUSH_SETTINGS } from './push.ts'
 import { RETENTION_SETTINGS, SERVING_SETTINGS, TLS_SETTINGS } from './running.ts'
 import { LOG_LEVELS } from '../log/log.ts'
 
-const hostName = matching('host name or IP address', /^[\w.:-]+$/, 'a host name or an IP address')
-const statusText = matching('text', /^\P{Cc}{1,64}$/u, '1 to 64 characters without control characters')
-
 /** Every setting that is not a secret, in the order of the documentation. */
 export const SETTINGS = {
   host: {
     name: 'PAWL_HOST',
-    kind: hostName,
+    kind: matching('host name or IP address', /^[\w.:-]+$/, 'a host name or an IP address'),
     default: '127.0.0.1',
     description: 'Address to listen on. 0.0.0.0 or :: for every network interface.',
   },
   port: { name: 'PAWL_PORT', kind: integer(0, 65535), default: '8080', description: 'Port to listen on. 0 takes a free one.' },
   internalHost: {
     name: 'PAWL_INTERNAL_HOST',
-    kind: hostName,
+    kind: matching('host name or IP address', /^[\w.:-]+$/, 'a host name or an IP address'),
     default: '127.0.0.1',
     description: 'Address of the internal listener. Used with PAWL_INTERNAL_PORT.',
   },
@@ -349,13 +346,13 @@ export const SETTINGS = {
   ...SERVING_SETTINGS,
   statusName: {
     name: 'PAWL_STATUS_NAME',
-    kind: statusText,
+    kind: matching('text', /^\P{Cc}{1,64}$/u, '1 to 64 characters without control characters'),
     default: 'pawl',
     description: 'Application name in the answer of /pa/v3/status.',
   },
   statusVersion: {
     name: 'PAWL_STATUS_VERSION',
-    kind: statusText,
+    kind: matching('text', /^\P{Cc}{1,64}$/u, '1 to 64 characters without control characters'),
     default: packageJson.version,
     defaultLabel: 'the version of pawl',
     description: 'Application version in the answer of /pa/v3/status.',
