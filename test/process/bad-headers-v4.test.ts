@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member, send } from '../../phone/http.ts'
 import { b64, random } from '../../phone/v3/crypto.ts'
-import { PHONE_VERSIONS } from '../helpers/phone-versions.ts'
+import { ALL_PHONE_VERSIONS } from '../helpers/phone-versions.ts'
 import { flipBit, withHeader, withPair } from '../../phone/header.ts'
 import type { Prepared } from '../../phone/v3/state.ts'
 import { deviceGroups } from '../../src/api/device/index.ts'
@@ -226,7 +226,7 @@ describe('generations', () => {
   const request = (path: string, { headers, body }: Prepared<unknown>) =>
     send(v4.world.url, { method: 'POST', path, headers, body })
 
-  test.each(PHONE_VERSIONS)('requests of %s at the paths of 4.0 are refused and cost nothing', async (version) => {
+  test.each(ALL_PHONE_VERSIONS)('requests of %s at the paths of 4.0 are refused and cost nothing', async (version) => {
     const { phone } = await v4.world.activePhone(version)
     const { code } = await v4.world.register()
     const before = await readStored(v4.server)
@@ -266,7 +266,7 @@ describe('generations', () => {
       if (path !== '/pa/v3/activation/create') expectOk(await phone.send(prepared as Prepared<unknown>))
   })
 
-  test.each(PHONE_VERSIONS)('an envelope of %s opens neither with a key nor for an activation of 4.0', async (version) => {
+  test.each(ALL_PHONE_VERSIONS)('an envelope of %s opens neither with a key nor for an activation of 4.0', async (version) => {
     for (const algorithm of ['EC_P384', 'EC_P384_ML_L3'] as const) {
       const { phone } = await v4.activePhone(algorithm)
       const { phone: old } = await v4.world.activePhone(version)

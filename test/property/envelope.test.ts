@@ -6,7 +6,7 @@ import { toBase64 } from '../../src/lib/base64.ts'
 import type { EnvelopeContext } from '../../src/protocol/protocol.ts'
 import { parseEnvelope } from '../../src/protocol/v3/envelope.ts'
 import type { PhoneVersion } from '../../phone/v3/crypto.ts'
-import { PHONE_VERSIONS } from '../helpers/phone-versions.ts'
+import { ALL_PHONE_VERSIONS } from '../helpers/phone-versions.ts'
 import { sealEnvelope } from '../../phone/v3/envelope.ts'
 
 const TIMESTAMP = 1_735_689_600_000
@@ -16,7 +16,7 @@ const applicationSecret = toBase64(Buffer.alloc(16, 7))
 const keyTransport = Buffer.alloc(16, 9)
 
 const use = fc.record({
-  version: fc.constantFrom(...PHONE_VERSIONS),
+  version: fc.constantFrom(...ALL_PHONE_VERSIONS),
   isActivationScope: fc.boolean(),
   compressed: fc.boolean(),
   plaintext: fc.uint8Array({ maxLength: 200 }),
@@ -78,7 +78,7 @@ describe('envelopes', () => {
   })
 
   test('another label, application key, secret or activation is refused where the version binds it', () => {
-    for (const version of PHONE_VERSIONS) {
+    for (const version of ALL_PHONE_VERSIONS) {
       const { context, phone, keys } = prepare(version, true)
       const { envelope } = sealEnvelope(phone, Buffer.from('{}'), { timestamp: TIMESTAMP, compressed: true })
       const isBinding = version === '3.2' || version === '3.3'
@@ -95,7 +95,7 @@ describe('envelopes', () => {
 
   test('a member that is missing, null, or of another version is refused', () => {
     const foreign = { nonce: toBase64(Buffer.alloc(16)), timestamp: TIMESTAMP, temporaryKeyId: ACTIVATION_ID }
-    for (const version of PHONE_VERSIONS) {
+    for (const version of ALL_PHONE_VERSIONS) {
       const { context, phone } = prepare(version, false)
       const { envelope } = sealEnvelope(phone, Buffer.from('{}'), { timestamp: TIMESTAMP, compressed: false })
       expect(parseEnvelope(context, { ...envelope, unknown: 1 })).toBeDefined()
@@ -112,7 +112,7 @@ describe('envelopes', () => {
   })
 
   test('only versions with a timestamp have a value that may be used once', () => {
-    for (const version of PHONE_VERSIONS) {
+    for (const version of ALL_PHONE_VERSIONS) {
       const { context, phone } = prepare(version, false)
       const { envelope } = sealEnvelope(phone, Buffer.from('{}'), { timestamp: TIMESTAMP, compressed: true })
       const parsed = parseEnvelope(context, envelope)
@@ -137,7 +137,7 @@ describe('envelopes', () => {
       ),
     )
     fc.assert(
-      fc.property(fc.constantFrom(...PHONE_VERSIONS), fc.boolean(), json, (version, isActivationScope, value) => {
+      fc.property(fc.constantFrom(...ALL_PHONE_VERSIONS), fc.boolean(), json, (version, isActivationScope, value) => {
         const { context, keys } = prepare(version, isActivationScope)
         expect(parseEnvelope(context, value)?.open(keys)).toBeUndefined()
       }),

@@ -1,7 +1,7 @@
 // A phone does not go back to an older version of the protocol, and an application says which it still takes (v3 §10.5).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasTemporaryKeys, random } from '../../../phone/v3/crypto.ts'
-import { PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
+import { ALL_PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
 import { withPair } from '../../../phone/header.ts'
 import type { VirtualPhone } from '../../../phone/v3/virtual-phone.ts'
 import type { TestServer } from '../../helpers/app.ts'
@@ -36,9 +36,9 @@ async function expectLeftBehind(phone: VirtualPhone, older: VirtualPhone): Promi
   })
 }
 
-describe.each(PHONE_VERSIONS)('a phone bound under %s', (version) => {
-  const older = PHONE_VERSIONS.filter((other) => other < version)
-  const newer = PHONE_VERSIONS.filter((other) => other > version)
+describe.each(ALL_PHONE_VERSIONS)('a phone bound under %s', (version) => {
+  const older = ALL_PHONE_VERSIONS.filter((other) => other < version)
+  const newer = ALL_PHONE_VERSIONS.filter((other) => other > version)
 
   test('is refused under every older version, from its first code on and while it is remembered', async () => {
     const { phone } = await world.activePhone(version)
@@ -91,7 +91,7 @@ describe('minimumProtocolVersion of an application', () => {
     world.bank.call('PATCH', `/admin/applications/${world.applicationId}`, { minimumProtocolVersion })
 
   test('refuses the codes of older versions at once, and takes them again when it is removed', async () => {
-    const phones = await Promise.all(PHONE_VERSIONS.map(async (version) => (await world.activePhone(version)).phone))
+    const phones = await Promise.all(ALL_PHONE_VERSIONS.map(async (version) => (await world.activePhone(version)).phone))
     for (const phone of phones) expectOk(await phone.send(phone.prepareValidation()))
     expect(expectOk(await change('3.2')).json).toMatchObject({ responseObject: { minimumProtocolVersion: '3.2' } })
     for (const phone of phones) {
@@ -111,7 +111,7 @@ describe('minimumProtocolVersion of an application', () => {
     for (const phone of phones) expectOk(await phone.send(phone.prepareValidation()))
   })
 
-  test.each(PHONE_VERSIONS)('binds no older phone: %s', async (version) => {
+  test.each(ALL_PHONE_VERSIONS)('binds no older phone: %s', async (version) => {
     expectOk(await change('3.3'))
     const { userId, code } = await world.register()
     const phone = world.newPhone(version)

@@ -4,7 +4,7 @@ import { v3 } from '../../../src/protocol/v3/index.ts'
 import { readApplication } from '../../helpers/bank.ts'
 import { expectError, expectRefused, expectUntouched, HOUR, readCounters, STATE } from '../../helpers/expectations.ts'
 import { b64, random } from '../../../phone/v3/crypto.ts'
-import { PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
+import { ALL_PHONE_VERSIONS, PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
 import { withHeader, withPair } from '../../../phone/header.ts'
 import type { PhoneFactors } from '../../../phone/v3/state.ts'
 import type { World } from '../../helpers/world.ts'
@@ -100,7 +100,7 @@ describe.each(PHONE_VERSIONS)('a right signature in %s that is refused whatever 
   test('is compared with a decoy: its time does not tell a thief of the possession key the right PIN', async () => {
     const { phone, userId } = await world.activePhone(version)
     const foreign = readApplication(await world.bank.createApplication(world.newUser()))
-    const older = PHONE_VERSIONS.filter((other) => other < version).map((other) => phone.speaking({ version: other }))
+    const older = ALL_PHONE_VERSIONS.filter((other) => other < version).map((other) => phone.speaking({ version: other }))
     const compared = vi.spyOn(v3, 'verifyAuthenticationCode')
     const expectNoMatch = async (speaker: typeof phone): Promise<void> => {
       compared.mockClear()
