@@ -15,14 +15,14 @@ const withoutPostgres = [
   'test/{conformance,property}/**',
   'test/cli/{commands,development,phone-screen,phone-store,whole-file}.test.ts',
   'test/process/{alerts,backend-page,backup,client-certificates,demo,haproxy,listeners,load-limits,log,prefix,prepare,production,readme,set-clock,standards,start,statements,templates,traces}.test.ts',
-  'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-forms,console-texts,description-page,key-commands,output,phone,phones-in-reach,strangers-cost,wrapper}.test.ts',
+  'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-forms,console-texts,description-page,key-commands,output,phone,phones-in-reach,races,races-v4,strangers-cost,wrapper}.test.ts',
   'test/http/{duplicate-slash,errors,forwarded,load-limits}.test.ts',
 ]
 // What asks the same of both databases at length, and more of one with many connections: once, on PostgreSQL, where a run on it follows
 // (PAWL_TEST_POSTGRES_FOLLOWS). What is about files, starts, crashes and secrets at rest runs on both.
 const onPostgres = [
   'test/process/{administration-races,console-lists,console-session,database-clock,doors,erasure-races,fence,import-damage,key-binding}.test.ts',
-  'test/process/{between-statements-v4,killed-envelopes,lists,login,only-guesses,operation-races,push,stepped-clock,transfers,webhook-delivery,webhooks}.test.ts',
+  'test/process/{between-statements-v4,killed-envelopes,lists,login,only-guesses,operation-races,push,record-binding,stepped-clock,transfers,webhook-delivery,webhooks}.test.ts',
 ]
 // Faults, failovers and simulations have configurations of their own.
 const exclude = [
