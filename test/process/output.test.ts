@@ -86,14 +86,11 @@ async function runUnread(args: readonly string[]) {
 
 const SAYING: readonly string[] = [
   '--help',
-  'app --help',
   'app list',
   'user list --json',
   'operation list',
   'operation list --all',
-  'operation list --all --json',
   'key create',
-  'key create --json',
   'completion bash',
 ]
 
