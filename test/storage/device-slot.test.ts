@@ -137,7 +137,7 @@ test.skipIf(serverUrl() === undefined)('thousands of phones lose their slots, th
   await sql`
     insert into activation select (jsonb_populate_record(a, jsonb_build_object('activation_id', g.id, 'user_id', g.id, 'device_slot', g.id,
       'activation_code_hash', '\\x' || md5(g.id)))).*
-    from activation a cross join (select gen_random_uuid()::text as id from generate_series(1, 6000)) g
+    from activation a cross join (select gen_random_uuid()::text as id from generate_series(1, 2500)) g
     where a.activation_id = ${id}`.execute(world.db)
   let switching: Promise<HttpReply> | undefined
   await inTransaction(pool(), async (tx) => {

@@ -183,17 +183,22 @@ async function insertRemoved(
   rows: number,
   { createdDays, removedDays }: { readonly createdDays: number; readonly removedDays: number },
 ): Promise<void> {
-  await sql`
-    insert into activation (activation_id, application_id, user_id, state, activation_code_hash, server_public_key, server_private_key,
-      max_failed_attempts, created_at, expires_at)
-    select ${userId}::text || '-' || i, ${world.applicationId}, ${userId}, 'REMOVED', sha256(convert_to(${userId}::text || i, 'UTF8')), '', '', 5,
-      ${ago(createdDays)}, ${ago(createdDays)} from generate_series(1, ${rows}::int) i`.execute(world.db)
-  const insertHistory = (from: string | null, to: string, when: Date) =>
-    sql`
+  // A thousand at a time are far from the time limit of a statement.
+  for (let first = 1; first <= rows; first += 1_000) {
+    const last = Math.min(rows, first + 999)
+    await sql`
+      with made as (
+        insert into activation (activation_id, application_id, user_id, state, activation_code_hash, server_public_key, server_private_key,
+          max_failed_attempts, created_at, expires_at)
+        select ${userId}::text || '-' || i, ${world.applicationId}, ${userId}, 'REMOVED', sha256(convert_to(${userId}::text || i, 'UTF8')), '', '',
+          5, ${ago(createdDays)}, ${ago(createdDays)} from generate_series(${first}::int, ${last}::int) i
+        returning activation_id
+      )
       insert into activation_history (activation_id, from_state, to_state, occurred_at)
-      select activation_id, ${from}, ${to}, ${when} from activation where user_id = ${userId}`.execute(world.db)
-  await insertHistory(null, 'CREATED', ago(createdDays))
-  await insertHistory('CREATED', 'REMOVED', ago(removedDays))
+      select activation_id, from_state, to_state, occurred_at from made, (values
+        (null, 'CREATED', ${ago(createdDays)}::timestamptz), ('CREATED', 'REMOVED', ${ago(removedDays)}::timestamptz)
+      ) as change (from_state, to_state, occurred_at)`.execute(world.db)
+  }
 }
 
 /** How many rows the scans of a plan have read, also those that they left out. */
