@@ -9,6 +9,7 @@ import { connect, type SecureVersion, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { createCertificate, type TestCertificate } from '../helpers/certificates.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 import { createSockets } from '../helpers/sockets.ts'
 import {
   ADMIN_PASSWORD,
@@ -182,7 +183,7 @@ test('connections of one address that never finish their handshake leave room fo
     for (const bytes of ['', '\x16\x03\x01', 'GET / HTTP/1.1\r\n']) {
       const sent = await openMany(60, '127.0.0.2', bytes)
       await open('127.0.0.3', bytes)
-      await vi.waitFor(() => expect(sent.filter(({ isOpen }) => isOpen()).length).toBeLessThanOrEqual(12), 10_000)
+      await vi.waitFor(() => expect(sent.filter(({ isOpen }) => isOpen()).length).toBeLessThanOrEqual(12), PATIENCE_MS)
       for (let i = 0; i < 3; i += 1) expect((await call({ certificate: back, headers: admin })).status).toBe(200)
     }
     const secure = await Promise.all(

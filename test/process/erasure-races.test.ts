@@ -199,7 +199,7 @@ describe('while others write', () => {
         )
       },
     })
-    await sleep(100)
+    await writers.areAtWork('direct')
     await eraseUser(context, userId, 30_000)
     const seen = await writers.stop()
     expect(seen.get('direct')).not.toContain(500)
@@ -376,20 +376,30 @@ describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
     },
   }
 
+  /** Somebody waits for the transaction, has given up, and waits once more. */
+  const awaitedTwice = async (tx: Tx): Promise<void> => {
+    const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
+    const waits = new Set<string>()
+    await expect
+      .poll(async () => {
+        const waiting = await sql<{ wait: string }>`
+          select format('%s %s', pid, query_start) as wait from pg_stat_activity where ${rows[0]?.pid}::int = any(pg_blocking_pids(pid))`
+        for (const { wait } of (await waiting.execute(world.db)).rows) waits.add(wait)
+        return waits.size
+      })
+      .toBeGreaterThan(1)
+  }
+
   test.each(Object.keys(HOLDS))('%s is waited for', async (name) => {
     const holder = await world.holder()
-    const audit = auditOf(holder)
-    const written = Promise.withResolvers<void>()
     let isOver = false
-    const writing = inTransaction(context.db, async (tx) => {
-      await HOLDS[name]?.(tx, holder, audit)
-      written.resolve()
-      await sleep(1_500)
+    const { erasing } = await inTransaction(context.db, async (tx) => {
+      await HOLDS[name]?.(tx, holder, auditOf(holder))
+      const begun = eraseUser(context, holder.userId).then(() => isOver)
+      await Promise.race([awaitedTwice(tx), begun])
       isOver = true
+      return { erasing: begun }
     })
-    await Promise.race([written.promise, writing])
-    const erasing = eraseUser(context, holder.userId).then(() => isOver)
-    await writing
     expect(await erasing).toBe(true)
     await expectErased(holder)
   })
@@ -485,6 +495,8 @@ describe('the command', () => {
     if (HAS_POSTGRES) {
       const database = await openInstalled(env)
       const command = await inTransaction(database.db, async (tx) => {
+        // The command may take longer to start than a transaction may be idle.
+        await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx)
         // Whoever seals the log keeps an erasure waiting.
         for (const log of AUDIT_LOGS) while ((await lockLog(tx, log)) === undefined) await sleep(10)
         const begun = begin()
@@ -508,9 +520,9 @@ describe('the command', () => {
     await database.close()
     expect(await runCli(['audit', 'verify'], env)).toMatchObject({ code: 0 })
     // The name is open soon, whatever those that were killed have left.
-    await sleep(2_100)
     server = await startPawl(environment)
-    expectOk(await bank.as(bank.credential, server.url).register(userId))
+    const again = bank.as(bank.credential, server.url)
+    await expect.poll(async () => (await again.register(userId)).status).toBe(200)
   }, 120_000)
 })
 

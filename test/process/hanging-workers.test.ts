@@ -32,14 +32,28 @@ const isThere = (pid: number): boolean => {
 }
 const countOf = (pawl: PawlProcess, text: string): number => pawl.output().split(text).length - 1
 
+/** Two workers, and each answers. */
+async function expectBothServe({ url, pid }: PawlProcess): Promise<void> {
+  const headers = { authorization: `Basic ${Buffer.from(`admin:${ADMIN_PASSWORD}`).toString('base64')}` }
+  const countServing = async () => {
+    const metrics = await fetch(`${url}/metrics`, { headers }).then((answer) => answer.text(), String)
+    return metrics.match(/^process_start_time_seconds\{/gm)?.length
+  }
+  await expect.poll(countServing, { interval: 200 }).toBe(2)
+  expect(childrenOf(pid)).toHaveLength(2)
+}
+
 describe.skipIf(serverUrl() === undefined)('two processes', () => {
   let pawl: PawlProcess
   let port: number
+  let startMs: number
   const sockets = createSockets(() => port)
   beforeAll(async () => {
     const { env } = await createInstallation('postgresql')
     port = await findQuietPort()
+    const since = performance.now()
     pawl = await startPawl(env, TWO, { PAWL_PORT: String(port), PAWL_CREDENTIAL_FAILURES_PER_MINUTE: '100000' })
+    startMs = performance.now() - since
   })
   afterEach(sockets.endAll)
   afterAll(endEverything)
@@ -47,21 +61,7 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
   const workers = (): number[] => childrenOf(pawl.pid)
   const isAnswered = ({ text }: RawConnection): boolean => text().startsWith('HTTP/1.1 200')
   const ask = (count: number): Promise<RawConnection[]> => sockets.openMany(count, '127.0.0.1', requestOf('GET', '/health/live'))
-  /** Two workers, and each answers. */
-  async function bothServe(): Promise<void> {
-    await expect
-      .poll(
-        async () => {
-          const metrics = await fetch(`${pawl.url}/metrics`, {
-            headers: { authorization: `Basic ${Buffer.from(`admin:${ADMIN_PASSWORD}`).toString('base64')}` },
-          }).then((answer) => answer.text(), String)
-          return metrics.match(/^process_start_time_seconds\{/gm)?.length
-        },
-        { timeout: PATIENCE_MS, interval: 200 },
-      )
-      .toBe(2)
-    expect(workers()).toHaveLength(2)
-  }
+  const bothServe = () => expectBothServe(pawl)
 
   test.each([
     ['the first', [0]],
@@ -76,7 +76,8 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
     signal(stopped, 'SIGSTOP')
     const waiting = await ask(8)
     await expect.poll(() => countOf(pawl, HANGS), { timeout: PATIENCE_MS, interval: 50 }).toBe(told + stopped.length)
-    expect(performance.now() - begin).toBeLessThan(10_000)
+    // Seven looks and the way to the log; what a busy machine adds is less than a start.
+    expect(performance.now() - begin).toBeLessThan(Math.max(10_000, 8_000 + startMs))
     // Nobody is left behind: each is answered, or ended.
     await expect.poll(() => waiting.filter((one) => one.isOpen() && !isAnswered(one)).length, { timeout: PATIENCE_MS }).toBe(0)
     // Of a worker that is left, all but what the other held are answered.
@@ -153,13 +154,14 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
 describe.skipIf(serverUrl() === undefined)('SIGTERM', () => {
   afterAll(endEverything)
 
-  const start = async (more: Environment): Promise<PawlProcess> => {
+  const start = async (more: Environment): Promise<PawlProcess & { readonly startMs: number }> => {
     const { env } = await createInstallation('postgresql')
+    const since = performance.now()
     const pawl = await startPawl(env, TWO, { PAWL_PORT: String(await findQuietPort()) }, more)
-    await expect.poll(() => childrenOf(pawl.pid).length, { timeout: PATIENCE_MS }).toBe(2)
+    const startMs = performance.now() - since
     // The second one has its handlers.
-    await sleep(3_000)
-    return pawl
+    await expectBothServe(pawl)
+    return { ...pawl, startMs }
   }
 
   test.each([
@@ -173,8 +175,8 @@ describe.skipIf(serverUrl() === undefined)('SIGTERM', () => {
     signal(stopped, 'SIGSTOP')
     const begin = performance.now()
     const { code, signal: how, stdout } = await pawl.end('SIGTERM')
-    // Both settings, and three seconds; what is over is of this machine.
-    expect(performance.now() - begin).toBeLessThan((drain + timeout + 3 + 1.5) * 1000)
+    // Both settings, and three seconds; what is over is of this machine, and less than a start.
+    expect(performance.now() - begin).toBeLessThan((drain + timeout + 3) * 1000 + Math.max(1_500, pawl.startMs))
     expect({ code, how }).toEqual({ code: 1, how: null })
     const killed = stdout.split('\n').filter((line) => line.includes('a worker did not end in time, it is killed'))
     expect(killed).toHaveLength(stopped.length)
@@ -188,7 +190,7 @@ describe.skipIf(serverUrl() === undefined)('SIGTERM', () => {
     await pawl.printed('a worker ended, it is started again')
     const begin = performance.now()
     const { code } = await pawl.end('SIGTERM')
-    expect(performance.now() - begin).toBeLessThan(5_000)
+    expect(performance.now() - begin).toBeLessThan(Math.max(5_000, pawl.startMs))
     expect(code).toBe(0)
   })
 })

@@ -6,7 +6,6 @@ import { startHousekeeping } from '../../src/domain/housekeeping.ts'
 import type { Pool } from '../../src/storage/database/database.ts'
 import { HOUR } from '../helpers/expectations.ts'
 import { type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
-import { PATIENCE_MS } from '../helpers/patience.ts'
 import { expectOk } from '../helpers/world.ts'
 
 let world: OperationWorld
@@ -18,11 +17,17 @@ afterAll(() => world.close())
 /** As many rows as one statement deletes. */
 const BATCH = 500
 
-/** A database that takes four seconds for a full batch. */
+const isUnderWay = Promise.withResolvers<void>()
+const isExpiry = Promise.withResolvers<void>()
+let batches = 0
+/** A database that takes longer for a full batch than one kind of rows has in a round, and for the next one until operations have expired. */
 const slow: KyselyPlugin = {
   transformQuery: ({ node }) => node,
   transformResult: async ({ result }) => {
-    if (result.rows.length === BATCH) await sleep(4_000)
+    if (result.rows.length !== BATCH) return result
+    batches += 1
+    isUnderWay.resolve()
+    await (batches === 1 ? sleep(5_500) : isExpiry.promise)
     return result
   },
 }
@@ -45,12 +50,12 @@ test('operations expire while old ones are deleted', async () => {
     )
     return rows[0]?.n ?? Number.NaN
   }
-  // The first batch is under way.
-  await expect.poll(countOld, { timeout: PATIENCE_MS, interval: 50 }).toBe(4 * BATCH)
+  await isUnderWay.promise
   await world.advance(HOUR)
   const isExpired = async () => (await world.stored(waiting.id)).status
-  await expect.poll(isExpired, { timeout: PATIENCE_MS, interval: 50 }).toBe('EXPIRED')
+  await expect.poll(isExpired, { interval: 50 }).toBe('EXPIRED')
   expect(await countOld()).toBeGreaterThan(0)
-  await expect.poll(countOld, { timeout: PATIENCE_MS, interval: 50 }).toBe(0)
+  isExpiry.resolve()
+  await expect.poll(countOld, { interval: 50 }).toBe(0)
   await stop()
 })

@@ -4,12 +4,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRecordKeys, type MasterKeys } from '../../src/domain/secrets/record-keys.ts'
 import { systemPlatform as platform } from '../../src/lib/platform.ts'
 import { countByKey } from '../../src/storage/secrets/sealed-columns.ts'
 import { random } from '../../phone/v3/crypto.ts'
 import { createPostgresDatabase, type PostgresDatabase, serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
+import { runAll } from '../helpers/hostile.ts'
 import { insertActivations } from '../helpers/sealed-rows.ts'
 import { openWorldOn, type World } from '../helpers/world.ts'
 
@@ -47,6 +49,23 @@ describe.skipIf(serverUrl() === undefined)('a rotation beside servers', () => {
     return { code, stdout, seconds: (performance.now() - startedAt) / 1000 }
   }
 
+  /** Whoever writes the row of an activation waits there until `release`. */
+  async function stopAt(activationId: string) {
+    await runAll(shared.adminUrl, [
+      `create function stand_still() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(1); return new; end $$`,
+      `create trigger stand_still before update on activation for each row when (old.activation_id = '${activationId}')
+        execute function stand_still()`,
+    ])
+    const holder = new Client({ connectionString: shared.adminUrl })
+    await holder.connect()
+    await holder.query('select pg_advisory_lock(1)')
+    const findWaiting = () => holder.query(`select from pg_locks where locktype = 'advisory' and objid = 1 and not granted`)
+    return {
+      isReached: () => expect.poll(async () => (await findWaiting()).rowCount).toBe(1),
+      release: () => holder.end(),
+    }
+  }
+
   const countOld = async (): Promise<number> => {
     const counts = await countByKey(servers[0]?.context.db ?? fail())
     const oldId = createRecordKeys([older], platform).keyIds[0]
@@ -58,7 +77,7 @@ describe.skipIf(serverUrl() === undefined)('a rotation beside servers', () => {
     const phones = await Promise.all(
       (['3.3', '3.2', '3.1', '3.3'] as const).map(async (version) => (await before.activePhone(version)).phone),
     )
-    await insertActivations(servers[0]?.context.db ?? fail(), createRecordKeys([older], platform), ROWS)
+    const ids = await insertActivations(servers[0]?.context.db ?? fail(), createRecordKeys([older], platform), ROWS)
     const urls = [before.url]
     const after = await start([newer, older])
     urls.push((await start([newer, older])).url)
@@ -78,10 +97,9 @@ describe.skipIf(serverUrl() === undefined)('a rotation beside servers', () => {
       }),
     )
     const total = await countOld()
-    const isHalf = (async () => {
-      while ((await countOld()) > total / 2) await sleep(LOOK_MS)
-    })()
-    const killed = await rotate(isHalf)
+    const middle = await stopAt(ids.toSorted()[ROWS / 2] ?? '')
+    const killed = await rotate(middle.isReached())
+    await middle.release()
     const left = await countOld()
     const ended = await rotate()
     state.isOver = true
@@ -105,5 +123,3 @@ const fail = (): never => {
 }
 
 const PAUSE_MS = 20
-// A look reads every row.
-const LOOK_MS = 25 + ROWS / 50

@@ -111,7 +111,9 @@ describe.skipIf(serverUrl() === undefined)(
     test('a stop comes to its end although the database no longer says anything', async () => {
       const installation = await createInstallation('postgresql')
       const proxy = await openProxy(new URL(installation.env['DATABASE_URL'] ?? ''))
+      const startedAt = performance.now()
       const server = await start(installation, { DATABASE_URL: proxy.url, PAWL_DRAIN_SECONDS: '1' })
+      const startMs = performance.now() - startedAt
       const world = await openWorldAt(server)
       proxy.freeze()
       const unanswered = world.bank.view('somebody').catch(() => 'cut' as const)
@@ -119,8 +121,8 @@ describe.skipIf(serverUrl() === undefined)(
       expectOk(await health(server, 'live'))
       const since = performance.now()
       expect(await server.end('SIGTERM')).toMatchObject({ code: 0, signal: null, stderr: '' })
-      // One second of draining, and less than ten for the rest with the settings as they are.
-      expect(performance.now() - since).toBeLessThan(11_000)
+      // One second of draining, and less than ten for the rest with the settings as they are; what a busy machine adds is less than a start.
+      expect(performance.now() - since).toBeLessThan(Math.max(11_000, 9_000 + startMs))
       // The time limit of the stop and that of the statement are over within the same second: nobody is told that it was done.
       const outcome = await unanswered
       expect(outcome === 'cut' ? 503 : outcome.status).toBe(503)

@@ -158,10 +158,13 @@ test.runIf(serverUrl() !== undefined)('an outcome whose activation is locked hol
   })
   await isLocked.promise
   const waiting = store.store(outcomeFor(locked, rows[0]?.rowVersion ?? 0, 1), auditFor(locked, 'waits'))
-  await new Promise((resolve) => setTimeout(resolve, 50))
-  expect(await store.store(outcomeFor(free, rows[1]?.rowVersion ?? 0, 1), auditFor(free, 'is free'))).toBe(true)
-  ends.resolve()
-  await locking
+  try {
+    await expectOneWaiting()
+    expect(await store.store(outcomeFor(free, rows[1]?.rowVersion ?? 0, 1), auditFor(free, 'is free'))).toBe(true)
+  } finally {
+    ends.resolve()
+    await locking
+  }
   expect(await waiting).toBe(true)
 })
 

@@ -1,13 +1,14 @@
 // Registrations, commits and temporary keys of one moment share their statements: what one of them lacks harms no other
 // (docs/decisions/0003-shared-trips.md).
 import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRegistration } from '../../src/domain/activation/registration.ts'
 import { changeState } from '../../src/storage/activation/change.ts'
 import { findRegistrations } from '../../src/storage/activation/find.ts'
 import { inTransaction } from '../../src/storage/database/database.ts'
 import { insertTemporaryKey } from '../../src/storage/application/temporary-keys.ts'
-import { serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
+import { COUNT_WAITING, serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
 import { startCountedServer } from '../helpers/statements.ts'
 import { expectOk, openWorld, type World } from '../helpers/world.ts'
 
@@ -59,10 +60,13 @@ describe('registrations of one moment', () => {
     const waiting = createRegistration(server.context, { applicationId, userId: held }).catch(
       (error: { code: string }) => error.code,
     )
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    expect(await createRegistration(server.context, { applicationId, userId: free })).toBeDefined()
-    holds.resolve()
-    await holding
+    try {
+      await expect.poll(async () => (await sql.raw(COUNT_WAITING).execute(server.context.db)).rows).toEqual([{ waiting: 1 }])
+      expect(await createRegistration(server.context, { applicationId, userId: free })).toBeDefined()
+    } finally {
+      holds.resolve()
+      await holding
+    }
     expect(await waiting).toBe('REGISTRATION_EXISTS')
   })
 

@@ -4,12 +4,14 @@ import { createBank } from '../../helpers/bank.ts'
 import { errorCode, expectError, MINUTE, SECOND } from '../../helpers/expectations.ts'
 import type { HttpReply } from '../../../phone/http.ts'
 import { member, sendJson } from '../../../phone/http.ts'
+import type { TestServer } from '../../helpers/app.ts'
 import type { World } from '../../helpers/world.ts'
-import { expectOk, registrationOf, startWorld } from '../../helpers/world.ts'
+import { expectOk, registrationOf, startServerWithWorld } from '../../helpers/world.ts'
 
+let server: TestServer
 let world: World
 beforeAll(async () => {
-  world = await startWorld()
+  ;({ server, world } = await startServerWithWorld({}))
 })
 afterAll(() => world.close())
 
@@ -260,6 +262,10 @@ describe('users', () => {
 })
 
 describe('throttling', () => {
+  // Twenty slow hashes take a minute of a busy machine.
+  beforeAll(() => server.clock.stop())
+  afterAll(() => server.clock.go())
+
   test('after 20 failures in a minute refuses a user and source for a minute, the right password as well', async () => {
     const right = await integrator('throttled')
     const wrong = asUser('throttled:wrong')

@@ -527,7 +527,7 @@ describe('a password with a proximity check', () => {
 
 describe('the attempts of one user', () => {
   test('are limited to ten in a minute, and those beyond count nothing', async () => {
-    const limited = await startOperationWorld()
+    const limited = await startOperationWorld({ hasStoppedClock: true })
     try {
       const holder = await limited.holder()
       const other = await limited.holder()

@@ -286,7 +286,7 @@ describe('operation/list', () => {
   })
 
   test('refuses more than 60 reads a minute of one phone', async () => {
-    const limited = await startOperationWorld()
+    const limited = await startOperationWorld({ hasStoppedClock: true })
     try {
       const [holder, other] = [await limited.holder(), await limited.holder()]
       const read = async ({ phone, token }: Holder, name: TokenCall, requestObject?: unknown) =>
