@@ -60,7 +60,7 @@ test.each([[[]], [['reset', 'now']], [['reset', '--unknown']], [['other']]])(
   'admin %j is refused and does nothing',
   async (args) => {
     const { env } = await createInstallation(DATABASE_KIND)
-    const { code, stdout, stderr } = await runNode(['bin/pawl.mjs', 'admin', ...args], env)
+    const { code, stdout, stderr } = await runCli(['admin', ...args], env)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(/^.*--help (says how to call it|lists them)\n$/)
   },

@@ -3,8 +3,9 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Db, openDatabase } from '../../src/storage/database/database.ts'
 import { createBank } from '../helpers/bank.ts'
+import { runCli } from '../helpers/cli.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
-import type { Ended, Installation } from '../helpers/process.ts'
+import type { Installation } from '../helpers/process.ts'
 import { expectOk } from '../helpers/world.ts'
 import { PATIENCE_MS } from '../helpers/patience.ts'
 
@@ -12,7 +13,7 @@ import { PATIENCE_MS } from '../helpers/patience.ts'
 
 describe.each([DATABASE_KIND])('on %s', (kind) => {
   let installation: Installation
-  const verify = (...args: string[]): Promise<Ended> => runNode(['bin/pawl.mjs', 'audit', 'verify', ...args], installation.env)
+  const verify = (...args: string[]) => runCli(['audit', 'verify', ...args], installation.env)
   const change = async (work: (db: Db) => Promise<unknown>): Promise<void> => {
     const { db, close } = await openDatabase({
       databaseUrl: installation.env['DATABASE_URL'],
@@ -42,6 +43,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
   test('an intact log ends with 0 and prints heads that can be given back', async () => {
     const first = await verify()
     expect(first).toMatchObject({ code: 0, stderr: '' })
+    expect(await runNode(['bin/pawl.mjs', 'audit', 'verify'], installation.env)).toMatchObject(first)
     expect(first.stdout).toContain('application:my-app: 1 sealed, 0 not yet\n')
     expect(first.stdout).toMatch(/the audit log is intact\n$/)
     const heads = [...first.stdout.matchAll(/^ {2}head (\S+)$/gm)].map(([, head = '']) => head)
@@ -70,7 +72,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
   })
 
   test('a user is given out and erased, and the log verifies with the heads of before', async () => {
-    const run = (...args: string[]): Promise<Ended> => runNode(['bin/pawl.mjs', 'user', ...args], installation.env)
+    const run = (...args: string[]) => runCli(['user', ...args], installation.env)
     const [, head = ''] = /^ {2}head (application:\S+)$/m.exec((await verify()).stdout) ?? []
     const given = await run('export', 'alice')
     expect(given).toMatchObject({ code: 0, stderr: '' })
@@ -89,6 +91,6 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
 
 test('no database, or a wrong key, is said in one line', async () => {
   const installation = await createInstallation('embedded', { isEmpty: true })
-  const ended = await runNode(['bin/pawl.mjs', 'audit', 'verify'], installation.env)
+  const ended = await runCli(['audit', 'verify'], installation.env)
   expect(ended).toMatchObject({ code: 3, stdout: '', stderr: `there is no database in ${installation.dataDir}\n` })
 })

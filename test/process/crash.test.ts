@@ -23,7 +23,7 @@ import {
 } from '../helpers/recorded-load-v4.ts'
 import type { UpgradingPhone } from '../helpers/upgrading-phone.ts'
 
-const KILLS = 3
+const KILLS = 2
 const PHONES = 6
 const PHONES_V4 = 3
 const UPGRADES = 3

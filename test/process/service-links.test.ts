@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { afterAll, expect, test } from 'vitest'
+import { runCli } from '../helpers/cli.ts'
 import {
   createInstallation,
   DATABASE_KIND,
@@ -86,7 +87,7 @@ test('what resembles them is refused beside them, and they are not named', async
 
 test('commands ask the default port', async () => {
   const { env } = await createInstallation(DATABASE_KIND)
-  const { stdout, stderr } = await runNode(['bin/pawl.mjs', 'doctor'], { ...env, ...links, PAWL_HOST: '127.83.19.3' })
+  const { stdout, stderr } = await runCli(['doctor'], { ...env, ...links, PAWL_HOST: '127.83.19.3' })
   expect(stdout + stderr).toContain('http://127.83.19.3:8080')
   expect(stdout + stderr).not.toContain('tcp:')
 })

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { runCli } from '../helpers/cli.ts'
 import {
   ADMIN_PASSWORD,
   createInstallation,
@@ -24,7 +25,8 @@ async function start() {
   return {
     url: server.url,
     place: (name: string) => join(installation.directory, name),
-    pawl: (...line: string[]) => runNode(['bin/pawl.mjs', ...line], env),
+    pawl: (...line: string[]) => runCli(line, env),
+    start: (...line: string[]) => runNode(['bin/pawl.mjs', ...line], env),
   }
 }
 
@@ -32,7 +34,7 @@ test('two apply a file to a new server at the same time; its export makes anothe
   const first = await start()
   const file = first.place('pawl.yaml')
   writeFileSync(file, EXAMPLE)
-  const ends = await Promise.all([first.pawl('apply', '-f', file), first.pawl('apply', '-f', file)])
+  const ends = await Promise.all([first.start('apply', '-f', file), first.start('apply', '-f', file)])
   expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual(ends.map(() => ({ code: 0, stderr: '' })))
   const printed = ends.map(({ stdout }) => stdout).join('')
   expect(printed.match(/ (password|secret): \S+ \(shown only now\)/g)).toHaveLength(3)
@@ -79,7 +81,7 @@ test.each([
   expect(passwords).toHaveLength(2)
   for (const [i, password] of passwords.entries()) {
     const own = `${names[i]}:${password}`
-    expect(await runNode(['bin/pawl.mjs', 'app', 'list', '--admin', own], { PAWL_URL: url })).toMatchObject({ code: 0 })
+    expect(await runCli(['app', 'list', '--admin', own], { PAWL_URL: url })).toMatchObject({ code: 0 })
   }
   expect((await pawl('apply', '-f', file)).stdout).toMatch(/^\+ user third\n/)
 })

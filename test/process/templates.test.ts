@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { runCli } from '../helpers/cli.ts'
 import { createInstallation, endEverything, refusePawl, runNode, startPawl } from '../helpers/process.ts'
 
 // Creating a database costs seconds of processor time, and other test files run at the same time.
@@ -17,7 +18,7 @@ test('a file with a fault is refused in one line, before anything is opened', as
   expect(stderr).toMatch(
     /^pawl cannot start: PAWL_TEMPLATES_FILE: the templates file .* is wrong in template 1 "half": operationType .*\n$/,
   )
-  expect((await runNode(['bin/pawl.mjs', 'template', 'list', '--local'], env)).stderr).toContain('there is no database')
+  expect((await runCli(['template', 'list', '--local'], env)).stderr).toContain('there is no database')
 })
 
 test('the file is applied at start; the command line lists, exports and imports', async () => {
@@ -37,17 +38,17 @@ test('the file is applied at start; the command line lists, exports and imports'
   writeFileSync(file, JSON.stringify([one]))
   await (await startPawl(env, { PAWL_TEMPLATES_FILE: file })).end('SIGTERM')
 
-  const listed = await runNode(['bin/pawl.mjs', 'template', 'list', '--local'], env)
+  const listed = await runCli(['template', 'list', '--local'], env)
   expect(listed.stdout.split('\n')).toContain('one\ttest\tA2\tfile')
   expect(listed.stdout).toContain('payment\tauthorize_payment\tA1*A${amount}${currency}*I${iban}\tshipped\n')
-  const exported = await runNode(['bin/pawl.mjs', 'template', 'export', '--local'], env)
+  const exported = await runCli(['template', 'export', '--local'], env)
   expect(JSON.parse(exported.stdout)).toContainEqual(one)
 
   writeFileSync(file, JSON.stringify([{ ...one, expiration: 61 }, two]))
   const imported = await runNode(['bin/pawl.mjs', 'template', 'import', file], env)
   expect(imported).toMatchObject({ code: 0, stdout: 'one\tchanged\ntwo\tcreated\n' })
-  expect((await runNode(['bin/pawl.mjs', 'template', 'import'], env)).code).toBe(2)
-  expect(await runNode(['bin/pawl.mjs', 'template', 'import', directory], env)).toMatchObject({
+  expect((await runCli(['template', 'import'], env)).code).toBe(2)
+  expect(await runCli(['template', 'import', directory], env)).toMatchObject({
     code: 2,
     stdout: '',
     stderr: `the file ${directory} cannot be read (EISDIR)\n`,
