@@ -1,5 +1,6 @@
-// Lists the protocol versions of generation 3 that tests go through.
+// Lists the protocol versions of generation 3, and the algorithms of 4.0, that tests go through.
 import type { PhoneVersion } from '../../phone/v3/crypto.ts'
+import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
 
 /** For tests of how the versions stand to each other, and for those that run once and cost little. */
 export const ALL_PHONE_VERSIONS: readonly PhoneVersion[] = ['3.0', '3.1', '3.2', '3.3']
@@ -9,11 +10,24 @@ export const ALL_PHONE_VERSIONS: readonly PhoneVersion[] = ['3.0', '3.1', '3.2',
  * each. Only 3.3 keeps something of its own in the database, its temporary keys: it is one of those on PostgreSQL, and the phone of tests that
  * name no version on both.
  */
-export const PHONE_VERSIONS: readonly PhoneVersion[] = chooseVersions()
+export const PHONE_VERSIONS: readonly PhoneVersion[] = choose<PhoneVersion>({
+  quick: ['3.0', '3.3'],
+  all: ALL_PHONE_VERSIONS,
+  embedded: ['3.0', '3.2'],
+  postgresql: ['3.1', '3.3'],
+})
 
-function chooseVersions(): readonly PhoneVersion[] {
+/** All of them, and where CI goes through two databases each on one. The first is the phone of tests that name no algorithm, on both. */
+export const TESTED_ALGORITHMS: readonly (typeof PHONE_ALGORITHMS)[number][] = choose<(typeof PHONE_ALGORITHMS)[number]>({
+  quick: PHONE_ALGORITHMS,
+  all: PHONE_ALGORITHMS,
+  embedded: ['EC_P384', 'EC_P384_ML_L5'],
+  postgresql: ['EC_P384_ML_L3'],
+})
+
+function choose<T>(from: Readonly<Record<'quick' | 'all' | 'embedded' | 'postgresql', readonly T[]>>): readonly T[] {
   const { CI, PAWL_TEST_DATABASE_URL, PAWL_TEST_POSTGRES_FOLLOWS } = process.env
-  if (CI === undefined) return ['3.0', '3.3']
-  if (PAWL_TEST_DATABASE_URL) return ['3.1', '3.3']
-  return PAWL_TEST_POSTGRES_FOLLOWS ? ['3.0', '3.2'] : ALL_PHONE_VERSIONS
+  if (CI === undefined) return from.quick
+  if (PAWL_TEST_DATABASE_URL) return from.postgresql
+  return PAWL_TEST_POSTGRES_FOLLOWS ? from.embedded : from.all
 }

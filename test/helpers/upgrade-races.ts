@@ -3,14 +3,14 @@
 import { describe, expect, test } from 'vitest'
 import { expectInStep, flood, repeat, sendFifty, unblock } from './flood.ts'
 import { member } from '../../phone/http.ts'
-import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
 import { openUpgradingPhone, type UpgradingPhone } from './upgrading-phone.ts'
 import type { PhonesV4, PhoneV4 } from './world-v4.ts'
 import { expectOk } from './world.ts'
+import { TESTED_ALGORITHMS } from './phone-versions.ts'
 
 /** Declares the races, on one address or several. */
 export function declareUpgradeRaces(v4: () => PhonesV4): void {
-  test.each(PHONE_ALGORITHMS)('to %s while the other requests of the phone go on', async (algorithm) => {
+  test.each(TESTED_ALGORITHMS)('to %s while the other requests of the phone go on', async (algorithm) => {
     const upgrading = await openUpgradingPhone(v4(), algorithm)
     const { old, phone, userId } = upgrading
     const token = await old.createToken()

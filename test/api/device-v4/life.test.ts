@@ -1,9 +1,9 @@
 // The life of an activation of protocol 4.0 in each algorithm: what its phone and its bank see (v4 §8 to §9).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member } from '../../../phone/http.ts'
-import { PHONE_ALGORITHMS } from '../../../phone/v4/crypto.ts'
 import { expectOk, registrationOf } from '../../helpers/world.ts'
 import { startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
+import { TESTED_ALGORITHMS } from '../../helpers/phone-versions.ts'
 
 let v4: WorldV4
 beforeAll(async () => {
@@ -14,7 +14,7 @@ afterAll(() => v4.close())
 const PENDING = 1
 const BIOMETRY = 8
 
-describe.each(PHONE_ALGORITHMS)('a phone with %s', (algorithm) => {
+describe.each(TESTED_ALGORITHMS)('a phone with %s', (algorithm) => {
   test('activates, waits for the commit, confirms once, authenticates, and ends its activation', async () => {
     const { userId, code } = await v4.world.register()
     const phone = v4.newPhone(algorithm)

@@ -3,9 +3,10 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member } from '../../../phone/http.ts'
 import { b64 } from '../../../phone/v3/crypto.ts'
-import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../../../phone/v4/crypto.ts'
+import { type PhoneAlgorithm } from '../../../phone/v4/crypto.ts'
 import { expectOk, registrationOf } from '../../helpers/world.ts'
 import { startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
+import { TESTED_ALGORITHMS } from '../../helpers/phone-versions.ts'
 
 let v4: WorldV4
 beforeAll(async () => {
@@ -36,7 +37,7 @@ async function readDetail(activationId: string): Promise<unknown> {
 
 const codeOf = (reply: { status: number; json: unknown }) => [reply.status, member(reply.json, 'responseObject', 'code')]
 
-describe.each(PHONE_ALGORITHMS)('an upgrade to %s', (algorithm) => {
+describe.each(TESTED_ALGORITHMS)('an upgrade to %s', (algorithm) => {
   test('keeps 3.3 good until it is confirmed, and 4.0 from then on', async () => {
     const { userId, old, phone, start } = await upgradingPhone(algorithm)
     const { fingerprint } = await phone.exchange(await start({ counter: 2, enableBiometry: true }))

@@ -5,13 +5,13 @@ import { readQrCode } from '../../helpers/bank.ts'
 import { expectError, MINUTE } from '../../helpers/expectations.ts'
 import { member, sendJson } from '../../../phone/http.ts'
 import { withHeader } from '../../../phone/header.ts'
-import { PHONE_ALGORITHMS } from '../../../phone/v4/crypto.ts'
 import type { Prepared } from '../../../phone/v3/state.ts'
 import { TOKEN_PATHS } from '../../../phone/operations.ts'
 import { type Provider, startProvider } from '../../helpers/provider.ts'
 import { expectRefusedV4, readStored, type RefusalV4 } from '../../helpers/refusals-v4.ts'
 import { expectOk, registrationOf } from '../../helpers/world.ts'
 import { type PhoneV4, startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
+import { TESTED_ALGORITHMS } from '../../helpers/phone-versions.ts'
 
 const OTP = 'otp-that-is-right'
 const UNSUPPORTED = 4
@@ -47,7 +47,7 @@ const activateWith = async (phone: PhoneV4, code: string, activationOtp?: unknow
   phone.send(await phone.prepareActivation(code, { layer2: { activationOtp } }))
 const commit = (userId: string, otp?: unknown) => v4.world.bank.call('POST', `${registrations()}/commit`, { userId, otp })
 
-describe.each(PHONE_ALGORITHMS)('without a code, with %s,', (algorithm) => {
+describe.each(TESTED_ALGORITHMS)('without a code, with %s,', (algorithm) => {
   test('a phone is activated for the user whom the provider knows, committed by it or by the bank', async () => {
     for (const type of ['DIRECT', 'CUSTOM']) {
       const identityAttributes = { login: 'jan' }
@@ -298,7 +298,7 @@ describe('dialects', () => {
 describe('an operation that is approved offline', () => {
   const PAYMENT = { amount: '10', currency: 'EUR', iban: 'DE89370400440532013000' }
 
-  test.each(PHONE_ALGORITHMS)('shows a QR code that %s proves, and takes each password once', async (algorithm) => {
+  test.each(TESTED_ALGORITHMS)('shows a QR code that %s proves, and takes each password once', async (algorithm) => {
     const { userId, phone } = await v4.activePhone(algorithm)
     const create = async () => {
       const body = { userId, template: 'payment', parameters: PAYMENT, language: 'en' }

@@ -17,6 +17,7 @@ import {
   startOpenIdServer,
   type TestLogin,
 } from '../../helpers/openid.ts'
+import { PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
 import { expectOk, registrationOf } from '../../helpers/world.ts'
 import { type PhoneV4, startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
 
@@ -66,7 +67,7 @@ const bind = async (phone: VirtualPhone | PhoneV4, options: Options) =>
   (phone as VirtualPhone).exchange(elsewhere(await (phone as VirtualPhone).prepareActivation('', options)))
 const tokenRequests = () => provider.paths.filter((path) => path === '/token').length
 
-describe.each(['3.0', '3.1', '3.2', '3.3', '4.0'] as const)('in %s', (version) => {
+describe.each([...PHONE_VERSIONS, '4.0'] as const)('in %s', (version) => {
   const newPhone = () => (version === '4.0' ? v4.newPhone('EC_P384_ML_L3') : v4.world.newPhone(version))
 
   test('an app is told where its user logs in, and its phone is bound and active', async () => {

@@ -6,13 +6,13 @@ import { v3 } from '../../../src/protocol/v3/index.ts'
 import { type HttpReply, sendJson } from '../../../phone/http.ts'
 import { type OfflineCovered, splitOfflineText } from '../../../phone/offline-text.ts'
 import { b64, isEcdsa, random } from '../../../phone/v3/crypto.ts'
-import { isEs384, PHONE_ALGORITHMS } from '../../../phone/v4/crypto.ts'
+import { isEs384 } from '../../../phone/v4/crypto.ts'
 import { serverUrl } from '../../helpers/app.ts'
 import { type Bank, basicAuthorization, readApplication } from '../../helpers/bank.ts'
 import { createCaller, readVerdict } from '../../helpers/door.ts'
 import { expectError, MINUTE, readCounters, SECOND } from '../../helpers/expectations.ts'
 import { beginStep, type OperationWorld, PAYMENT, startOperationWorld } from '../../helpers/operation-world.ts'
-import { PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
+import { PHONE_VERSIONS, TESTED_ALGORITHMS } from '../../helpers/phone-versions.ts'
 import { expectOk } from '../../helpers/world.ts'
 import { openPhonesV4, type PhonesV4 } from '../../helpers/world-v4.ts'
 
@@ -82,7 +82,7 @@ const guess = (phone: Answering, { nonce }: Challenge): string =>
   phone.answerOffline({ resourceId: RESOURCE, body: BODY, nonce }, wrongPin)
 const isForPhoneV4 = (phone: { readonly isPersonalized: (text: string) => boolean }, text: string) => phone.isPersonalized(text)
 
-describe.each([...PHONE_VERSIONS, ...PHONE_ALGORITHMS])('a phone of %s', (kind) => {
+describe.each([...PHONE_VERSIONS, ...TESTED_ALGORITHMS])('a phone of %s', (kind) => {
   const is3 = PHONE_VERSIONS.includes(kind as never)
   const bind = async () => (is3 ? await world.activePhone(kind as '3.3') : await v4.activePhone(kind as 'EC_P384'))
 

@@ -1,7 +1,7 @@
 // POST /encryption/open: a bank has an envelope opened that a phone sent to it (cloud §13.1).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { random } from '../../../phone/v3/crypto.ts'
-import { PHONE_ALGORITHMS } from '../../../phone/v4/crypto.ts'
+import { type PhoneVersion, random } from '../../../phone/v3/crypto.ts'
+import type { PhoneAlgorithm } from '../../../phone/v4/crypto.ts'
 import { type Bank, readApplication } from '../../helpers/bank.ts'
 import { createCaller } from '../../helpers/door.ts'
 import {
@@ -15,6 +15,7 @@ import {
   textOf,
 } from '../../helpers/door-envelope.ts'
 import { expectError, readCounters, SECOND } from '../../helpers/expectations.ts'
+import { PHONE_VERSIONS, TESTED_ALGORITHMS } from '../../helpers/phone-versions.ts'
 import { expectOk } from '../../helpers/world.ts'
 import { startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
 
@@ -29,20 +30,16 @@ beforeAll(async () => {
 })
 afterAll(() => v4.close())
 
-const VERSIONS = ['3.0', '3.1', '3.2', '3.3', ...PHONE_ALGORITHMS] as const
-type Version = (typeof VERSIONS)[number]
+const VERSIONS = [...PHONE_VERSIONS, ...TESTED_ALGORITHMS]
+type Version = PhoneVersion | PhoneAlgorithm
+const isThree = (version: Version): version is PhoneVersion => version.startsWith('3.')
 const isProtected = (version: Version): boolean => version !== '3.0' && version !== '3.1'
-const versionText = (version: Version): string => (version.startsWith('3.') ? version : '4.0')
+const versionText = (version: Version): string => (isThree(version) ? version : '4.0')
 const REFUSED = { isOpened: false, reason: 'ENVELOPE' }
 
 const activePhone = async (version: Version): Promise<{ phone: AnyPhone; userId: string }> =>
-  version === '3.0' || version === '3.1' || version === '3.2' || version === '3.3'
-    ? v4.world.activePhone(version)
-    : v4.activePhone(version)
-const newPhone = (version: Version): AnyPhone =>
-  version === '3.0' || version === '3.1' || version === '3.2' || version === '3.3'
-    ? v4.world.newPhone(version)
-    : v4.newPhone(version)
+  isThree(version) ? v4.world.activePhone(version) : v4.activePhone(version)
+const newPhone = (version: Version): AnyPhone => (isThree(version) ? v4.world.newPhone(version) : v4.newPhone(version))
 
 describe.each(VERSIONS)('a phone of %s', (version) => {
   test('has its envelope opened and the answer sealed', async () => {

@@ -2,7 +2,8 @@
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { PHONE_ALGORITHMS } from '../../../phone/v4/crypto.ts'
+import type { PhoneVersion } from '../../../phone/v3/crypto.ts'
+import type { PhoneAlgorithm } from '../../../phone/v4/crypto.ts'
 import { runHousekeeping } from '../../../src/domain/housekeeping.ts'
 import { issueTicket, readTicket } from '../../../src/domain/secrets/seal-ticket.ts'
 import { fenceTickets } from '../../../src/storage/activation/fence.ts'
@@ -19,6 +20,7 @@ import {
   signForBank,
 } from '../../helpers/door-envelope.ts'
 import { expectError } from '../../helpers/expectations.ts'
+import { PHONE_VERSIONS, TESTED_ALGORITHMS } from '../../helpers/phone-versions.ts'
 import { findStoredText } from '../../helpers/stored-text.ts'
 import { expectOk, startSharedWorld } from '../../helpers/world.ts'
 import { openPhonesV4, startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
@@ -34,10 +36,9 @@ beforeAll(async () => {
 })
 afterAll(() => v4.close())
 
-const THREES = ['3.0', '3.1', '3.2', '3.3'] as const
-const VERSIONS = [...THREES, ...PHONE_ALGORITHMS] as const
-type Version = (typeof VERSIONS)[number]
-const isThree = (version: Version): version is (typeof THREES)[number] => THREES.some((three) => three === version)
+const VERSIONS = [...PHONE_VERSIONS, ...TESTED_ALGORITHMS]
+type Version = PhoneVersion | PhoneAlgorithm
+const isThree = (version: Version): version is PhoneVersion => version.startsWith('3.')
 const activePhone = async (version: Version): Promise<AnyPhone> =>
   (isThree(version) ? await v4.world.activePhone(version) : await v4.activePhone(version)).phone
 const holder = () => ({ username: 'web-tier', applicationId: v4.world.applicationId })

@@ -2,12 +2,12 @@
 import { createDecipheriv, createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { bytesOf, hasNonce, hasTimestamp, join, kdfInternal, random, sized, unb64 } from '../../../phone/v3/crypto.ts'
-import type { PhoneVersion } from '../../../phone/v3/crypto.ts'
 import type { EnvelopeOptions } from '../../../phone/v3/state.ts'
 import type { Bank } from '../../helpers/bank.ts'
 import { createCaller } from '../../helpers/door.ts'
 import { openAt, sealForBank, sealUnderLabel, signForBank, textOf } from '../../helpers/door-envelope.ts'
 import { expectError, MINUTE } from '../../helpers/expectations.ts'
+import { PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
 import { askReference, callReference } from '../../helpers/reference.ts'
 import { expectOk } from '../../helpers/world.ts'
 import { startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
@@ -88,9 +88,7 @@ function openWith(
   return Buffer.concat([decipher.update(encrypted), decipher.final()]).toString('utf8')
 }
 
-const ALL: readonly PhoneVersion[] = ['3.0', '3.1', '3.2', '3.3']
-
-describe.each(ALL)('keys of an envelope of %s', (version) => {
+describe.each(PHONE_VERSIONS)('keys of an envelope of %s', (version) => {
   test('open it, in both scopes', async () => {
     const { phone } = await v4.world.activePhone(version)
     const own = await sealed(phone, '{"pin":"1234"}')
