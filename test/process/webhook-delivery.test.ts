@@ -876,15 +876,15 @@ test('forty receivers that never answer hold up none that does, and are given up
     await expect.poll(async () => (await readHook(good))['waiting']).toBe(0)
     // Nor later, when they are known: what happens now is told at once.
     const silentOne = hooks.find((hook) => hook !== good) ?? good
-    await expect.poll(async () => (await readHook(silentOne))['failuresInRow']).toBe(16)
+    await expect.poll(async () => (await readHook(silentOne))['failuresInRow']).toBeGreaterThanOrEqual(16)
+    expect((await listDeliveries(silentOne)).map(({ lastError }) => lastError)).toContainEqual(
+      expect.stringContaining(`${new URL(silent.url).origin} did not answer within 10 s: `),
+    )
     const since = performance.now()
     await newOperation()
     await expect.poll(() => receiver.received.length).toBe(100)
     expect(performance.now() - since).toBeLessThan(Math.max(5_000, 10 * aloneMs))
     expect(await readHook(good)).toMatchObject({ dead: 0 })
-    expect((await listDeliveries(silentOne)).map(({ lastError }) => lastError)).toContainEqual(
-      expect.stringContaining(`${new URL(silent.url).origin} did not answer within 10 s: `),
-    )
   } finally {
     await stop()
     await silent.goDown()
