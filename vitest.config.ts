@@ -21,7 +21,8 @@ const withoutPostgres = [
 // What asks the same of both databases at length, and more of one with many connections: once, on PostgreSQL, where a run on it follows
 // (PAWL_TEST_POSTGRES_FOLLOWS). What is about files, starts, crashes and secrets at rest runs on both.
 const onPostgres = [
-  'test/process/{administration-races,console-lists,console-session,database-clock,doors,erasure-races,fence,import-damage,key-binding}.test.ts',
+  'test/process/{administration-races,audit-migration,console-lists,console-session,database-clock,doors,erasure-races,fence}.test.ts',
+  'test/process/{housekeeping,import-damage,key-binding,lost-database-doors,lost-database-v4,service-links,setup,signals}.test.ts',
   'test/process/{between-statements-v4,killed-envelopes,lists,login,only-guesses,operation-races,push,record-binding,stepped-clock,transfers,webhook-delivery,webhooks}.test.ts',
 ]
 // Faults, failovers and simulations have configurations of their own.

@@ -11,8 +11,8 @@ export const command = <M extends object, R>(name: string, run: (model: M, real:
 })
 
 /**
- * Runs several sequences of commands, more in CI. Each begins with a value of `start`, and has up to `max` commands. A failing one is shortened
- * and printed with its seed, which PAWL_TEST_SEED takes.
+ * Runs several sequences of commands, more in CI, where each of two databases has half of them. Each begins with a value of `start`, and has up to
+ * `max` commands. A failing one is shortened and printed with its seed, which PAWL_TEST_SEED takes.
  */
 export async function assertModel<S, M extends object, R>(
   start: fc.Arbitrary<S>,
@@ -28,7 +28,8 @@ export async function assertModel<S, M extends object, R>(
   await fc.assert(property, { numRuns: LIVES, interruptAfterTimeLimit: TIME_MS })
 }
 
-const LIVES = process.env['CI'] ? 30 : 8
+const { CI, PAWL_TEST_DATABASE_URL, PAWL_TEST_POSTGRES_FOLLOWS } = process.env
+const LIVES = !CI ? 8 : PAWL_TEST_DATABASE_URL || PAWL_TEST_POSTGRES_FOLLOWS ? 15 : 30
 // A sequence takes a second, or five on a busy machine. The rest of the time is for shortening a failing one.
 const TIME_MS = 200_000
 /** The time limit of a test that calls assertModel. */
