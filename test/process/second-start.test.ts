@@ -64,23 +64,19 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
     await server.end('SIGTERM')
   })
 
-  test.runIf(kind === 'embedded')('a second process is refused with one line while the first goes on', async () => {
+  test.runIf(kind === 'embedded')('a second process is refused, the first goes on, and ends within 3 seconds', async () => {
+    const startedAt = performance.now()
     const first = await start()
+    const startMs = performance.now() - startedAt
     const refused = await refusePawl(installation.env)
     expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(ONE_LINE) as unknown })
     expect(refused.stderr).toContain(`${installation.dataDir} is in use by another pawl process`)
     await expectKept(first)
     expectOk(await adminAt(first).register('registered after the refusal'))
-    await first.end('SIGTERM')
-  })
-
-  test.runIf(kind === 'embedded')('an idle server ends and frees its directory within 3 seconds', async () => {
-    const startedAt = performance.now()
-    const server = await start()
     const since = performance.now()
-    expect(await server.end('SIGTERM')).toMatchObject({ code: 0, signal: null, stderr: '' })
+    expect(await first.end('SIGTERM')).toMatchObject({ code: 0, signal: null, stderr: '' })
     // A start has many times the work of an end: on a machine where it takes longer than that, this one waits for the processor.
-    expect(performance.now() - since).toBeLessThan(Math.max(3_000, since - startedAt))
+    expect(performance.now() - since).toBeLessThan(Math.max(3_000, startMs))
     const next = await start()
     await next.end('SIGTERM')
   })
