@@ -58,7 +58,7 @@ async function setRole({ env, adminUrl = '' }: Installation, settings: Readonly<
 
 const databaseOf = ({ env }: Installation): string => env['DATABASE_URL'] ?? ''
 /** PAWL_TEST_ROUNDS asks for more. */
-const ROUNDS = Number(process.env['PAWL_TEST_ROUNDS'] ?? '2')
+const ROUNDS = Number(process.env['PAWL_TEST_ROUNDS'] ?? '1')
 const IGNORED = 'statement_timeout,idle_in_transaction_session_timeout'
 
 const title =
