@@ -105,7 +105,7 @@ describe.each(CASES)('with $way', ({ way, fault, isInstalled, open }) => {
     const before = acknowledged.length
     await cluster.promote()
     const promotedAt = performance.now()
-    await vi.waitFor(() => expect(times.some((at) => at > promotedAt)).toBe(true), { timeout: 30_000, interval: 50 })
+    await vi.waitFor(() => expect(times.some((at) => at > promotedAt)).toBe(true), { timeout: PATIENCE_MS, interval: 50 })
     const backMs = (times.find((at) => at > promotedAt) ?? Number.NaN) - promotedAt
     await sleep(AFTER_MS)
     if (fault === 'stands still') await wake()
