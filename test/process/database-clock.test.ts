@@ -23,10 +23,8 @@ import { PATIENCE_MS } from '../helpers/patience.ts'
 const DAY = 24 * HOUR
 const WRONG: readonly (readonly [string, number])[] = [
   ['800 days ahead', 800 * DAY],
-  ['a day ahead', DAY],
   ['61 s ahead', 61 * SECOND],
   ['61 s behind', -61 * SECOND],
-  ['a day behind', -DAY],
   ['800 days behind', -800 * DAY],
 ]
 const readiness = (url: string) => sendJson(url, 'GET', '/health/ready')
