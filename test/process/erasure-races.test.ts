@@ -382,7 +382,7 @@ describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
     const waits = new Set<string>()
     await expect
       .poll(async () => {
-        const waiting = await sql<{ wait: string }>`
+        const waiting = sql<{ wait: string }>`
           select format('%s %s', pid, query_start) as wait from pg_stat_activity where ${rows[0]?.pid}::int = any(pg_blocking_pids(pid))`
         for (const { wait } of (await waiting.execute(world.db)).rows) waits.add(wait)
         return waits.size
