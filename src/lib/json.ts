@@ -97,8 +97,7 @@ const quote = (name: string): string => JSON.stringify(name.length > NAME_MAX ? 
 /** Whether a parsed JSON value has more than 64 levels. Code that walks the value, such as JSON.stringify, could run out of stack. */
 export const isTooDeep = (value: unknown): boolean => isDeeperThan(value, DEPTH_MAX)
 
-/** Whether a parsed JSON value has objects or lists within more than `depth` others. It ends at that depth. */
-export const isDeeperThan = (value: unknown, depth: number): boolean =>
+const isDeeperThan = (value: unknown, depth: number): boolean =>
   typeof value === 'object' &&
   value !== null &&
   (depth === 0 || Object.values(value).some((member) => isDeeperThan(member, depth - 1)))

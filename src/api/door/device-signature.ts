@@ -1,13 +1,14 @@
 // POST /verification/device-signature: verifies data that a phone signed with its device keys. Spec: cloud §14.1.
 import { type Static, Type } from '@sinclair/typebox'
 import { OneOf, withExample } from '../../http/types.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { parseSignedJws } from '../../protocol/wire/signed-jws.ts'
 import type { SignatureAlgorithm } from '../../protocol/protocol.ts'
 import { applicationOf } from '../cloud/application-of.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
 import { Identifier } from '../cloud/fields.ts'
-import { Algorithm, DOOR_ROLES, refuse, SignatureVerdict, States } from './members.ts'
+import { Algorithm, DOOR_ROLES, SignatureVerdict, States } from './members.ts'
 import { judgeSignatures, type SentSignature, type SentSignatures } from './judge-signatures.ts'
 
 type KeyName = 'ECDSA' | 'ML_DSA_65' | 'ML_DSA_87'
@@ -105,8 +106,8 @@ export function readDeviceSignature(body: SignatureToVerify): SentSignatures | u
     return plain && { ...plain, states, isEnough }
   }
   const beside = Object.entries({ data, signature, format, algorithm }).find(([, value]) => value !== undefined)
-  if (beside !== undefined) throw refuse(beside[0], 'must not stand beside jws')
-  if (jws.length > JWS_LENGTH_MAX) throw refuse('jws', `must have at most ${JWS_LENGTH_MAX} characters`)
+  if (beside !== undefined) throw requestRefused(beside[0], 'must not stand beside jws')
+  if (jws.length > JWS_LENGTH_MAX) throw requestRefused('jws', `must have at most ${JWS_LENGTH_MAX} characters`)
   const parsed = parseSignedJws(jws)
   const signatures = parsed?.signatures.map(
     (one): SentSignature => ({ ...one, fits: (key) => key.algorithm === one.algorithm, form: JOSE, looksLike: one.algorithm }),
@@ -117,11 +118,12 @@ export function readDeviceSignature(body: SignatureToVerify): SentSignatures | u
 function readPlain(given: Pick<Static<typeof Request>, 'data' | 'signature' | 'format' | 'algorithm'>) {
   const { data: dataText, signature: signatureText, algorithm = 'ECDSA', format = algorithm === 'ECDSA' ? 'DER' : 'RAW' } = given
   if (dataText === undefined || signatureText === undefined)
-    throw refuse(dataText === undefined ? 'data' : 'signature', 'must be present, or jws')
-  if ((algorithm === 'ML_DSA') !== (format === 'RAW')) throw refuse('format', 'must be RAW for ML_DSA, DER or JOSE for ECDSA')
+    throw requestRefused(dataText === undefined ? 'data' : 'signature', 'must be present, or jws')
+  if ((algorithm === 'ML_DSA') !== (format === 'RAW'))
+    throw requestRefused('format', 'must be RAW for ML_DSA, DER or JOSE for ECDSA')
   const data = parseBase64(dataText)
   if (data === undefined || data.length > DATA_BYTES_MAX)
-    throw refuse('data', `must be Base64 of at most ${DATA_BYTES_MAX} bytes`)
+    throw requestRefused('data', `must be Base64 of at most ${DATA_BYTES_MAX} bytes`)
   const signature = parseBase64(signatureText)
   if (signature === undefined) return undefined
   const fits: SentSignature['fits'] = (key) => (algorithm === 'ECDSA') === (nameOf(key.algorithm) === 'ECDSA')

@@ -4,7 +4,7 @@ import type { DeviceRequest } from '../../channel/stages/receive.ts'
 import { named, OneOf, withExample } from '../../http/types.ts'
 import { parseAddress } from '../../lib/address.ts'
 import { parseBase64 } from '../../lib/base64.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { PawlError, requestRefused } from '../../lib/errors.ts'
 import type { Factors, SignatureAlgorithm } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import { toList } from '../../storage/database/columns.ts'
@@ -96,11 +96,11 @@ export function readSent(
   bytesMax: number,
 ): DeviceRequest {
   const upper = method.toUpperCase()
-  if (!METHODS.includes(upper)) throw refuse('method', `must be one of ${METHODS.join(', ')}`)
+  if (!METHODS.includes(upper)) throw requestRefused('method', `must be one of ${METHODS.join(', ')}`)
   refuseReserved(resourceId)
   const bytes = body === undefined ? NO_BODY : parseBase64(body)
-  if (bytes === undefined) throw refuse('body', 'must be Base64')
-  if (bytes.length > bytesMax) throw refuse('body', `must be Base64 of at most ${bytesMax} bytes`)
+  if (bytes === undefined) throw requestRefused('body', 'must be Base64')
+  if (bytes.length > bytesMax) throw requestRefused('body', `must be Base64 of at most ${bytesMax} bytes`)
   return {
     method: upper,
     headers: headersOf(header, value, client),
@@ -114,13 +114,13 @@ export function readSent(
 /** Throws REQUEST_INVALID for a resource id that is pawl's own. */
 export function refuseReserved(resourceId: string): void {
   if (RESERVED.some((prefix) => resourceId.startsWith(prefix)))
-    throw refuse('resourceId', `must not begin with ${RESERVED.join(', ')}: these are pawl's own`)
+    throw requestRefused('resourceId', `must not begin with ${RESERVED.join(', ')}: these are pawl's own`)
 }
 
 /** The address of the phone. Throws REQUEST_INVALID for a text that is no address. */
 export function readAddress({ address }: SentRequest['client']): string {
   const ip = parseAddress(address)
-  if (ip === undefined) throw refuse('client.address', 'must be an IP address')
+  if (ip === undefined) throw requestRefused('client.address', 'must be an IP address')
   return ip
 }
 
@@ -134,12 +134,8 @@ export const headersOf = (
 /** Throws REQUEST_INVALID for an `auditText` of more than 1024 bytes. */
 export function refuseLongText(text: string | undefined): void {
   if (text !== undefined && Buffer.byteLength(text) > TEXT_BYTES_MAX)
-    throw refuse('auditText', `must have at most ${TEXT_BYTES_MAX} bytes`)
+    throw requestRefused('auditText', `must have at most ${TEXT_BYTES_MAX} bytes`)
 }
-
-/** The error REQUEST_INVALID for a fault of the bank in one member. */
-export const refuse = (fieldName: string, hint: string): PawlError =>
-  new PawlError('REQUEST_INVALID', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 // Codes for these resource ids are meant for pawl's own endpoints. A door would use up such a code, and the endpoint would not run.

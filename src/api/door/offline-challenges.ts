@@ -8,7 +8,7 @@ import { listProximityOtpsOf } from '../../domain/operation/proximity.ts'
 import { named, OneOf, withExample } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { PawlError, requestRefused } from '../../lib/errors.ts'
 import type { PersonalizedPayload } from '../../protocol/protocol.ts'
 import { composeOfflineHead, OFFLINE_RESOURCE_ID } from '../../protocol/wire/offline.ts'
 import { findActivation, type ReadActivationRow } from '../../storage/activation/find.ts'
@@ -16,7 +16,7 @@ import { findApplication } from '../../storage/application/applications.ts'
 import { insertChallenge } from '../../storage/request/offline-challenges.ts'
 import { Identifier, Time, UserId } from '../cloud/fields.ts'
 import { door, type DoorCall } from './endpoint.ts'
-import { FACTORS_WITHOUT, refuse, refuseReserved, ResourceId } from './members.ts'
+import { FACTORS_WITHOUT, refuseReserved, ResourceId } from './members.ts'
 import { refuseOperationBody, refuseOperationText, sealTerms } from './offline-terms.ts'
 
 const ChallengeToShow = named(
@@ -88,7 +88,7 @@ async function create({ request, parts, applicationId }: DoorCall<Request>): Pro
   await refuseOperationText(parts.db, applicationId, data)
   const activation = await findNamed(parts, applicationId, request)
   if (hasProximityCheck && activation === undefined)
-    throw refuse('hasProximityCheck', 'must be of one activation: name `activationId` or `userId`')
+    throw requestRefused('hasProximityCheck', 'must be of one activation: name `activationId` or `userId`')
   const { platform, recordKeys } = parts
   const nonce = toBase64(platform.randomBytes(KEY_BYTES))
   const seed = hasProximityCheck ? platform.randomBytes(KEY_BYTES) : undefined
@@ -96,7 +96,7 @@ async function create({ request, parts, applicationId }: DoorCall<Request>): Pro
   const qrCodeData = await signText(parts, applicationId, activation, { data, totp: proximityOtp, nonceBase64: nonce })
   const { length } = utf8(qrCodeData)
   if (length > QR_BYTES_MAX)
-    throw refuse('data', `must fit into a QR code: its text has ${length} bytes, and at most ${QR_BYTES_MAX} fit`)
+    throw requestRefused('data', `must fit into a QR code: its text has ${length} bytes, and at most ${QR_BYTES_MAX} fit`)
   const challengeId = platform.uuid()
   const expiresAt = platform.now() + validitySeconds * 1000
   const activationId = activation?.activationId ?? null
@@ -118,7 +118,7 @@ async function create({ request, parts, applicationId }: DoorCall<Request>): Pro
 function readBody(text: string): Uint8Array {
   const bytes = parseBase64(text)
   if (bytes === undefined || bytes.length > BODY_BYTES_MAX)
-    throw refuse('body', `must be Base64 of at most ${BODY_BYTES_MAX} bytes`)
+    throw requestRefused('body', `must be Base64 of at most ${BODY_BYTES_MAX} bytes`)
   return bytes
 }
 
@@ -128,7 +128,7 @@ async function findNamed(
   applicationId: string,
   { activationId, userId }: Pick<Request, 'activationId' | 'userId'>,
 ): Promise<ReadActivationRow | undefined> {
-  if (activationId !== undefined && userId !== undefined) throw refuse('userId', 'must not stand beside activationId')
+  if (activationId !== undefined && userId !== undefined) throw requestRefused('userId', 'must not stand beside activationId')
   if (userId !== undefined) return await findPhone(parts, { applicationId, userId }, undefined, 'activationId')
   if (activationId === undefined) return undefined
   const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))

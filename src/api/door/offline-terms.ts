@@ -1,12 +1,12 @@
 // Seals the terms of an offline challenge in its row, and refuses texts that a challenge must not have (cloud §16.1).
 import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { fromUtf8, parseUtf8, utf8 } from '../../lib/bytes.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import { OFFLINE_RESOURCE_ID } from '../../protocol/wire/offline.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { findOperation } from '../../storage/operation/operations.ts'
-import { refuse } from './members.ts'
 
 /** The values against which a one-time password is checked. */
 export interface ChallengeTerms {
@@ -46,7 +46,7 @@ export async function refuseOperationBody(
   if (resourceId !== OFFLINE_RESOURCE_ID) return
   const id = ID_AT_START.exec(parseUtf8(body.subarray(0, ID_LENGTH + 1)) ?? '')?.[1]
   if (id !== undefined && (await findOperation(db, applicationId, id)) !== undefined)
-    throw refuse(fieldName, 'is of an operation of pawl: POST /operations/offline/otp approves it')
+    throw requestRefused(fieldName, 'is of an operation of pawl: POST /operations/offline/otp approves it')
 }
 
 /**
@@ -56,7 +56,7 @@ export async function refuseOperationBody(
 export async function refuseOperationText(db: Db, applicationId: string, data: string): Promise<void> {
   const [first = ''] = data.split('\n', 1)
   if (ID.test(first) && (await findOperation(db, applicationId, first)) !== undefined)
-    throw refuse('data', 'is of an operation of pawl: POST /operations/offline/qr shows it')
+    throw requestRefused('data', 'is of an operation of pawl: POST /operations/offline/qr shows it')
 }
 
 const ID_LENGTH = 36

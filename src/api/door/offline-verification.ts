@@ -5,6 +5,7 @@ import { answerHash, describeCovered } from '../../domain/activation/door-key.ts
 import { takeOtpAttempt } from '../../domain/operation/operation.ts'
 import { listProximityOtpsOf } from '../../domain/operation/proximity.ts'
 import { named, withExample } from '../../http/types.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { parseOfflineOtp } from '../../protocol/wire/offline.ts'
 import { findRegistrations } from '../../storage/activation/find.ts'
@@ -18,7 +19,6 @@ import {
   NO_BODY,
   OWN_MEMBERS,
   PROOF_TERMS,
-  refuse,
   refuseLongText,
   verdictMembers,
 } from './members.ts'
@@ -77,7 +77,7 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   // A malformed password is not a guess, so nothing is counted.
   if (otp === undefined) return { isValid: false, reason: 'FORM' }
   if (asker?.idempotencyKey.replaceAll('-', '').includes(otp.replace('-', '')))
-    throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the user')
+    throw requestRefused(KEY_HEADER, 'must be made by the back end, not taken from the user')
   const repeats = asker && createRepeats(parts, asker, listMembers(request))
   const { terms, roles } = await readChallenge(call, repeats)
   if (terms === undefined) return { isValid: false, reason: 'CHALLENGE' }
@@ -122,15 +122,16 @@ async function findWho(
 ): Promise<{ readonly activationId: string; readonly key: string }> {
   if (terms.activationId !== null) {
     const given = activationId === undefined ? 'userId' : 'activationId'
-    if (activationId !== undefined || userId !== undefined) throw refuse(given, 'must be absent: the challenge names who answers')
+    if (activationId !== undefined || userId !== undefined)
+      throw requestRefused(given, 'must be absent: the challenge names who answers')
     return { activationId: terms.activationId, key: terms.activationId }
   }
-  if (activationId !== undefined && userId !== undefined) throw refuse('userId', 'must not stand beside activationId')
+  if (activationId !== undefined && userId !== undefined) throw requestRefused('userId', 'must not stand beside activationId')
   if (activationId !== undefined) return { activationId, key: activationId }
-  if (userId === undefined) throw refuse('activationId', 'must be present, or userId: the challenge names nobody')
+  if (userId === undefined) throw requestRefused('activationId', 'must be present, or userId: the challenge names nobody')
   const registrations = await findRegistrations(parts.db, applicationId, userId, new Date(parts.platform.now()))
   const active = registrations.filter(({ state }) => state === 'ACTIVE')
-  if (active.length > 1) throw refuse('activationId', 'must be present: the user has several active registrations')
+  if (active.length > 1) throw requestRefused('activationId', 'must be present: the user has several active registrations')
   const registration = active[0] ?? registrations[0]
   // A user who does not exist has as many attempts as any other.
   return registration === undefined

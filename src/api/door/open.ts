@@ -7,7 +7,7 @@ import { describeCovered } from '../../domain/activation/door-key.ts'
 import { issueTicket, ticketIdOf } from '../../domain/secrets/seal-ticket.ts'
 import { named, OneOf } from '../../http/types.ts'
 import { toBase64 } from '../../lib/base64.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { PawlError, requestRefused } from '../../lib/errors.ts'
 import type { KnownVerdict } from '../../storage/request/door-verdicts.ts'
 import { type DoorEnvelope, recordOpening } from '../../storage/request/door-envelopes.ts'
 import { type CodeAnswer, CodeVerification, composeAnswer } from './code.ts'
@@ -21,7 +21,6 @@ import {
   Method,
   PROOF_TERMS,
   readSent,
-  refuse,
   refuseLongText,
   requireRight,
   ResourceId,
@@ -102,10 +101,10 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   const { request, parts } = call
   const { scope, encryption, authorization, code, client } = request
   if (scope === 'APPLICATION') requireRight(call.caller, 'envelopes:application')
-  if (scope === 'APPLICATION' && code !== undefined) throw refuse('code', 'is of envelopes in activation scope')
+  if (scope === 'APPLICATION' && code !== undefined) throw requestRefused('code', 'is of envelopes in activation scope')
   if ((encryption === undefined) === (authorization === undefined))
-    throw refuse('encryption', 'must be there, or `authorization` in its place, and not both')
-  if (code !== undefined && authorization === undefined) throw refuse('authorization', 'must be there with `code`')
+    throw requestRefused('encryption', 'must be there, or `authorization` in its place, and not both')
+  if (code !== undefined && authorization === undefined) throw requestRefused('authorization', 'must be there with `code`')
   refuseLongText(code?.auditText)
   const { method = 'POST', resourceId = '' } = code ?? {}
   const [header, value] =
@@ -246,7 +245,7 @@ async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, se
   if (header === undefined) throw new TypeError('a code without its header')
   const { signedBodyBytesMax } = parts.settings
   if (opened.plaintext.length > signedBodyBytesMax)
-    throw refuse('envelope', `must hold at most ${signedBodyBytesMax} bytes where a code covers them`)
+    throw requestRefused('envelope', `must hold at most ${signedBodyBytesMax} bytes where a code covers them`)
   const { resourceId, factors = FACTORS_WITHOUT, auditText } = code
   if (!factors.includes(header.factors)) return { isValid: false, reason: 'FACTORS_NOT_ALLOWED', covered: 'BODY' }
   const compose = (judged: JudgedAtDoor): CodeAnswer => composeAnswer(code, header, 'BODY', judged)
@@ -320,7 +319,7 @@ function refuseKeyOfEnvelope(key: string, { envelope, authorization }: Request):
   const texts = [...Object.values(envelope), ...(authorization?.match(/"[^"]*"/g) ?? []).map((quoted) => quoted.slice(1, -1))]
   const isTaken = (text: unknown): boolean =>
     typeof text === 'string' && text.length >= TOLD_LENGTH && key.includes(text.replace(/=+$/, ''))
-  if (texts.some(isTaken)) throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the phone')
+  if (texts.some(isTaken)) throw requestRefused(KEY_HEADER, 'must be made by the back end, not taken from the phone')
 }
 
 /** Stands for the owner of an envelope in application scope. */

@@ -2,10 +2,10 @@
 import type { Db } from '../../storage/database/database.ts'
 import { deleteExpiredVerdict, type DoorVerdict, type KnownVerdict } from '../../storage/request/door-verdicts.ts'
 import { type DoorKey, hashDoorKey } from '../../domain/activation/door-key.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import type { CloudParts } from '../cloud/parts.ts'
-import { refuse } from './members.ts'
 
 /** The hashed key of a request. */
 export interface Repeats extends DoorKey {
@@ -67,7 +67,7 @@ async function refuseKnown(
   if (userId === null) return deleteExpiredVerdict(db, keyHash, known.expiresAt)
   // The MAC is wrong for another request, and when the row or the owner of the activation was changed in the database.
   if (!equalConstantTime(authenticate({ ...known, userId }), known.mac))
-    throw refuse(KEY_HEADER, 'was used for another request: make a new key for each')
+    throw requestRefused(KEY_HEADER, 'was used for another request: make a new key for each')
   throw new RepeatedRequest({ ...(JSON.parse(known.answer) as Readonly<Record<string, unknown>>), userId })
 }
 
@@ -78,7 +78,7 @@ async function refuseKnown(
 export function refuseKeyOfPhone(key: string, { nonce, text }: { readonly nonce: Uint8Array; readonly text: string }): void {
   const nonceText = toBase64(nonce).replace(/=+$/, '')
   if (key.includes(nonceText) || key.includes(text))
-    throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the phone')
+    throw requestRefused(KEY_HEADER, 'must be made by the back end, not taken from the phone')
 }
 
 /** A list of names as one text; null if it is absent. */

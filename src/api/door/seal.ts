@@ -2,11 +2,11 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { deriveAnswerNonce, hashAnswer, readTicket } from '../../domain/secrets/seal-ticket.ts'
 import { named } from '../../http/types.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
 import { takeTicket } from '../../storage/request/door-envelopes.ts'
 import { door, type DoorCall } from './endpoint.ts'
-import { refuse } from './members.ts'
 
 const AnswerToSeal = named(
   'AnswerToSeal',
@@ -47,7 +47,7 @@ async function judge({ request, parts, caller, applicationId }: DoorCall<Static<
   const key = parts.installationKeys.doorSeal
   const plaintext = parseBase64(request.plaintext)
   if (plaintext === undefined || plaintext.length > ANSWER_BYTES_MAX)
-    throw refuse('plaintext', `must be Base64 of at most ${ANSWER_BYTES_MAX} bytes`)
+    throw requestRefused('plaintext', `must be Base64 of at most ${ANSWER_BYTES_MAX} bytes`)
   const ticket = readTicket(key, { username: caller.username, applicationId }, request.sealTicket)
   const protocol = [parts.protocols.v3, parts.protocols.v4].find(({ path }) => path === ticket?.generation)
   if (ticket === undefined || protocol === undefined) throw noTicket()
@@ -61,12 +61,12 @@ async function judge({ request, parts, caller, applicationId }: DoorCall<Static<
     expiresAt: new Date(ticket.expiresAt),
   })
   if (first === undefined) throw noTicket()
-  if (!equalConstantTime(first.plaintextHash, plaintextHash)) throw refuse('sealTicket', 'has sealed another answer')
+  if (!equalConstantTime(first.plaintextHash, plaintextHash)) throw requestRefused('sealTicket', 'has sealed another answer')
   const answer = { nonce: deriveAnswerNonce(key, ticketId, plaintextHash), timestamp: first.sealedAt.getTime() }
   return protocol.importAnswerKeys(ticket.answerKeys)(plaintext, answer) as Static<typeof SealedAnswer>
 }
 
 /** The one refusal for every ticket that is not accepted, so that nobody learns whose ticket it is. */
-const noTicket = () => refuse('sealTicket', 'must be a ticket of this credential that has not ended')
+const noTicket = () => requestRefused('sealTicket', 'must be a ticket of this credential that has not ended')
 
 const ANSWER_BYTES_MAX = 256 * 1024

@@ -1,4 +1,5 @@
 // activation/flags/list, create, update and remove: show and change the flags of an activation (cloud §15.2).
+import { requestRefused } from '../../lib/errors.ts'
 import { Type } from '@sinclair/typebox'
 import { lockActivationFlags, setActivationFlags } from '../../storage/activation/change.ts'
 import { inTransaction } from '../../storage/database/database.ts'
@@ -6,7 +7,6 @@ import { withExample } from '../../http/types.ts'
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
 import { Flag } from '../cloud/fields.ts'
 import { findOwn, refuseState } from '../cloud/application-of.ts'
-import { refuse } from '../door/members.ts'
 import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
 import { ActivationId, CHANGE_ERRORS, Names } from './members.ts'
 
@@ -57,7 +57,7 @@ async function change(
   const { state } = await findOwn(call, activationId)
   return await inTransaction(parts.db, async (tx) => {
     const flags = [...new Set(combine(await lockActivationFlags(tx, activationId), activationFlags))]
-    if (flags.length > FLAGS_MAX) throw refuse('activationFlags', `must not become more than ${FLAGS_MAX}`)
+    if (flags.length > FLAGS_MAX) throw requestRefused('activationFlags', `must not become more than ${FLAGS_MAX}`)
     const isStored = await setActivationFlags(tx, activationId, flags, new Date(parts.platform.now()), caller.username)
     if (!isStored) refuseState(state)
     return { activationId, activationFlags: flags }

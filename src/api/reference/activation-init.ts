@@ -1,4 +1,5 @@
 // activation/init: creates a registration with an activation code (cloud §15.2).
+import { requestRefused } from '../../lib/errors.ts'
 import { type Static, Type } from '@sinclair/typebox'
 import { createFurther, type RegistrationRules } from '../../domain/activation/registration.ts'
 import { OneOf, OptionalOrNull } from '../../http/types.ts'
@@ -6,7 +7,6 @@ import type { CommitPhase } from '../../storage/database/schema.ts'
 import { Identifier, readEnd, UserId } from '../cloud/fields.ts'
 import type { CloudParts } from '../cloud/parts.ts'
 import { Phase } from '../cloud/registration-members.ts'
-import { refuse } from '../door/members.ts'
 import { Flags } from './activation-flags.ts'
 import { type Dialect, foreignApplication, referenceEndpoint, requireOwn } from './endpoint.ts'
 import { AdditionalData, Given, Optional, requireNoData, TimeGiven } from './members.ts'
@@ -48,7 +48,8 @@ export const initActivation = (dialect: Dialect) =>
       requireOwn(call, request.applicationId)
       requireNoData(request.additionalData)
       for (const member of ['parentActivationId', 'transferType'] as const)
-        if (typeof request[member] === 'string') throw refuse(member, 'is not offered: no activation is made from another one')
+        if (typeof request[member] === 'string')
+          throw requestRefused(member, 'is not offered: no activation is made from another one')
       const rules = await readRules(parts, request)
       const more = { flags: flags ?? [], isOnlyOneIncomplete: false, username: caller.username }
       const created = await createFurther(parts, { applicationId, userId }, { ...rules, ...more })
@@ -64,12 +65,12 @@ async function readRules(parts: CloudParts, request: Static<typeof NewActivation
   const { activationOtpValidation, commitPhase, activationOtp, maxFailureCount } = request
   const older = activationOtpValidation === 'NONE' ? undefined : (activationOtpValidation ?? undefined)
   if (older !== undefined && typeof activationOtp !== 'string')
-    throw refuse('activationOtp', 'must be there with activationOtpValidation')
+    throw requestRefused('activationOtp', 'must be there with activationOtpValidation')
   // NONE says that there is no OTP, but an OTP that is given would be demanded.
   if (activationOtpValidation === 'NONE' && typeof activationOtp === 'string')
-    throw refuse('activationOtp', 'must not be there with NONE of activationOtpValidation')
+    throw requestRefused('activationOtp', 'must not be there with NONE of activationOtpValidation')
   if (older !== undefined && commitPhase && commitPhase !== older)
-    throw refuse('commitPhase', 'must be the phase of activationOtpValidation')
+    throw requestRefused('commitPhase', 'must be the phase of activationOtpValidation')
   const expiresAt = readEnd(parts, request.timestampActivationExpire, 'timestampActivationExpire')
   return {
     commitPhase: older ?? commitPhase ?? 'ON_COMMIT',

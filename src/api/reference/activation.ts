@@ -1,4 +1,5 @@
 // activation/status, list, lookup and history: show the state of activations (cloud §15.2).
+import { requestRefused } from '../../lib/errors.ts'
 import { type TObject, Type } from '@sinclair/typebox'
 import { openQrText, readRegistration } from '../../domain/activation/registration.ts'
 import { OptionalOrNull } from '../../http/types.ts'
@@ -8,7 +9,6 @@ import { findApplication } from '../../storage/application/applications.ts'
 import { State } from '../cloud/fields.ts'
 import { findOwn } from '../cloud/application-of.ts'
 import { Phase } from '../cloud/registration-members.ts'
-import { refuse } from '../door/members.ts'
 import { type Dialect, foreignApplication, type ReferenceCall, referenceEndpoint, requireOwn } from './endpoint.ts'
 import { ActivationId, Given, Iso, Names, NamesGiven, Optional, PAGE, placeOf, TimeGiven, toTime } from './members.ts'
 
@@ -129,7 +129,7 @@ export const lookupActivations = (dialect: Dialect) =>
         offset: 0,
       })
       // The list is refused instead of cut, because the caller could not notice the cut.
-      if (rows.length > ROWS_MAX) throw refuse('userIds', `must be of users with at most ${ROWS_MAX} activations`)
+      if (rows.length > ROWS_MAX) throw requestRefused('userIds', `must be of users with at most ${ROWS_MAX} activations`)
       return { activations: rows.map((row) => toActivation(row, applicationId)) }
     },
   })

@@ -1,9 +1,9 @@
 // Declares members that several endpoints of the reference's back-end API share. Its clients send null for absent members.
+import { requestRefused } from '../../lib/errors.ts'
 import { type Static, Type } from '@sinclair/typebox'
 import { AnyMembers, OneOf, OptionalOrNull, withExample } from '../../http/types.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../protocol/protocol.ts'
 import { GivenTime } from '../cloud/fields.ts'
-import { refuse } from '../door/members.ts'
 
 /** A short text that must be present. The endpoint checks its content. */
 export const Given = Type.String({ minLength: 1, maxLength: 1024, pattern: '^[^\\u0000-\\u001F\\u007F]*$' })
@@ -48,7 +48,7 @@ export const AdditionalData = OptionalOrNull(AnyMembers)
 
 /** Throws REQUEST_INVALID for data that pawl would not store. */
 export function requireNoData(additionalData: object | null | undefined): void {
-  if (Object.keys(additionalData ?? {}).length > 0) throw refuse('additionalData', 'is not offered')
+  if (Object.keys(additionalData ?? {}).length > 0) throw requestRefused('additionalData', 'is not offered')
 }
 
 /** A time in an answer: ISO 8601. */

@@ -8,14 +8,14 @@ import { takeOtpAttempt } from '../../domain/operation/operation.ts'
 import { computeTotpCandidates } from '../../domain/operation/proximity.ts'
 import { OptionalOrNull } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { PawlError, requestRefused } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { composeOfflineHead } from '../../protocol/wire/offline.ts'
 import { findActivation } from '../../storage/activation/find.ts'
 import { findRegistrationDetail } from '../../storage/activation/search.ts'
 import { findApplication } from '../../storage/application/applications.ts'
 import { refuseState } from '../cloud/application-of.ts'
-import { DOOR_ROLES, refuse } from '../door/members.ts'
+import { DOOR_ROLES } from '../door/members.ts'
 import { refuseOperationBody, refuseOperationText } from '../door/offline-terms.ts'
 import { type Dialect, foreignApplication, type ReferenceCall, referenceEndpoint, requireOwn } from './endpoint.ts'
 import { ActivationId, CHANGE_ERRORS, FactorNames, Given, Optional } from './members.ts'
@@ -55,7 +55,7 @@ export const personalizedText = (dialect: Dialect) =>
     async handle({ request, parts, applicationId }) {
       const { activationId, data, proximityCheck } = request
       const nonce = request.nonce ?? toBase64(parts.platform.randomBytes(NONCE_BYTES))
-      if (parseBase64(nonce, NONCE_BYTES) === undefined) throw refuse('nonce', `must be Base64 of ${NONCE_BYTES} bytes`)
+      if (parseBase64(nonce, NONCE_BYTES) === undefined) throw requestRefused('nonce', `must be Base64 of ${NONCE_BYTES} bytes`)
       await refuseOperationText(parts.db, applicationId, data)
       const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))
       if (activation?.applicationId !== applicationId) throw new PawlError('REGISTRATION_NOT_FOUND')
@@ -170,6 +170,6 @@ function listTotps(
 ): readonly string[] {
   const seed = parseBase64(text)
   if (seed === undefined || seed.length < 16 || seed.length > 64)
-    throw refuse('proximityCheck.seed', 'must be Base64 of 16 to 64 bytes')
+    throw requestRefused('proximityCheck.seed', 'must be Base64 of 16 to 64 bytes')
   return computeTotpCandidates({ seed, stepSeconds: stepLength, digits: 8 }, platform.now() / 1000, stepCount)
 }

@@ -1,4 +1,5 @@
 // operation/create, detail, list, list/pending and cancel: handle the operations that a user is asked to approve (cloud §15.2).
+import { requestRefused } from '../../lib/errors.ts'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { createOperation } from '../../domain/operation/create.ts'
 import { cancelOperation, readOperation, STATE_REFUSALS, statusAt } from '../../domain/operation/operation.ts'
@@ -8,7 +9,6 @@ import { listOperationNotes, type OperationRow, searchOperations } from '../../s
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
 import { Flag, Identifier, OperationId, readEnd, Status, StatusReason, UserId } from '../cloud/fields.ts'
 import { Parameters } from '../cloud/operations.ts'
-import { refuse } from '../door/members.ts'
 import { type Dialect, foreignApplication, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
 import {
   ActivationId,
@@ -78,7 +78,7 @@ export const operationCreate = (dialect: Dialect) =>
       const { userId, applications, templateName: template, externalId = null, parameters } = request
       if (applications.some((named) => named !== applicationId)) throw foreignApplication()
       if (typeof request.proximityCheckEnabled === 'boolean')
-        throw refuse('proximityCheckEnabled', 'is not offered: the template decides it')
+        throw requestRefused('proximityCheckEnabled', 'is not offered: the template decides it')
       requireNoData(request.additionalData)
       const expiresAt = readEnd(parts, request.timestampExpires, 'timestampExpires')
       const limits = {
@@ -118,7 +118,8 @@ const listOf =
       response: Type.Array(OperationView(dialect)),
       async handle(call) {
         const { request, parts, applicationId } = call
-        if (typeof request.activationId === 'string') throw refuse('activationId', 'is not offered: operations are of a user')
+        if (typeof request.activationId === 'string')
+          throw requestRefused('activationId', 'is not offered: operations are of a user')
         if (!request.applications.includes(applicationId)) throw foreignApplication()
         const { limit, offset } = placeOf(request)
         const pendingAt = isPending ? new Date(parts.platform.now()) : undefined

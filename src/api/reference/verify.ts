@@ -1,9 +1,10 @@
 // signature/verify of 1.x, auth/verify of 2.x, and token/validate: verify the code or token of a request that a phone sent to the bank (cloud §15.3).
+import { requestRefused } from '../../lib/errors.ts'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../http/types.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import { type CodeAnswer, judgeSent } from '../door/code.ts'
-import { DOOR_ROLES, FACTORS, headersOf, refuse } from '../door/members.ts'
+import { DOOR_ROLES, FACTORS, headersOf } from '../door/members.ts'
 import { judgeTokenOf } from '../door/token.ts'
 import { type Dialect, type ReferenceCall, referenceEndpoint } from './endpoint.ts'
 import { ActivationId, FactorNames, Given } from './members.ts'
@@ -70,7 +71,7 @@ async function judge(
   const { signedBodyBytesMax } = parts.settings
   const covered = readCovered(given['data'] ?? '')
   if (covered !== undefined && covered.body.length > signedBodyBytesMax)
-    throw refuse('data', `must cover a body of at most ${signedBodyBytesMax} bytes`)
+    throw requestRefused('data', `must cover a body of at most ${signedBodyBytesMax} bytes`)
   const code = given[dialect.code]
   const authorization = composeHeader({
     pa_version: given[dialect.version],

@@ -1,5 +1,5 @@
 // Defines templates of operations: data, allowed factors, and the texts in each language. Chooses and fills their texts (cloud §4).
-import { isDeeperThan, isJsonObject, isObjectOfTexts } from '../../lib/json.ts'
+import { isJsonObject, isObjectOfTexts, isTooDeep } from '../../lib/json.ts'
 import { readJson, toList } from '../../storage/database/columns.ts'
 import type { TemplateContent } from '../../storage/template/templates.ts'
 
@@ -129,7 +129,7 @@ export const toTemplate = (row: TemplateContent): Template => ({
 /** Parses the texts of a stored revision. Undefined when they were altered in the database, or have no language. */
 export function readTexts(json: string): TemplateTexts | undefined {
   const value = readJson(json)
-  const languages = isJsonObject(value) && !isDeeperThan(value, DEPTH_MAX) ? Object.entries(value) : []
+  const languages = isJsonObject(value) && !isTooDeep(value) ? Object.entries(value) : []
   const isReadable = languages.length > 0 && languages.every(([language, texts]) => /^[a-z]{2}$/.test(language) && isTexts(texts))
   return isReadable ? (value as TemplateTexts) : undefined
 }
@@ -158,9 +158,6 @@ const languageOf = (tag: string): string => (tag.split('-', 1)[0] ?? '').toLower
 // A name has no white space and no control characters, none of `${}`, and none of `*\`, which end fields. It has no colon, so `${name:-default}` of
 // other systems is not a placeholder.
 const PLACEHOLDER = /\$\{([^\s${}*\\:\p{Cc}]{1,255})\}/gu
-
-/** More than any template that pawl takes has, and few enough for code that calls itself for each level. */
-const DEPTH_MAX = 64
 
 const common = {
   maxFailureCount: 5,
