@@ -149,10 +149,9 @@ export async function findPhone(
   member: string,
 ): Promise<ReadActivationRow> {
   const at = new Date(platform.now())
-  const registrations = userId === null ? [] : await findRegistrations(db, applicationId, userId, at)
-  const active = registrations.filter(({ state }) => state === 'ACTIVE')
-  if (active.length > 1 && registrationId === undefined) throw unnamedDevice(member)
-  const one = registrationId === undefined ? active[0] : active.find(({ activationId }) => activationId === registrationId)
+  const registrations = userId === null ? [] : await findRegistrations(db, applicationId, userId, at, registrationId)
+  const [one, ...others] = registrations.filter(({ state }) => state === 'ACTIVE')
+  if (others.length > 0) throw unnamedDevice(member)
   const activation = one && (await findActivation(db, one.activationId, at))
   if (activation?.state !== 'ACTIVE') throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
   return activation

@@ -280,6 +280,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
   'activation/find': {
     findActivation: (db) => activationFind.findActivation(db, 'x', at),
     findRegistrations: (db) => activationFind.findRegistrations(db, 'a', 'u', at),
+    'findRegistrations of one': (db) => activationFind.findRegistrations(db, 'a', 'u', at, 'x'),
     'createStatusReader for one and for several': async (db) => {
       const read = activationFind.createStatusReader(db)
       await read({ activationId: 'x', at }).catch(ignoreNoRow)
@@ -607,7 +608,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
   'user/erasure': {
     deleteUserRows: (_db, tx) => userErasure.deleteUserRows(tx, 'u', 'erased-1').catch(() => undefined),
     findActedFor: (_db, tx) => userErasure.findActedFor(tx, 'u'),
-    findPhones: (db) => userErasure.findPhones(db, 'u'),
     lockUser: (_db, tx) => userErasure.lockUser(tx, 'u'),
     closeName: (db) => userErasure.closeName(db, { erasureId: 'e', salt: bytes }, 'u'),
     awaitCommits: (_db, tx) => userErasure.awaitCommits(tx),
@@ -798,7 +798,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
   'credential/failure-counts': {
     addFailures: (db) =>
       failureCounts.addFailures(db, [{ failureKey: bytes, failures: 1, endsAt: at, waits: 0, waitEndsAt: at }]),
-    findFailures: (db) => failureCounts.findFailures(db, [bytes]),
+    findFailures: (db) => failureCounts.findFailures(db, bytes),
     deleteOldFailureCounts: (db) => failureCounts.deleteOldFailureCounts(db, at, 500),
   },
   'application/temporary-keys': {
@@ -981,7 +981,7 @@ const NOT_QUERIES = [
   'readParameters',
   'toLocked',
   'isForPhone',
-  'unclaimedOf',
+  'operationsOf',
   'tellsOf',
   'toCustomObject',
 ]

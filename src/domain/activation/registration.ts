@@ -43,20 +43,19 @@ interface OwnedRegistration extends Owner {
  */
 export async function readRegistration(
   parts: Pick<ActivationParts, 'db' | 'platform'>,
-  { activationId, ...owner }: OwnedRegistration,
+  owner: OwnedRegistration,
 ): Promise<RegistrationRow | undefined> {
   const live = await listLive(parts, owner)
-  if (activationId !== undefined) return live.find((row) => row.activationId === activationId)
   if (live.length > 1) throw severalDevices()
   return live[0]
 }
 
-/** The live registrations of a user. */
+/** The live registrations of a user; with `activationId` that one alone. */
 async function listLive(
   { db, platform }: Pick<ActivationParts, 'db' | 'platform'>,
-  { applicationId, userId }: Owner,
+  { applicationId, userId, activationId }: OwnedRegistration,
 ): Promise<readonly RegistrationRow[]> {
-  const rows = await findRegistrations(db, applicationId, userId, new Date(platform.now()))
+  const rows = await findRegistrations(db, applicationId, userId, new Date(platform.now()), activationId)
   return rows.filter((row) => !isExpired(row, platform.now()))
 }
 

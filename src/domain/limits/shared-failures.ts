@@ -97,7 +97,7 @@ export function createSharedFailures(
     },
     ask: async (key) => {
       const hash = hashOf(key)
-      return (await readByHash(findFailures(db, [hash]))).get(toHex(hash))
+      return (await readByHash(findFailures(db, hash))).get(toHex(hash))
     },
   }
 }

@@ -49,12 +49,13 @@ export interface RegistrationRow extends BlockColumns {
   readonly activationFingerprint: string | null
 }
 
-/** Lists the live activations of a user: at most one, unless the application allows several phones. */
+/** Lists the live activations of a user, or the one with this id: at most one, unless the application allows several phones. */
 export async function findRegistrations(
   db: Db,
   applicationId: string,
   userId: string,
   at: Date,
+  activationId?: string,
 ): Promise<readonly RegistrationRow[]> {
   return db
     .selectFrom('registration')
@@ -73,6 +74,7 @@ export async function findRegistrations(
     ])
     .where('application_id', '=', applicationId)
     .where('user_id', '=', userId)
+    .$if(activationId !== undefined, (query) => query.where('activation_id', '=', String(activationId)))
     .execute()
 }
 

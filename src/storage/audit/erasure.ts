@@ -11,7 +11,7 @@ export interface Person {
   readonly userId: string
   /** Ids of the user's activations. */
   readonly phones: readonly string[]
-  /** Ids of other users' activations for which the user acted. */
+  /** Names of the users for whose activations the user acted. */
   readonly actedFor: readonly string[]
 }
 
@@ -55,7 +55,7 @@ const SEALED: Record<AuditLogName, { readonly table: RawBuilder<unknown>; readon
 export function isTold(log: AuditLogName, { userId, phones, actedFor }: Person): RawBuilder<unknown> {
   const inJson = (name: string): RawBuilder<unknown> => sql`${`"${name}":${JSON.stringify(userId)}`}::text`
   if (log === 'devices')
-    return sql`(e.user_id = ${userId} or (e.activation_id = any(${actedFor}::text[])
+    return sql`(e.user_id = ${userId} or (e.user_id = any(${actedFor}::text[])
       and strpos(e.event_data, ${inJson('externalUserId')}) > 0))`
   const mentions = (text: RawBuilder<unknown>): RawBuilder<unknown> => sql`(strpos(${text}, ${inJson('userId')}) > 0)`
   const targets = [`registration of ${userId} in `, `claims about ${userId} in `]
@@ -81,10 +81,9 @@ export async function replaceFields(tx: Tx, log: AuditLogName, rows: readonly Er
 }
 
 /** Replaces the data about a user in rows that wait for their seal; returns the number of rows. */
-export async function replacePending(tx: Tx, { userId, phones, actedFor }: Person, pseudonym: string): Promise<number> {
-  const person = { userId, phones, actedFor }
+export async function replacePending(tx: Tx, person: Person, pseudonym: string): Promise<number> {
   const devices = await sql`
-    update audit_pending e set event_data = '{}', user_id = case when e.user_id = ${userId} then ${pseudonym}::text else e.user_id end
+    update audit_pending e set event_data = '{}', user_id = case when e.user_id = ${person.userId} then ${pseudonym}::text else e.user_id end
     where ${isTold('devices', person)} returning 1`.execute(tx)
   const administrators = await sql`
     update admin_event e set target = ${pseudonym}, before = null, after = null

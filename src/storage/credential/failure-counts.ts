@@ -46,11 +46,11 @@ export async function addFailures(db: Db, rows: readonly FailureCountRow[]): Pro
   return found.rows as FailureCountRow[]
 }
 
-/** Finds the counts for these keys; a key without failures is missing. */
-export async function findFailures(db: Db, keys: readonly Uint8Array[]): Promise<readonly FailureCountRow[]> {
+/** Finds the count for a key; none without failures. */
+export async function findFailures(db: Db, key: Uint8Array): Promise<readonly FailureCountRow[]> {
   const { rows } = await sql<FailureCountRow>`
     select failure_key as "failureKey", failures, ends_at as "endsAt", waits, wait_ends_at as "waitEndsAt"
-    from failure_count where failure_key in (${sql.join(keys)})`.execute(db)
+    from failure_count where failure_key = ${key}`.execute(db)
   return rows
 }
 

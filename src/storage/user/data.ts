@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { isTold } from '../audit/erasure.ts'
 import type { Db } from '../database/database.ts'
-import { findPhones, tellsOf, unclaimedOf } from './erasure.ts'
+import { operationsOf, tellsOf } from './erasure.ts'
 
 /** Columns under their names in the tables; times are Dates, and int8 numbers are text. */
 export type UserRow = Readonly<Record<string, unknown>>
@@ -28,13 +28,15 @@ export async function readUserRows(db: Db, userId: string): Promise<UserRows> {
   const read = async (query: RawBuilder<UserRow>): Promise<readonly UserRow[]> => (await query.execute(db)).rows
   // Joined with `application`, because the indexes begin with the application.
   const phones = sql`(select a.* from application p join activation a on a.application_id = p.application_id where a.user_id = ${userId})`
-  const decided = sql`(select o.* from application p join operation o on o.application_id = p.application_id where o.user_id = ${userId}
-    union all select * from ${unclaimedOf(phones)} as o)`
   const ofPhones = (columns: string, table: string, order: string): Promise<readonly UserRow[]> =>
     read(sql`select ${sql.raw(columns)} from ${sql.table(table)} c where c.activation_id in (select activation_id from ${phones} a)
       order by ${sql.raw(order)}`)
+  const registrations = await read(
+    sql`select ${sql.raw(ACTIVATION_COLUMNS)} from ${phones} a order by a.created_at, a.activation_id`,
+  )
+  const person = { userId, phones: registrations.map((row) => String(row['activation_id'])), actedFor: [] }
   return {
-    registrations: await read(sql`select ${sql.raw(ACTIVATION_COLUMNS)} from ${phones} a order by a.created_at, a.activation_id`),
+    registrations,
     history: await ofPhones(
       'activation_id, from_state, to_state, reason, external_user_id, occurred_at',
       'activation_history',
@@ -44,14 +46,15 @@ export async function readUserRows(db: Db, userId: string): Promise<UserRows> {
     tokens: await ofPhones('token_id, activation_id, factors, created_at', 'token', 'created_at, token_id'),
     pushRegistrations: await ofPhones('activation_id, platform, environment, updated_at', 'push_registration', 'activation_id'),
     configItems: await ofPhones('activation_id, scope, key, value, updated_at', 'config_item', 'activation_id, key, scope'),
-    operations: await read(sql`select ${sql.raw(OPERATION_COLUMNS)} from ${decided} o order by o.created_at, o.operation_id`),
+    operations: await read(sql`select ${sql.raw(OPERATION_COLUMNS)} from ${operationsOf(userId, phones)} o
+      order by o.created_at, o.operation_id`),
     inbox: await read(sql`select message_id, application_id, type, subject, summary, body, is_read, created_at
       from inbox_message where user_id = ${userId} order by created_at, message_id`),
     actedFor: await read(sql`select activation_id, from_state, to_state, reason, occurred_at
       from activation_history where external_user_id = ${userId} order by activation_history_id`),
     webhookDeliveries:
       await read(sql`select delivery_id, webhook_id, object_id, activation_id, payload, status, created_at, finished_at
-      from webhook_delivery d where activation_id in (select activation_id from ${phones} a) or ${tellsOf(sql`${userId}`, phones)}
+      from webhook_delivery d where activation_id in (select activation_id from ${phones} a) or ${tellsOf(userId, phones)}
       order by sequence`),
     audit: await read(sql`select occurred_at, application_id, activation_id, event_type, event_data
       from (
@@ -60,7 +63,7 @@ export async function readUserRows(db: Db, userId: string): Promise<UserRows> {
         select sequence, occurred_at, application_id, activation_id, event_type, event_data from audit_pending where user_id = ${userId}
       ) e order by occurred_at, sequence`),
     administration: await read(sql`select occurred_at, username, action, target, before, after from admin_event e
-      where ${isTold('administrators', { userId, phones: await findPhones(db, userId), actedFor: [] })} order by sequence`),
+      where ${isTold('administrators', person)} order by sequence`),
   }
 }
 

@@ -24,9 +24,7 @@ export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string):
     with phones as materialized (
       select a.activation_id from application p join activation a on a.application_id = p.application_id where a.user_id = ${userId}
     ), decided as materialized (
-      select o.operation_id from application p join operation o on o.application_id = p.application_id where o.user_id = ${userId}
-      union all
-      select o.operation_id from ${unclaimedOf(sql`phones`)} as o
+      select operation_id from ${operationsOf(userId, sql`phones`)} as o
     ), ${sql.join(CHILDREN.map((table) => deleteOf(table, 'activation_id', 'phones')))},
     ${deleteOf('operation_nonce', 'operation_id', 'decided')},
     ${deleteOf('idempotency_key', 'operation_id', 'decided')},
@@ -41,7 +39,7 @@ export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string):
     told as (
       delete from webhook_delivery d
       where d.object_id in (select activation_id from phones union all select operation_id from decided)
-        or d.activation_id in (select activation_id from phones) or ${tellsOf(sql`${userId}`, sql`phones`)}
+        or d.activation_id in (select activation_id from phones) or ${tellsOf(userId, sql`phones`)}
       returning 1
     )
     select (select count(*)::int from of_activation) as registrations, (select count(*)::int from of_operation) as operations,
@@ -52,19 +50,25 @@ export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string):
   return erased
 }
 
-/** Selects unclaimed operations that are for one of these phones alone, with the columns of `operation`. */
-export const unclaimedOf = (phones: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
+/**
+ * Selects the operations of a user, and unclaimed ones that are for one of these phones alone, with the columns of `operation`. In two parts, because
+ * PostgreSQL reads all operations where `or` stands between the two conditions.
+ */
+export const operationsOf = (userId: string, phones: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
+        select o.* from application p join operation o on o.application_id = p.application_id where o.user_id = ${userId}
+        union all
         select o.* from application p join operation o on o.application_id = p.application_id
         where o.user_id is null and o.activation_id in (select activation_id from ${phones} a)
       )`
 
 /**
  * True when the payload of a message `d` for a webhook names the user, or one of these phones. The payload is searched as text, because a payload
- * that was altered and is no JSON would fail the statement. The triggers write JSON without spaces, and escape quotation marks within texts.
+ * that was altered and is no JSON would fail the statement. The triggers write JSON without spaces, and escape quotation marks within texts. The id
+ * of the one phone that a message names is cut out, so that each message is searched once, however many phones there are.
  */
-export const tellsOf = (userId: RawBuilder<unknown>, phones: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
+export const tellsOf = (userId: string, phones: RawBuilder<unknown>): RawBuilder<unknown> => sql`(
         strpos(d.payload, '"userId":' || to_json(${userId}::text)::text) > 0
-        or exists (select from ${phones} a where strpos(d.payload, '"registrationId":' || to_json(a.activation_id)::text) > 0)
+        or split_part(split_part(d.payload, '"registrationId":"', 2), '"', 1) in (select activation_id from ${phones} a)
       )`
 
 const deleteOf = (table: string, column: string, named: string): RawBuilder<unknown> =>
@@ -72,11 +76,12 @@ const deleteOf = (table: string, column: string, named: string): RawBuilder<unkn
       delete from ${sql.table(table)} c using ${sql.table(named)} n where c.${sql.ref(column)} = n.${sql.ref(column)} returning 1
     )`
 
-/** Returns the ids of activations in whose history the user acted for another user. Reads the whole history. */
+/** Returns the names of the users in the history of whose activations the user acted. Reads the whole history. */
 export async function findActedFor(tx: Tx, userId: string): Promise<readonly string[]> {
-  const { rows } = await sql<{ activationId: string }>`
-    select distinct activation_id as "activationId" from activation_history where external_user_id = ${userId}`.execute(tx)
-  return rows.map(({ activationId }) => activationId)
+  const { rows } = await sql<{ owner: string }>`
+    select distinct a.user_id as owner from activation_history h join activation a on a.activation_id = h.activation_id
+    where h.external_user_id = ${userId}`.execute(tx)
+  return rows.map(({ owner }) => owner)
 }
 
 /**
@@ -87,19 +92,12 @@ export async function lockUser(tx: Tx, userId: string): Promise<readonly string[
   const { rows } = await sql<{ activationId: string }>`
     select a.activation_id as "activationId" from application p join activation a on a.application_id = p.application_id
     where a.user_id = ${userId} order by a.activation_id for update of a`.execute(tx)
+  const phones = rows.map(({ activationId }) => activationId)
   await sql`
-    select from application p join operation o on o.application_id = p.application_id
-    where o.user_id = ${userId} or o.user_id is null and o.activation_id = any(${rows.map(({ activationId }) => activationId)}::text[])
-    order by o.operation_id for update of o`.execute(tx)
-  return rows.map(({ activationId }) => activationId)
-}
-
-/** Returns the ids of the user's activations. */
-export async function findPhones(db: Db, userId: string): Promise<readonly string[]> {
-  const { rows } = await sql<{ activationId: string }>`
-    select a.activation_id as "activationId" from application p join activation a on a.application_id = p.application_id
-    where a.user_id = ${userId}`.execute(db)
-  return rows.map(({ activationId }) => activationId)
+    select from operation where operation_id in (
+      select operation_id from ${operationsOf(userId, sql`(select unnest(${phones}::text[]) as activation_id)`)} as o
+    ) order by operation_id for update`.execute(tx)
+  return phones
 }
 
 export interface Closing {
