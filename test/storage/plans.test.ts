@@ -30,6 +30,9 @@ const USERS: Record<string, readonly string[]> = {
   ],
   // Of all rows: the messages about one object.
   webhook_delivery_about: ['listDeliveries'],
+  // Of all rows: those about one user.
+  audit_log_all_user_id_application_id_occurred_at_idx: ['findTold', 'listAuditItems', 'readUserRows'],
+  operation_user: ['deleteUserRows', 'listUserOperations', 'lockUser', 'readUserRows', 'searchOperations'],
 }
 
 describe.runIf(serverUrl() !== undefined)('on PostgreSQL', () => {
@@ -62,6 +65,31 @@ describe.runIf(serverUrl() !== undefined)('on PostgreSQL', () => {
     expect(explained).toBeGreaterThan(200)
     expect(Object.fromEntries([...users].map(([index, names]) => [index, [...names].toSorted()]))).toEqual(USERS)
   })
+
+  test.each(['findUnfenced', 'readSealedRows'])(
+    'a page of %s reads its own rows, and no other table from its beginning',
+    async (name) => {
+      const texts = readStatements().filter((statement) => statement.name === name)
+      expect(texts.length).toBeGreaterThan(0)
+      for (const { text } of texts) expect(await explain(text)).not.toMatch(/Merge|Hash|Bitmap|Seq Scan on activation\b/)
+    },
+  )
+
+  test.each(['deleteUserRows', 'readUserRows'])(
+    '%s searches each message of a webhook once, however many phones there are',
+    async (name) => {
+      const plans = await Promise.all(
+        readStatements()
+          .filter((statement) => statement.name === name && statement.text.includes('registrationId'))
+          .map(({ text }) => explain(text)),
+      )
+      expect(plans).toHaveLength(1)
+      const filters = plans.join('\n').match(/^.*strpos\(\w*\.?payload.*$/gm)
+      expect(filters).toHaveLength(1)
+      expect(String(filters)).toMatch(/hashed SubPlan/)
+      expect(String(filters).replaceAll('hashed SubPlan', '')).not.toMatch('SubPlan')
+    },
+  )
 
   async function explain(text: string): Promise<string> {
     const values = Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, position]) => Number(position)))
@@ -113,4 +141,7 @@ const ROWS = [
      now() - i * interval '10 seconds', now() from generate_series(1, 30000) i`,
   `insert into webhook_delivery (delivery_id, webhook_id, object_id, payload, status, created_at)
    select 'd-' || i, 'w-' || i % 5, 'o-' || i, '{}', 'DELIVERED', now() from generate_series(1, 20000) i`,
+  'create table audit_log_all partition of audit_log for values from (minvalue) to (maxvalue)',
+  `insert into audit_log (position, sequence, sealed_at, occurred_at, chain_id, activation_id, application_id, user_id, event_type, event_data, seal)
+   select i, i, now(), now(), 1, 'a-' || i, 'bank', 'u-' || i, 'test', '{}', '' from generate_series(1, 20000) i`,
 ]

@@ -52,12 +52,11 @@ export async function fenceActivations(
   for (let wasLost = true; wasLost; ) {
     wasLost = false
     for (let after = ''; ; ) {
-      const page = await findUnfenced(parts.db, fence.since, after, pageRows)
-      const last = page.at(-1)
+      const { unfenced, last } = await findUnfenced(parts.db, fence.since, after, pageRows)
       if (last === undefined) break
-      after = last.activationId
+      after = last
       const at = new Date(parts.platform.now())
-      const due = page.flatMap((row) => {
+      const due = unfenced.flatMap((row) => {
         const next = moveOn(parts, row, fence, at)
         if (next === undefined) unopened.add(row.activationId)
         return next ?? []

@@ -21,22 +21,26 @@ export interface UnfencedActivation {
 }
 
 /**
- * Finds up to `limit` activations with ids after `after`, in order of id. They were created before `since`, the moment to which the database went
- * back, may have sent codes after it, and were not fenced yet.
+ * Looks at up to `limit` activations with ids after `after`, in order of id. Returns those that were created before `since`, the moment to which the
+ * database went back, may have sent codes after it, and were not fenced yet. `last` is the id at which the next look begins, undefined at the end.
+ * Only the ids bound what is read: PostgreSQL otherwise reads all activations, or the whole history, for each look.
  */
-export async function findUnfenced(db: Db, since: Date, after: string, limit: number): Promise<readonly UnfencedActivation[]> {
-  const { rows } = await sql<UnfencedActivation>`
+export async function findUnfenced(
+  db: Db,
+  since: Date,
+  after: string,
+  limit: number,
+): Promise<{ readonly unfenced: readonly UnfencedActivation[]; readonly last: string | undefined }> {
+  const { rows } = await sql<UnfencedActivation & { readonly isUnfenced: boolean }>`
     select a.activation_id as "activationId", a.row_version as "rowVersion", a.protocol_version as "protocolVersion", a.counter,
-      a.ctr_data as "ctrData"
-    from activation a
-    where a.activation_id > ${after} and a.state in ('PENDING_COMMIT', 'ACTIVE', 'BLOCKED') and a.created_at <= ${since}
-      and a.ctr_data is not null and a.protocol_version is not null
-      and not exists (
-        select from activation_history h
-        where h.activation_id = a.activation_id and h.reason = ${FENCED} and h.occurred_at > ${since}
-      )
-    order by a.activation_id limit ${limit}`.execute(db)
-  return rows
+      a.ctr_data as "ctrData", a.state in ('PENDING_COMMIT', 'ACTIVE', 'BLOCKED') and a.created_at <= ${since}
+        and a.ctr_data is not null and a.protocol_version is not null and not exists (
+          select from activation_history h
+          where h.activation_id = a.activation_id and h.reason = ${FENCED} and h.occurred_at > ${since} offset 0
+        ) as "isUnfenced"
+    from (select * from activation where activation_id > ${after} order by activation_id limit ${limit}) a
+    order by a.activation_id`.execute(db)
+  return { unfenced: rows.filter(({ isUnfenced }) => isUnfenced), last: rows.at(-1)?.activationId }
 }
 
 /** Makes all tickets that were issued before now invalid: the database may have forgotten which answers were sealed under them (cloud §13.2). */

@@ -221,11 +221,12 @@ export async function claimOperation(
   { userId, activationId }: Omit<OperationViewer, 'applicationId'>,
   at: Date,
 ): Promise<boolean> {
+  // With `offset 0` PostgreSQL finds the operation by its id: in a join it may read all unclaimed ones of the application.
   const { rows } = await sql`
     update operation set user_id = ${userId}
     where operation_id = ${operationId} and user_id is null and status = 'PENDING' and expires_at > ${at} and exists (
       select from activation a where a.activation_id = ${activationId} and a.application_id = operation.application_id
-        and a.user_id = ${userId} and a.state <> 'REMOVED'
+        and a.user_id = ${userId} and a.state <> 'REMOVED' offset 0
     )
     returning operation_id`.execute(db)
   return rows.length === 1

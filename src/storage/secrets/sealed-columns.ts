@@ -84,7 +84,10 @@ export interface Replacement extends Omit<SealedRow, 'owner'> {
   readonly next: readonly (Uint8Array | null)[]
 }
 
-/** Reads up to `limit` rows after `after`, in the order of their primary key. */
+/**
+ * Reads up to `limit` rows after `after`, in the order of their primary key. `limit 1` is for the planner: in a plain join PostgreSQL may read the
+ * activations from the first one on, for each page.
+ */
 export async function readSealedRows(
   db: Db,
   { table, key, columns, boundColumns, boundTo }: SealedTable,
@@ -96,7 +99,10 @@ export async function readSealedRows(
     boundColumns === undefined
       ? sql`null`
       : sql`json_build_object('activationId', o.activation_id, 'applicationId', o.application_id, 'userId', o.user_id${boundTo ? sql`, ${boundTo}` : sql``})`
-  const joined = boundColumns === undefined ? sql`` : sql` join activation o on o.activation_id = t.activation_id`
+  const joined =
+    boundColumns === undefined
+      ? sql``
+      : sql` join lateral (select * from activation where activation_id = t.activation_id limit 1) o on true`
   const behind =
     after === undefined ? sql`` : sql`where (${keyColumns}) > (${sql.join(after.map((value) => sql`${value}::text`))})`
   const { rows } = await sql<SealedRow>`
