@@ -49,6 +49,20 @@ embedded('a table that has grown is analysed, and again when it has doubled', as
   await database.close()
 })
 
+embedded('a table that was never analysed is, though nothing has counted its rows, as after pg_upgrade', async () => {
+  const database = await openMigratedInMemory()
+  await fill(database, 0)
+  await sql`select pg_stat_reset()`.execute(database.db)
+  await analyzeGrown(database.db)
+  await waitForStatistics(database)
+  expect(await countAnalyses(database)).toBe(1)
+  await sql`select pg_stat_reset()`.execute(database.db)
+  await analyzeGrown(database.db)
+  await waitForStatistics(database)
+  expect(await countAnalyses(database)).toBe(0)
+  await database.close()
+})
+
 embedded('a table whose rows come and go is not analysed again', async () => {
   const database = await openMigratedInMemory()
   for (let round = 0; round < 4; round += 1) {
