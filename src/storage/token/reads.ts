@@ -25,7 +25,7 @@ export interface TokenReads {
   readonly pendingOperations: (names: TokenNames) => Promise<TokenRead<readonly OperationRow[]>>
   /** Finds an operation of the application, also one of another user. */
   readonly operation: (names: TokenNames & { readonly operationId: string }) => Promise<TokenRead<OperationRow | undefined>>
-  /** Counts the unread messages of the inbox. */
+  /** Counts the unread ones of the newest 10,000 messages of the inbox. */
   readonly unreadMessages: (names: TokenNames) => Promise<TokenRead<number>>
 }
 
@@ -65,6 +65,7 @@ const operationsOf = (row: WithOperation): OperationRow[] =>
   row.operationId === null ? [] : [toOperation(row as OperationColumns)]
 
 const OPERATIONS_MAX = 100
+const COUNTED_MAX = 10_000
 
 const COLUMNS = { tokenId: 'text', at: 'timestamptz' } as const
 
@@ -95,8 +96,10 @@ const FIND_ONE = defineAskedRows<TokenNames & { readonly operationId: string }>(
 const COUNT_UNREAD = defineAskedRows<TokenNames>(COLUMNS).define(
   (asked) => sql`
   select i.position, k.*, (
-    select count(*) from inbox_message m
-    where m.application_id = k."tokenApplicationId" and m.user_id = k."tokenUserId" and not m.is_read
+    select count(*) filter (where not m.is_read) from (
+      select is_read from inbox_message where application_id = k."tokenApplicationId" and user_id = k."tokenUserId"
+      order by created_at desc limit ${sql.lit(COUNTED_MAX)}
+    ) m
   ) as unread
   ${fromAsked(asked)}
   order by i.position`,

@@ -231,6 +231,16 @@ describe('the inbox', () => {
     expect(expectOk(await call(holder, 'inboxReadAll')).json).toEqual(OK)
   })
 
+  test('counts the unread ones of the newest 10,000, so that a count takes no longer with more', async () => {
+    const holder = await world.holder()
+    await leave(holder.userId, 'newest')
+    await sql`
+      insert into inbox_message (message_id, application_id, user_id, type, subject, summary, body, is_read, created_at)
+      select message_id || i, application_id, user_id, type, subject, summary, body, i <= 3, created_at - i * interval '1 second'
+      from inbox_message, generate_series(1, 10100) i where user_id = ${holder.userId}`.execute(world.db)
+    expect(await unread(holder)).toBe(9_997)
+  })
+
   test('shows messages newest first, page by page', async () => {
     const holder = await world.holder()
     for (let i = 0; i < 25; i++) {
