@@ -15,7 +15,7 @@ import { readApplication, sdkConfigOf } from '../applications.ts'
 import { openBank } from '../bank.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { phonesUrl } from '../environment.ts'
-import { Fault, usageFault } from '../fault.ts'
+import { explainFault, Fault, usageFault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
 import { logIn } from './login.ts'
 import { readSdk } from './sdk.ts'
@@ -255,6 +255,11 @@ export const call = (target: string, values: CallValues, terminal: Terminal): Pr
     if (!values.token && !values.encrypt && resourceId === undefined)
       throw usageFault('say how the request is protected: --resource-id, --encrypt, both, or --token')
     if (values.encrypt && (method !== 'POST' || search !== '')) throw usageFault('--encrypt sends a POST without a query')
+    // The bank's endpoint may be away while pawl is not.
+    const send = (request: Prepared<unknown>) =>
+      session.phone.transfer(request, origin).catch((error: unknown) => {
+        throw new Fault('unreachable', `${origin} does not answer the phone: ${explainFault(error)}`)
+      })
     const isSigned = resourceId !== undefined
     const unlock = isSigned && !values.possession ? await readUnlock(values.biometry, terminal) : undefined
     if (values.encrypt) {
@@ -263,7 +268,7 @@ export const call = (target: string, values: CallValues, terminal: Terminal): Pr
         { path: pathname, resourceId: resourceId ?? '', plaintext: body ?? '{}' },
         unlock,
       )
-      return describeReply(await session.phone.transfer(request, origin), request)
+      return describeReply(await send(request), request)
     }
     const parts = {
       method,
@@ -271,13 +276,11 @@ export const call = (target: string, values: CallValues, terminal: Terminal): Pr
       ...(search !== '' && { query: search.slice(1) }),
       ...(body !== undefined && { body }),
     }
-    if (isSigned) return describeReply(await session.phone.transfer(session.phone.sign({ ...parts, resourceId }, unlock), origin))
+    if (isSigned) return describeReply(await send(session.phone.sign({ ...parts, resourceId }, unlock)))
     await prepareTo(session, terminal)
     const headers = { ...(body !== undefined && JSON_TYPE), ...(await session.phone.generation.tokenHeader()) }
     const path = `${pathname}${search}`
-    return describeReply(
-      await session.phone.transfer({ ...NOT_OPENED, method, path, headers, body: Buffer.from(body ?? '') }, origin),
-    )
+    return describeReply(await send({ ...NOT_OPENED, method, path, headers, body: Buffer.from(body ?? '') }))
   })
 
 const JSON_TYPE = { 'Content-Type': 'application/json' } as const

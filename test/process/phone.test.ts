@@ -196,3 +196,10 @@ test.each([...PHONE_ALGORITHMS.map((algorithm) => [algorithm, 'powerauth'] as co
     expect(await phone(store, ['upgrade'])).toMatchObject({ code: 1 })
   },
 )
+
+test('a bank that does not answer is named, and not pawl', async () => {
+  await desk.bindPhone('caller.json', ['--protocol', '3.3'])
+  const called = await phone('caller.json', ['call', 'http://127.0.0.1:1/login', '--resource-id', '/login'])
+  expect(called).toMatchObject({ code: 3, stdout: '' })
+  expect(called.stderr).toMatch(/^http:\/\/127\.0\.0\.1:1 does not answer the phone: .*ECONNREFUSED.*\n$/)
+})
