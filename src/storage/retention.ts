@@ -45,11 +45,11 @@ export async function deleteOldActivations(db: Db, before: Date, limit: number):
   return rows.length
 }
 
-/** Deletes up to `limit` inbox messages created before `before`, read or not. */
+/** Deletes up to `limit` inbox messages created before `before`, read or not. A message that a phone marks at this moment is left for later. */
 export async function deleteOldMessages(db: Db, before: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     delete from inbox_message where message_id in (
-      select message_id from inbox_message where created_at < ${before} order by created_at limit ${limit}
+      select message_id from inbox_message where created_at < ${before} order by created_at limit ${limit} for update skip locked
     ) returning message_id`.execute(db)
   return rows.length
 }
