@@ -19,13 +19,11 @@ interface Subject {
   readonly storedClaims?: Uint8Array | null | undefined
 }
 
-interface UserInfoParts extends DomainParts {
-  /** The bank's server for claims, if one is configured. Its claims replace stored ones of the same name. */
-  readonly userInfoProvider: HttpProvider | undefined
-}
+/** `userInfoProvider` asks the bank's server for claims, if one is configured. Its claims replace stored ones of the same name. */
+type Sources = DomainParts & { readonly userInfoProvider: HttpProvider | undefined }
 
 /** Reads claims from both sources; an empty object when there are none. Throws OutboundError when the server does not answer properly. */
-async function readClaims(parts: UserInfoParts, { applicationId, userId, activationId, storedClaims }: Subject): Promise<Claims> {
+async function readClaims(parts: Sources, { applicationId, userId, activationId, storedClaims }: Subject): Promise<Claims> {
   const stored =
     storedClaims === undefined
       ? await readStoredClaims(parts, applicationId, userId)
@@ -88,7 +86,7 @@ interface UserInfo {
 }
 
 /** Composes the answer of user/info. Throws USER_INFO_FAILED when the provider fails. */
-export async function readUserInfo(parts: UserInfoParts, subject: Subject): Promise<UserInfo> {
+export async function readUserInfo(parts: Sources, subject: Subject): Promise<UserInfo> {
   try {
     return toUserInfo(parts, subject, await readClaims(parts, subject))
   } catch (cause) {
@@ -101,7 +99,7 @@ export async function readUserInfo(parts: UserInfoParts, subject: Subject): Prom
 /**
  * Reads the claims for the answer of activation/create. Undefined when there are none, and when the provider fails: the phone is bound in any case.
  */
-export async function readUserInfoOfNew(parts: UserInfoParts, subject: Subject): Promise<UserInfo | undefined> {
+export async function readUserInfoOfNew(parts: Sources, subject: Subject): Promise<UserInfo | undefined> {
   try {
     const claims = await readClaims(parts, subject)
     return Object.keys(claims).some((name) => !RESERVED.includes(name)) ? toUserInfo(parts, subject, claims) : undefined
