@@ -4,6 +4,7 @@ import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../crypto/hash.ts'
 import { StartError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
+import { keyIdOf } from '../lib/sealed-value.ts'
 import type { Events } from '../log/events.ts'
 import { type Db, inTransaction, type Pool, type Tx } from '../storage/database/database.ts'
 import { findWrappedKey, hasWrappedKeys, insertWrappedKey } from '../storage/secrets/wrapped-keys.ts'
@@ -100,6 +101,8 @@ const findFirstKey = async (db: Db): Promise<Uint8Array | undefined> =>
   (await hasWrappedKeys(db)) ? findWrappedKey(db, CREDENTIAL_HASH) : undefined
 
 function unwrap(recordKeys: RecordKeys, purpose: string, wrapped: Uint8Array): Uint8Array {
+  // The error that ends the start says it; the log need not tell of a missing key as well.
+  if (!recordKeys.keyIds.includes(keyIdOf(wrapped))) throw wrongKey(recordKeys, new SealedRecordError(placeOf(purpose), false))
   try {
     return recordKeys.open(placeOf(purpose), wrapped)
   } catch (error) {
