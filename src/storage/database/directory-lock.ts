@@ -58,18 +58,19 @@ async function replaceStale(
   onVisit: (socket: Socket) => void,
 ): Promise<Server> {
   if (await isAlive(address)) throw inUse(directory)
+  const stale = inodeOf(path)
   // Of two processes that find the same stale socket, the later one would otherwise remove the new socket of the earlier one. So a process removes a
-  // socket only while it holds a second lock, and looks again.
+  // socket only while it holds a second lock and listens on its own before it gives that back, and only the socket that it found.
   const release = await lock(directory, `${path}.removal`, (socket) => void socket.destroy())
   try {
     if (await isAlive(address)) throw inUse(directory)
-    rmSync(path, { force: true })
+    if (inodeOf(path) === stale) rmSync(path, { force: true })
+    const server = await listen(address, onVisit)
+    if (server === undefined) throw inUse(directory)
+    return server
   } finally {
     await release()
   }
-  const server = await listen(address, onVisit)
-  if (server === undefined) throw inUse(directory)
-  return server
 }
 
 function listen(address: string, onVisit: (socket: Socket) => void): Promise<Server | undefined> {
