@@ -46,16 +46,18 @@ async function replaceBoth(open: (behind: readonly [Behind, Behind]) => Promise<
   const processes = await Promise.all(behind.map(start))
   const balancer = await open(behind)
   const load = startLoad(balancer.url)
-  const isSent = (count: number) => vi.waitFor(() => expect(load.sent()).toBeGreaterThan(count), PATIENCE_MS)
-  await isSent(200)
+  const isAnswered = (count: number) => vi.waitFor(() => expect(load.answered()).toBeGreaterThan(count), PATIENCE_MS)
+  await isAnswered(200)
   for (const [index, place] of behind.entries()) {
     const old = processes[index]
     expect(await old?.end('SIGTERM')).toMatchObject({ code: 0, stderr: '' })
     expect(balancer.readyCount()).toBe(1)
+    // The other one serves alone.
+    await isAnswered(load.answered() + 50)
     processes[index] = await start(place)
     await vi.waitFor(() => expect(balancer.readyCount()).toBe(2), { timeout: PATIENCE_MS })
   }
-  await isSent(500)
+  await isAnswered(500)
   const failed = await load.stop()
   await balancer.close()
   expect(failed).toEqual([])
@@ -70,17 +72,17 @@ const JSON_TYPE = { 'Content-Type': 'application/json' }
 const EMPTY = Buffer.from('{}')
 
 /** Reads and writes of the bank's, over eight connections, until it is stopped. */
-function startLoad(url: string): { sent: () => number; stop: () => Promise<readonly string[]> } {
+function startLoad(url: string): { answered: () => number; stop: () => Promise<readonly string[]> } {
   const stopped = new AbortController()
-  let sent = 0
+  let answered = 0
   const failed: string[] = []
   const authorization = basicAuthorization(`admin:${ADMIN_PASSWORD}`)
   const lane = async (): Promise<void> => {
     while (!stopped.signal.aborted) {
-      sent += 1
       try {
         const { status } = await send(url, { method: 'GET', path: '/admin/applications', headers: authorization, body: NO_BODY })
         if (status !== 200) failed.push(`status ${status}`)
+        answered += 1
       } catch (error) {
         failed.push(String(error))
       }
@@ -88,7 +90,7 @@ function startLoad(url: string): { sent: () => number; stop: () => Promise<reado
   }
   const lanes = Array.from({ length: 8 }, lane)
   return {
-    sent: () => sent,
+    answered: () => answered,
     stop: async () => {
       stopped.abort()
       await Promise.all(lanes)
