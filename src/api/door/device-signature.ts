@@ -1,8 +1,8 @@
 // POST /verification/device-signature: verifies data that a phone signed with its device keys. Spec: cloud §14.1.
 import { type Static, Type } from '@sinclair/typebox'
 import { OneOf, withExample } from '../../http/types.ts'
-import { requestRefused } from '../../lib/errors.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { parseSignedJws } from '../../protocol/wire/signed-jws.ts'
 import type { SignatureAlgorithm } from '../../protocol/protocol.ts'
 import { applicationOf } from '../cloud/application-of.ts'

@@ -1,8 +1,8 @@
 // Seals the terms of an offline challenge in its row, and refuses texts that a challenge must not have (cloud §16.1).
 import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
-import { requestRefused } from '../../lib/errors.ts'
 import { fromUtf8, parseUtf8, utf8 } from '../../lib/bytes.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import { OFFLINE_RESOURCE_ID } from '../../protocol/wire/offline.ts'
 import type { Db } from '../../storage/database/database.ts'

@@ -1,10 +1,10 @@
 // Implements `Idempotency-Key` at the doors (cloud §12.4): a bank that lost an answer sends its request again, and gets the first answer.
+import { type DoorKey, hashDoorKey } from '../../domain/activation/door-key.ts'
+import { toBase64 } from '../../lib/base64.ts'
+import { equalConstantTime } from '../../lib/bytes.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { deleteExpiredVerdict, type DoorVerdict, type KnownVerdict } from '../../storage/request/door-verdicts.ts'
-import { type DoorKey, hashDoorKey } from '../../domain/activation/door-key.ts'
-import { requestRefused } from '../../lib/errors.ts'
-import { equalConstantTime } from '../../lib/bytes.ts'
-import { toBase64 } from '../../lib/base64.ts'
 import type { CloudParts } from '../cloud/parts.ts'
 
 /** The hashed key of a request. */

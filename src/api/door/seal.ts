@@ -2,9 +2,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { deriveAnswerNonce, hashAnswer, readTicket } from '../../domain/secrets/seal-ticket.ts'
 import { named } from '../../http/types.ts'
-import { requestRefused } from '../../lib/errors.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { takeTicket } from '../../storage/request/door-envelopes.ts'
 import { door, type DoorCall } from './endpoint.ts'
 

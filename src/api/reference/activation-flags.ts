@@ -1,9 +1,9 @@
 // activation/flags/list, create, update and remove: show and change the flags of an activation (cloud §15.2).
-import { requestRefused } from '../../lib/errors.ts'
 import { Type } from '@sinclair/typebox'
+import { withExample } from '../../http/types.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { lockActivationFlags, setActivationFlags } from '../../storage/activation/change.ts'
 import { inTransaction } from '../../storage/database/database.ts'
-import { withExample } from '../../http/types.ts'
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
 import { Flag } from '../cloud/fields.ts'
 import { findOwn, refuseState } from '../cloud/application-of.ts'

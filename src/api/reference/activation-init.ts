@@ -1,8 +1,8 @@
 // activation/init: creates a registration with an activation code (cloud §15.2).
-import { requestRefused } from '../../lib/errors.ts'
 import { type Static, Type } from '@sinclair/typebox'
 import { createFurther, type RegistrationRules } from '../../domain/activation/registration.ts'
 import { OneOf, OptionalOrNull } from '../../http/types.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
 import { Identifier, readEnd, UserId } from '../cloud/fields.ts'
 import type { CloudParts } from '../cloud/parts.ts'

@@ -1,8 +1,8 @@
 // activation/status, list, lookup and history: show the state of activations (cloud §15.2).
-import { requestRefused } from '../../lib/errors.ts'
 import { type TObject, Type } from '@sinclair/typebox'
 import { openQrText, readRegistration } from '../../domain/activation/registration.ts'
 import { OptionalOrNull } from '../../http/types.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { listActivationHistory } from '../../storage/activation/history.ts'
 import { findRegistrationDetail, listRegistrationDetails, type RegistrationDetailRow } from '../../storage/activation/search.ts'
 import { findApplication } from '../../storage/application/applications.ts'

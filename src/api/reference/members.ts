@@ -1,7 +1,7 @@
 // Declares members that several endpoints of the reference's back-end API share. Its clients send null for absent members.
-import { requestRefused } from '../../lib/errors.ts'
 import { type Static, Type } from '@sinclair/typebox'
 import { AnyMembers, OneOf, OptionalOrNull, withExample } from '../../http/types.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../protocol/protocol.ts'
 import { GivenTime } from '../cloud/fields.ts'
 

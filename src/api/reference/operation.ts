@@ -1,10 +1,10 @@
 // operation/create, detail, list, list/pending and cancel: handle the operations that a user is asked to approve (cloud §15.2).
-import { requestRefused } from '../../lib/errors.ts'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { createOperation } from '../../domain/operation/create.ts'
 import { cancelOperation, readOperation, STATE_REFUSALS, statusAt } from '../../domain/operation/operation.ts'
 import { readProximityOtp } from '../../domain/operation/proximity.ts'
 import { AnyMembers, OptionalOrNull } from '../../http/types.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { listOperationNotes, type OperationRow, searchOperations } from '../../storage/operation/operations.ts'
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
 import { Flag, Identifier, OperationId, readEnd, Status, StatusReason, UserId } from '../cloud/fields.ts'

@@ -1,7 +1,7 @@
 // signature/verify of 1.x, auth/verify of 2.x, and token/validate: verify the code or token of a request that a phone sent to the bank (cloud §15.3).
-import { requestRefused } from '../../lib/errors.ts'
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../http/types.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import { type CodeAnswer, judgeSent } from '../door/code.ts'
 import { DOOR_ROLES, FACTORS, headersOf } from '../door/members.ts'
