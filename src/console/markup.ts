@@ -48,7 +48,7 @@ function findPlace(before: string): Place {
   return element === undefined ? 'text' : element === 'textarea' ? 'data' : 'plain'
 }
 
-const READ_ATTRIBUTES: ReadonlySet<string> = new Set(['title', 'alt', 'placeholder', 'aria-label', 'data-label'])
+const READ_ATTRIBUTES: ReadonlySet<string> = new Set(['title', 'alt', 'placeholder', 'aria-label'])
 
 /** True for a text with hidden characters, characters that change the direction of others, or letters that are written from the right. */
 const needsCare = (text: string): boolean => HIDDEN.test(text) || FROM_THE_RIGHT.test(text)
