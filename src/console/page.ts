@@ -142,7 +142,8 @@ export const versionOf = (stored: unknown): string => toBase64Url(sha256(utf8(JS
 
 /**
  * Throws a Refusal with the status CHANGED if somebody has changed the stored values since the page was made that sent the form. The page is then
- * shown anew, with the values that are stored now.
+ * shown anew, with the values that are stored now. Two forms that are sent within the same milliseconds both pass, and the last one counts, because
+ * the values are read before they are written.
  */
 export function requireUnchanged({ form }: Pick<PageCall, 'form'>, stored: unknown): void {
   if (form.text('seen') !== versionOf(stored))

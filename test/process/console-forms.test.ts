@@ -106,6 +106,15 @@ describe('a form without the version of what it shows, or with another one, save
   })
 })
 
+test('the settings of an application are saved also after a version was added, which their form does not show', async () => {
+  const { text } = await session.get('/applications/my-app')
+  const seen = /name="seen" value="([\w-]+)"/.exec(text)?.[1] ?? ''
+  expectOk(await call('POST', '/admin/applications/my-app/versions', { name: 'meanwhile' }))
+  const form = { action: 'settings', seen, vaultFactors: 'POSSESSION_KNOWLEDGE', isProtocol3Admitted: 'true', roles: 'seen' }
+  expect(await session.post('/applications/my-app', form)).toMatchObject({ status: 303 })
+  expect(await read('/admin/applications/my-app', 'responseObject', 'roles')).toEqual(['seen'])
+})
+
 describe('no form is an error of the server', () => {
   test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty'])('not for the action %s', async (action) => {
     for (const path of ['/applications', '/templates/transfer', '/config'])

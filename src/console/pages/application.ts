@@ -65,6 +65,17 @@ async function read(call: PageCall): Promise<Detail> {
 }
 
 const home = ({ params }: PageCall): string => at`/applications/${params.id}`
+/** The stored values that the form shows and replaces. */
+const settingsOf = (detail: Detail) => [
+  detail.algorithms,
+  detail.isProtocol3Admitted,
+  detail.minimumProtocolVersion,
+  detail.isMultiDevice,
+  detail.vaultFactors,
+  detail.roles,
+  detail.customObject,
+  detail.transfers,
+]
 
 export const application: Page = {
   path: '/applications/:id',
@@ -82,7 +93,7 @@ export const application: Page = {
   actions: {
     settings: async (call) => {
       const { form, api } = call
-      requireUnchanged(call, await read(call))
+      requireUnchanged(call, settingsOf(await read(call)))
       const customObject = form.optional('customObject')
       await api.send('PATCH', pathOf(call), {
         algorithms: form.all('algorithms'),
@@ -184,7 +195,7 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
   const custom = customObject === undefined ? '' : JSON.stringify(customObject, undefined, 2)
   const handsOver = transfers.length === 0 ? '' : JSON.stringify(transfers, undefined, 2)
   return html`${actionForm(call, 'settings', 'Save', {
-    seen: detail,
+    seen: settingsOf(detail),
     fields: (
       own,
     ) => html`${checks(own, 'isProtocol3Admitted', 'Admits', [['true', 'protocol 3 (3.0 to 3.3)']], { value: isProtocol3Admitted ? ['true'] : [], hint: 'Without it, QR codes are signed for phones of 4.0 only.' })}
