@@ -129,20 +129,27 @@ async function examineMigrations({ db }: Database): Promise<Finding> {
   }
 }
 
-/** Examines whether the role may read and write the tables. The embedded database has one role, which may do everything. */
+/** Examines whether the role may read and write the tables, and read the views. The embedded database has one role, which may do everything. */
 async function examineRole({ db, kind }: Database): Promise<readonly Finding[]> {
   if (kind === 'embedded') return []
-  const { rows } = await sql<{ role: string; tables: string | null }>`
-    select quote_ident(current_user) as role, string_agg(quote_ident(t.relname), ', ' order by t.relname) filter (where not (
-      has_table_privilege(t.oid, 'select') and has_table_privilege(t.oid, 'insert')
-      and has_table_privilege(t.oid, 'update') and has_table_privilege(t.oid, 'delete'))) as tables
+  const { rows } = await sql<{ role: string; tables: string | null; views: string | null }>`
+    select quote_ident(current_user) as role,
+      string_agg(quote_ident(t.relname), ', ' order by t.relname) filter (where t.relkind <> 'v' and not (
+        has_table_privilege(t.oid, 'select') and has_table_privilege(t.oid, 'insert')
+        and has_table_privilege(t.oid, 'update') and has_table_privilege(t.oid, 'delete'))) as tables,
+      string_agg(quote_ident(t.relname), ', ' order by t.relname) filter (where t.relkind = 'v'
+        and not has_table_privilege(t.oid, 'select')) as views
     from pg_class t join pg_class a on t.relnamespace = a.relnamespace and t.relowner = a.relowner
-    where a.oid = 'activation'::regclass and t.relkind in ('r', 'p') and not t.relispartition
+    where a.oid = 'activation'::regclass and t.relkind in ('r', 'p', 'v') and not t.relispartition
       and t.relname not like 'kysely%'`.execute(db)
-  return rows.map(({ role, tables }) => {
-    if (tables === null) return ok('role', `the role ${role} may read and write every table`)
-    const todo = `grant select, insert, update, delete on ${tables} to ${role}`
-    return fault('role', `the role ${role} may not read and write ${tables}`, todo)
+  return rows.map(({ role, tables, views }) => {
+    if (tables === null && views === null) return ok('role', `the role ${role} may read and write every table`)
+    const says = [tables && `read and write ${tables}`, views && `read ${views}`]
+    const todo = [
+      tables && `grant select, insert, update, delete on ${tables} to ${role}`,
+      views && `grant select on ${views} to ${role}`,
+    ]
+    return fault('role', `the role ${role} may not ${says.filter(Boolean).join(', nor ')}`, todo.filter(Boolean).join('; '))
   })
 }
 

@@ -181,6 +181,13 @@ test.skipIf(serverUrl() === undefined)(
       expect(found).toMatchObject({ state: 'fault', says: `the role ${role} may not read and write activation, audit_pending` })
       await runAll(place.adminUrl, [found?.todo ?? ''])
       expect(await find()).toEqual(good)
+      await runAll(place.adminUrl, [`revoke all on registration, audit_trail, token from ${role}`])
+      const [unread] = await find()
+      const says = `the role ${role} may not read and write token, nor read audit_trail, registration`
+      const todo = `grant select, insert, update, delete on token to ${role}; grant select on audit_trail, registration to ${role}`
+      expect(unread).toMatchObject({ state: 'fault', says, todo })
+      await runAll(place.adminUrl, [todo])
+      expect(await find()).toEqual(good)
     } finally {
       await place.drop()
       await runAll(serverUrl() ?? '', [`drop role if exists ${role}`])
