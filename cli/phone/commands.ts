@@ -15,7 +15,7 @@ import { readApplication, sdkConfigOf } from '../applications.ts'
 import { openBank } from '../bank.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { phonesUrl } from '../environment.ts'
-import { explainFault, Fault, usageFault } from '../fault.ts'
+import { Fault, usageFault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
 import { logIn } from './login.ts'
 import { readSdk } from './sdk.ts'
@@ -258,7 +258,7 @@ export const call = (target: string, values: CallValues, terminal: Terminal): Pr
     // The bank's endpoint may be away while pawl is not.
     const send = (request: Prepared<unknown>) =>
       session.phone.transfer(request, origin).catch((error: unknown) => {
-        throw new Fault('unreachable', `${origin} does not answer the phone: ${explainFault(error)}`)
+        throw toFault(error, origin)
       })
     const isSigned = resourceId !== undefined
     const unlock = isSigned && !values.possession ? await readUnlock(values.biometry, terminal) : undefined

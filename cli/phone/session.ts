@@ -65,7 +65,7 @@ export function toFault(error: unknown, url: string): unknown {
   if (error instanceof Fault || !(error instanceof Error)) return error
   const said = explainFault(error)
   if ('syscall' in error || 'code' in error)
-    return new Fault('unreachable', `${url} does not answer the phone: ${said}; pawl phone phones lists where each is bound`)
+    return new Fault('unreachable', `${url} does not answer the phone: ${said}; check that it runs, and that this is its address`)
   return new Fault(
     said.startsWith('HTTP 404') ? 'missing' : 'refused',
     said.startsWith('HTTP ') ? `${url} refuses: ${said}` : said,

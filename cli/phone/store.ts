@@ -151,10 +151,14 @@ function readText(path: string): string {
   }
 }
 
-/** Writes the file whole or not at all, for this account alone. */
+/** Writes the file whole or not at all, for this account alone. Throws a Fault when it cannot be written, as on a full disk. */
 function write(path: string, text: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  writeWhole(path, text, 0o600)
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    writeWhole(path, text, 0o600)
+  } catch (error) {
+    throw new Fault('output', `${path} cannot be written: ${explainFault(error)}`)
+  }
 }
 
 /** Makes a lock file beside the file, with the id of this process, and returns its removal. */

@@ -1,6 +1,6 @@
 // The file that `pawl phone` keeps phones in, and the codes that it takes.
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -239,4 +239,17 @@ test('a server that does not answer is one line', async () => {
     code: 3,
     stderr: expect.stringMatching(/^http:\/\/127\.0\.0\.1:9 does not answer the phone: .*\n$/) as unknown,
   })
+})
+
+test('a file that cannot be written is one line, which blames no server, and no request leaves', async () => {
+  await bindPhone('full.json')
+  // In place of the new file, which would take the place of the old one, there is a directory.
+  mkdirSync(join(directory, `full.json.${process.pid}.new`))
+  const fault = {
+    code: 6,
+    stdout: '',
+    stderr: expect.stringMatching(/^\S+full\.json cannot be written: .*\n$/) as unknown,
+  }
+  expect(await phone('full.json', ['list'])).toMatchObject(fault)
+  expect(await phone('full.json', ['call', 'http://127.0.0.1:9/login', '--resource-id', '/login'])).toMatchObject(fault)
 })
