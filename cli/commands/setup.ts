@@ -46,21 +46,24 @@ export const apply = command({
 export const exportSetup = command({
   name: 'export',
   summary: 'Writes the set-up of a running server as a file that pawl apply takes',
-  more: 'Everything that apply can set, sorted. Nothing of it is secret; what is needed beside it is said on stderr.',
+  more:
+    'Everything that apply can set, sorted. Nothing of it is secret; what is needed beside it is said on stderr. ' +
+    'With a template that apply would refuse, because it was altered in the database, the file has no templates; the exit code is 1.',
   options: { ...BANK_OPTIONS, output: text('FILE', 'where to write it; by default stdout', 'o') },
   examples: ['export >pawl.yaml', 'export -o pawl.yaml', 'export --json'],
   run: async ({ values: { output, ...values }, terminal, isJson }) => {
     const { exportSetup: toSetup, formatSetup } = await import('../setup/export.ts')
     const { readState } = await import('../setup/state.ts')
-    const { setup, notes } = toSetup(await readState(openBank(values, terminal)))
+    const { setup, notes, isWhole } = toSetup(await readState(openBank(values, terminal)))
     for (const note of notes) terminal.note(printable(note))
-    if (output === undefined) return { json: setup, text: formatSetup(setup) }
+    const exitCode = isWhole ? 0 : 1
+    if (output === undefined) return { json: setup, text: formatSetup(setup), exitCode }
     try {
       writeWhole(output, isJson ? `${JSON.stringify(setup, null, 2)}\n` : formatSetup(setup))
     } catch (error) {
       throw new Fault('output', `--output: ${explainFault(error)}`)
     }
-    return { json: { file: output }, text: '' }
+    return { json: { file: output }, text: '', exitCode }
   },
 })
 

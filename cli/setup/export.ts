@@ -11,11 +11,20 @@ export interface ExportedSetup {
   readonly setup: Setup
   /** Notes about things that the file cannot hold, and how to bring them to another server. */
   readonly notes: readonly string[]
+  /** False where a template is left out that apply would refuse. */
+  readonly isWhole: boolean
 }
 
-/** Makes the set-up of a server. Throws a Fault when two things have the same name. */
+/**
+ * Makes the set-up of a server. Throws a Fault when two things have the same name. Where apply would refuse a template, the file has no list of
+ * templates, because apply --prune would remove what such a list does not name.
+ */
 export function exportSetup(state: ServerState): ExportedSetup {
   const notes: string[] = []
+  const templates = sorted(state.templates, ({ templateName }) => templateName)
+  const isWhole = templates.filter((template) => isTaken(template, notes)).length === templates.length
+  if (!isWhole)
+    notes.push('the file has no templates, so that apply --prune removes none: pawl template export prints the others')
   const setup: Setup = {
     apiVersion: API_VERSION,
     ...lists({
@@ -23,7 +32,7 @@ export function exportSetup(state: ServerState): ExportedSetup {
       texts: sorted(state.texts, ({ messageKey, language }) => `${messageKey}\0${language}`).map(
         ({ messageKey, language, text }) => ({ messageKey, language, text }),
       ),
-      templates: sorted(state.templates, ({ templateName }) => templateName).filter((template) => isTaken(template, notes)),
+      templates: isWhole ? templates : [],
       users: sorted(state.users, ({ username }) => username).map(
         ({ username, role, application, expiresAt, rights, allowedAddresses, certificates, isDisabled }) => {
           if (isDisabled) notes.push(`user ${username} is disabled, which is not in the file`)
@@ -40,7 +49,7 @@ export function exportSetup(state: ServerState): ExportedSetup {
       ),
     }),
   } as Setup
-  return { setup, notes }
+  return { setup, notes, isWhole }
 }
 
 /** The text of the file. */

@@ -54,15 +54,17 @@ test('an export shows characters of names that would steer a terminal as what th
   await json(['webhook', 'remove', id])
 })
 
-test('a template that was altered in the database is in no export, which names it', async () => {
+test('a template that was altered in the database is in no export, which names it, and no --prune removes it', async () => {
   const { db } = server.context
   const before = await server.exported()
   await sql`update template_revision set texts = '{}', signature_types = 'none' where template_name = 'login'`.execute(db)
   const exported = await server.pawl(['export'])
   const why = 'login is left out, because'
-  expect(exported).toMatchObject({ code: 0, stderr: expect.stringContaining(`template ${why} apply refuses it: `) as unknown })
+  expect(exported).toMatchObject({ code: 1, stderr: expect.stringContaining(`template ${why} apply refuses it: `) as unknown })
   expect(exported.stdout).not.toContain('templateName: login')
-  expect(await server.apply(exported.stdout)).toMatchObject({ code: 0 })
+  const pruned = await server.apply(exported.stdout, '--prune', '--yes')
+  expect(pruned).toMatchObject({ code: 0, stdout: expect.not.stringContaining('- template') as unknown })
+  expect(await json(['template', 'show', 'login'])).toMatchObject({ templateName: 'login' })
   const templates = await server.pawl(['template', 'export'])
   expect(templates).toMatchObject({
     code: 1,
