@@ -349,6 +349,19 @@ describe('the work', () => {
     ).toThrow()
   })
 
+  test.each(["''", "'\\x01ffffffff00'"])(
+    'binds the other values of a row with one that somebody cut to %s, and ends',
+    async (cut) => {
+      const { database, ids } = await openFilled(older, 3)
+      const [id = ''] = ids
+      await sql`update activation set server_private_key = ${sql.raw(cut)} where activation_id = ${id}`.execute(database.db)
+      const parts = await begin(database, [older])
+      expect(await bindRecords(parts)).toBe(true)
+      expect(parts.told).toEqual([`replaced 3, left 0, unopened activation.server_private_key of ${id}`])
+      expect((await readActivation(database, id)).master_secret?.[0]).toBe(2)
+    },
+  )
+
   test('does not end while a master key is missing, and does once it is given', async () => {
     const { database } = await openFilled(older, 3)
     const mac = importHmacKey(random(32))

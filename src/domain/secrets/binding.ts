@@ -17,7 +17,7 @@ import type { Database, Db } from '../../storage/database/database.ts'
 import { beginBinding, endBinding, findBinding, hasBoundRecords, signBinding } from '../../storage/secrets/record-binding.ts'
 import type { BindingStage } from '../../storage/database/schema.ts'
 import { OWNED_TABLES } from '../../storage/secrets/sealed-columns.ts'
-import type { RecordKeys } from './record-keys.ts'
+import { type RecordKeys, SEALED_BYTES_MIN } from './record-keys.ts'
 import { rotateRecords, type RotationTerms } from './rotation.ts'
 import { authenticateRow, isRowAuthentic } from './row-mac.ts'
 
@@ -125,7 +125,7 @@ export async function bindRecords(parts: BindingParts, signal?: AbortSignal): Pr
   let isKeyMissing = false
   const isDone: RotationTerms['isDone'] = ({ bound }, value) => {
     if (bound === undefined || value[0] === BOUND_FORM) return true
-    isKeyMissing ||= !recordKeys.keyIds.includes(keyIdOf(value))
+    isKeyMissing ||= value.length >= SEALED_BYTES_MIN && !recordKeys.keyIds.includes(keyIdOf(value))
     return false
   }
   const terms = { tables: OWNED_TABLES, isDone, ...(signal && { signal }) }

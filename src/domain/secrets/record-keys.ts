@@ -276,7 +276,7 @@ const MISSING_KEYS_MAX = 100
 const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12
 /** Those of an empty text: header, nonce and tag. What is shorter was sealed under no key. */
-const SEALED_BYTES_MIN = HEADER_BYTES + NONCE_BYTES + 16
+export const SEALED_BYTES_MIN = HEADER_BYTES + NONCE_BYTES + 16
 // docs/decisions/0014-memory.md has the measured memory of full caches.
 const CACHED_DERIVED = 100_000
 // An entry has two sizes, the 49 bytes of a sealed KEY_MASTER_SECRET, and the 112 bytes of keys of its activation (v3 §3.2). A token secret takes

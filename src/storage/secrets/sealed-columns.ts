@@ -109,7 +109,10 @@ export async function readSealedRows(
     select array[${keyColumns}] as key, ${owner} as owner,
       array[${sql.join(columns.map((name) => sql`encode(${sql.ref(`t.${name}`)}, 'hex')`))}] as values
     from ${sql.table(table)} t${joined} ${behind} order by ${keyColumns} limit ${limit}`.execute(db)
-  return rows.map((row) => ({ ...row, values: row.values.map((value) => value && Buffer.from(String(value), 'hex')) }))
+  return rows.map((row) => ({
+    ...row,
+    values: row.values.map((value) => (value === null ? null : Buffer.from(String(value), 'hex'))),
+  }))
 }
 
 /**

@@ -138,6 +138,17 @@ test('what opens under none of the keys is named and left alone', async () => {
   await database.db.deleteFrom('user_claims').where('user_id', '=', 'nobody').execute()
 })
 
+test('a value that somebody emptied leaves no other value of its row under the old key', async () => {
+  const [id = ''] = await insertActivations(database.db, before, 1)
+  await sql`update activation set server_private_key = '' where activation_id = ${id}`.execute(database.db)
+  const rotation = await rotateRecords({ db: database.db, recordKeys: during })
+  expect(rotation).toEqual({ replaced: 1, left: 0, unopened: [`activation.server_private_key of ${id}`] })
+  expect((await countByKey(database.db)).filter(({ keyId }) => keyId !== newId).map(({ place }) => place)).toEqual([
+    'activation.server_private_key',
+  ])
+  await database.db.deleteFrom('activation').where('activation_id', '=', id).execute()
+})
+
 test('every column of bytes is sealed and known to the rotation, or is no secret', async () => {
   const { rows } = await sql<{ place: string }>`
     select table_name || '.' || column_name as place from information_schema.columns
