@@ -101,11 +101,12 @@ export async function writeOidcProvider(
 ): Promise<void> {
   const { db, platform, recordKeys } = parts
   if ((await findApplication(db, applicationId)) === undefined) throw notFound('application', applicationId)
-  const existing = await readOidcProviders(parts, applicationId)
-  const before = existing.find((one) => one.providerId === providerId)
+  const rows = await listOidcProviders(db, applicationId)
+  const existing = rows.find((row) => row.providerId === providerId)
+  const before = existing && ifOpens(() => toProvider(recordKeys, existing))
   const isKept = credentials === undefined && before !== undefined && isSameClient(before.settings, settings)
   const violations = [...findAddressProblems(settings, parts.settings), ...findCredentialProblems(settings, credentials, isKept)]
-  if (before === undefined && existing.length >= PROVIDERS_MAX)
+  if (existing === undefined && rows.length >= PROVIDERS_MAX)
     violations.push({ fieldName: 'providerId', hint: `would be one more than the ${PROVIDERS_MAX} that an application may have` })
   if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not an OpenID provider', violations })
   const text = JSON.stringify(settings)

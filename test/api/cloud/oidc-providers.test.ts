@@ -1,5 +1,6 @@
 // /admin/applications/{id}/oidc-providers: OpenID providers of an application (cloud §10.1).
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { member } from '../../../phone/http.ts'
 import { places } from '../../../src/domain/secrets/secrets.ts'
@@ -145,4 +146,13 @@ test('an application that is not there has no providers, and one that is has at 
   for (let i = 0; i < 16; i++) expectOk(await world.bank.call('PUT', at(`p${i}`), SETTINGS))
   expectError(await world.bank.call('PUT', at('p16'), SETTINGS), 400, 'ERROR_REQUEST')
   expectOk(await world.bank.call('PUT', at('p0'), SETTINGS))
+  // Lists show neither one whose master key is not given nor an altered one. Both count.
+  for (const [name, byte] of [
+    ['p0', 1],
+    ['p1', 20],
+  ] as const)
+    await sql`update oidc_provider set credentials = set_byte(credentials, ${byte}::int, 255 - get_byte(credentials, ${byte}::int))
+      where application_id = 'full' and provider_id = ${name}`.execute(server.context.db)
+  expectError(await world.bank.call('PUT', at('p16'), SETTINGS), 400, 'ERROR_REQUEST')
+  expectOk(await world.bank.call('PUT', at('p1'), SETTINGS))
 })
