@@ -874,14 +874,15 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
     deleteWebhook: (db) => webhooks.deleteWebhook(db, 'w'),
     storeWebhookFailure: (db) =>
       webhooks.storeWebhookFailure(db, 'w', {
-        changeCount: 0,
+        sentTo: { url: 'u', changeCount: 0 },
         failed: 1,
         at,
         probeAt: at,
         pausedUntil: null,
         disabledReason: null,
       }),
-    storeWebhookSuccess: (db) => webhooks.storeWebhookSuccess(db, 'w', { changeCount: 0, delivered: 1, at, failingSince: at }),
+    storeWebhookSuccess: (db) =>
+      webhooks.storeWebhookSuccess(db, 'w', { sentTo: { url: 'u', changeCount: 0 }, delivered: 1, at, failingSince: at }),
     bringBackWebhooks: (db) =>
       webhooks.bringBackWebhooks(db, { at, probeLatest: at, pauseLatest: at, failingLatest: at, failingSince: at }),
   },

@@ -9,7 +9,7 @@ import {
   storeDelivered,
   storeFailures,
 } from '../../storage/webhook/deliveries.ts'
-import { findWebhook, storeWebhookFailure, storeWebhookSuccess } from '../../storage/webhook/webhooks.ts'
+import { findWebhook, storeWebhookFailure, storeWebhookSuccess, type WebhookRow } from '../../storage/webhook/webhooks.ts'
 import { attemptPush, type Dropped } from '../push/deliver.ts'
 import { attempt, type Failure } from './attempt.ts'
 import type { Patience } from './patience.ts'
@@ -41,15 +41,15 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait
   const claimed = due.length > 0 ? due : await claimProbe(db, webhookId, lease, new Date(now + probeMs))
   const sending = claimed.length > 0 ? await findSending(parts, webhookId, wait) : undefined
   if (sending === undefined) return 0
-  const { send, changeCount } = sending
+  const { send, sentTo } = sending
   const outcomes = await Promise.all(claimed.map((delivery) => deliverOne({ parts, leaseId: lease.leaseId, send }, delivery)))
   const failed = outcomes.filter((outcome) => typeof outcome === 'object')
   const delivered = outcomes.filter((outcome) => outcome === 'delivered').length
-  if (failed.length > 0) await recordFailures(parts, { webhookId, changeCount }, lease, failed)
+  if (failed.length > 0) await recordFailures(parts, { webhookId, sentTo }, lease, failed)
   if (delivered > 0) {
     parts.events.webhookDelivered({ webhookId, count: delivered })
     const at = platform.now()
-    await storeWebhookSuccess(db, webhookId, { changeCount, delivered, at: new Date(at), failingSince: new Date(at - probeMs) })
+    await storeWebhookSuccess(db, webhookId, { sentTo, delivered, at: new Date(at), failingSince: new Date(at - probeMs) })
   }
   return claimed.length
 }
@@ -57,8 +57,8 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait
 /** Sends a message of a webhook, or a push of a provider. */
 interface Sending {
   readonly send: (delivery: ClaimedDelivery) => Promise<Failure | { readonly received: number } | { readonly dropped: Dropped }>
-  /** The changes of the webhook until now; undefined for a provider of pushes. */
-  readonly changeCount: number | undefined
+  /** The webhook as it is now; undefined for a provider of pushes. */
+  readonly sentTo: WebhookRow | undefined
 }
 
 /** Finds the function that sends; undefined when the webhook does not exist any more. */
@@ -68,13 +68,12 @@ async function findSending(
   wait: Patience['wait'] | undefined,
 ): Promise<Sending | undefined> {
   const push = parts.pushSenders.get(webhookId)
-  if (push !== undefined) return { send: sendPushes(parts, push, wait), changeCount: undefined }
+  if (push !== undefined) return { send: sendPushes(parts, push, wait), sentTo: undefined }
   const webhook = await findWebhook(parts.db, webhookId)
   if (webhook === undefined) return undefined
-  const { changeCount } = webhook
   return {
     send: ({ deliveryId, objectId, payload }) => attempt(parts, webhook, { deliveryId, objectId, payload }, wait),
-    changeCount,
+    sentTo: webhook,
   }
 }
 
@@ -111,7 +110,7 @@ async function deliverOne({ parts, leaseId, send }: Batch, delivery: ClaimedDeli
 
 async function recordFailures(
   parts: DeliveryParts,
-  { webhookId, changeCount }: { readonly webhookId: string } & Pick<Sending, 'changeCount'>,
+  { webhookId, sentTo }: { readonly webhookId: string } & Pick<Sending, 'sentTo'>,
   lease: Lease,
   failed: readonly Failed[],
 ): Promise<void> {
@@ -125,7 +124,7 @@ async function recordFailures(
   const isUnchanged =
     ofAll.length === 0 ||
     (await storeWebhookFailure(db, webhookId, {
-      changeCount,
+      sentTo,
       failed: ofAll.length,
       at,
       probeAt: new Date(at.getTime() + Math.max(waitMs, probeMilliseconds(settings.webhookRetryBaseSeconds))),

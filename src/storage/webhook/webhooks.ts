@@ -162,7 +162,12 @@ interface SecretChange {
 export async function replaceWebhookSecret(db: Db, webhookId: string, change: SecretChange): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('webhook')
-    .set({ secret: change.to, previous_secret: change.previous, previous_secret_expires_at: change.previousExpiresAt })
+    .set({
+      secret: change.to,
+      previous_secret: change.previous,
+      previous_secret_expires_at: change.previousExpiresAt,
+      change_count: sql`change_count + 1`,
+    })
     .where('webhook_id', '=', webhookId)
     .where('secret', '=', Buffer.from(change.from))
     .executeTakeFirstOrThrow()
@@ -180,8 +185,8 @@ export async function deleteWebhook(db: Db, webhookId: string): Promise<boolean>
 }
 
 interface Outcome {
-  /** That of the webhook when its messages were sent; undefined for a provider of pushes. */
-  readonly changeCount: number | undefined
+  /** The webhook when its messages were sent; undefined for a provider of pushes. */
+  readonly sentTo: Pick<WebhookRow, 'url' | 'changeCount'> | undefined
 }
 
 interface WebhookFailure extends Outcome {
@@ -237,9 +242,9 @@ export async function storeWebhookSuccess(db: Db, webhookId: string, success: We
     )`.execute(db)
 }
 
-/** True while no administrator has changed the webhook since its messages were sent. */
-const isUnchanged = ({ changeCount }: Outcome): RawBuilder<boolean> =>
-  sql<boolean>`coalesce(change_count = ${changeCount ?? null}::int, true)`
+/** True while no administrator has changed the webhook since its messages were sent. A process of the version before counts no changes. */
+const isUnchanged = ({ sentTo }: Outcome): RawBuilder<boolean> =>
+  sql<boolean>`coalesce(change_count = ${sentTo?.changeCount ?? null}::int and url = ${sentTo?.url ?? null}, true)`
 
 /** The latest times that a correct clock sets now; a later stored time was set before the clock was set back. */
 interface WebhookBounds {
