@@ -84,7 +84,7 @@ export async function runHousekeeping(
   const tasks = [
     ...batched.map((take) => () => takeBatches(take, signal)),
     ...(databaseKind === 'embedded' ? [() => vacuumFullest(db)] : []),
-    () => analyzeGrown(db),
+    () => analyzeGrown(db, (err) => events.housekeepingFailed({ err })),
   ]
   await runAll({ events }, tasks, signal)
 }

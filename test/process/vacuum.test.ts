@@ -42,7 +42,7 @@ embedded('a table that has grown is analysed, and again when it has doubled', as
       database.db,
     )
     await waitForStatistics(database)
-    await analyzeGrown(database.db)
+    await analyzeGrown(database.db, neverCalled)
     counts.push(await countAnalyses(database))
   }
   expect(counts).toEqual([0, 1, 1, 2])
@@ -53,13 +53,46 @@ embedded('a table that was never analysed is, though nothing has counted its row
   const database = await openMigratedInMemory()
   await fill(database, 0)
   await sql`select pg_stat_reset()`.execute(database.db)
-  await analyzeGrown(database.db)
+  await analyzeGrown(database.db, neverCalled)
   await waitForStatistics(database)
   expect(await countAnalyses(database)).toBe(1)
   await sql`select pg_stat_reset()`.execute(database.db)
-  await analyzeGrown(database.db)
+  await analyzeGrown(database.db, neverCalled)
   await waitForStatistics(database)
   expect(await countAnalyses(database)).toBe(0)
+  await database.close()
+})
+
+embedded('the smaller tables are analysed first, and the others also after the database ended the analysis of one', async () => {
+  const database = await openMigratedInMemory()
+  // The analysis of an index calls its function.
+  const makeFunction = (body: string) =>
+    sql`create or replace function part_of(key bytea) returns bytea immutable language plpgsql as ${sql.lit(`begin ${body}; end`)}`.execute(
+      database.db,
+    )
+  await makeFunction('return key')
+  for (const [name, rows] of [
+    ['grown_4', 9_000],
+    ['grown_3', 7_500],
+    ['grown_2', 6_000],
+    ['grown_1', 4_500],
+  ] as const) {
+    await sql`create table ${sql.table(name)} (key bytea)`.execute(database.db)
+    await sql`insert into ${sql.table(name)} select decode(md5(i::text), 'hex') from generate_series(1, ${rows}::int) i`.execute(
+      database.db,
+    )
+  }
+  await sql`create index on grown_1 (part_of(key))`.execute(database.db)
+  await makeFunction(`raise 'too long' using errcode = 'query_canceled'`)
+  // As after pg_upgrade: nothing has counted the rows.
+  await sql`update pg_class set reltuples = -1, relpages = 0 where relname = 'grown_1'`.execute(database.db)
+  await waitForStatistics(database)
+  await sql`select pg_stat_reset()`.execute(database.db)
+  await expect(analyzeGrown(database.db, neverCalled)).rejects.toThrow('too long')
+  await waitForStatistics(database)
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_stat_user_tables where analyze_count > 0 order by 1`.execute(database.db)
+  expect(rows.map(({ name }) => name)).toEqual(['grown_2', 'grown_3'])
   await database.close()
 })
 
@@ -67,7 +100,7 @@ embedded('a table whose rows come and go is not analysed again', async () => {
   const database = await openMigratedInMemory()
   for (let round = 0; round < 4; round += 1) {
     await fill(database, round)
-    await analyzeGrown(database.db)
+    await analyzeGrown(database.db, neverCalled)
     // A vacuum of a table that is empty for a moment has the planner expect no rows again.
     await sql`delete from unique_value`.execute(database.db)
     await sql`insert into unique_value select decode(md5(${`left ${round}-`} || i), 'hex'), now() from generate_series(1, 10) i`.execute(
@@ -90,10 +123,10 @@ test.skipIf(serverUrl() === undefined)(
     await holder.connect()
     await holder.query('begin')
     await holder.query('lock table unique_value in share update exclusive mode')
-    await analyzeGrown(database.db)
+    await analyzeGrown(database.db, neverCalled)
     expect(await countAnalyses(database)).toBe(0)
     await holder.query('rollback')
-    await analyzeGrown(database.db)
+    await analyzeGrown(database.db, neverCalled)
     await waitForStatistics(database)
     expect(await countAnalyses(database)).toBe(1)
     await holder.end()
@@ -101,6 +134,11 @@ test.skipIf(serverUrl() === undefined)(
     await place.drop()
   },
 )
+
+/** For a second failure. */
+const neverCalled = (err: unknown): never => {
+  throw err
+}
 
 /** First and last row of each round: few, many, few more, more than twice as many. */
 const GROWTH = [

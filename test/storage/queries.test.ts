@@ -829,7 +829,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
   },
   vacuum: {
     vacuumFullest: (db) => vacuum.vacuumFullest(db),
-    analyzeGrown: (db) => vacuum.analyzeGrown(db),
+    analyzeGrown: (db) => vacuum.analyzeGrown(db, () => undefined),
   },
   'activation/unique-values': {
     createUniqueValueStore: async (db) => {
