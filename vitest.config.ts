@@ -20,9 +20,9 @@ const withoutPostgres = [
   'test/http/{duplicate-slash,errors,forwarded,load-limits}.test.ts',
 ]
 // What asks the same of both databases at length, and more of one with many connections: once, on PostgreSQL, where a run on it follows
-// (PAWL_TEST_POSTGRES_FOLLOWS). What is about starts, signals, crashes and secrets at rest runs on both.
+// (PAWL_TEST_POSTGRES_FOLLOWS). Refused starts, signals, crashes, migrations and secrets at rest run on both.
 const onPostgres = [
-  'test/process/{administration-races,audit-migration,console-lists,console-session,database-clock,doors,erasure-races,fence}.test.ts',
+  'test/process/{administration-races,console-lists,console-session,database-clock,doors,erasure-races,fence}.test.ts',
   'test/process/{housekeeping,import-damage,key-binding,lost-database-doors,lost-database-v4,service-links,setup}.test.ts',
   'test/process/{between-statements-v4,killed-envelopes,lists,login,only-guesses,operation-races,push,record-binding,stepped-clock,transfers,webhook-delivery,webhooks}.test.ts',
 ]

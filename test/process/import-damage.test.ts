@@ -9,7 +9,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, onTestFailed, test } from 'vitest'
 import { KINDS, type Kind } from '../../cli/import/report.ts'
 import { b64, random } from '../../phone/v3/crypto.ts'
-import { createPostgresDatabase, serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
+import { createPostgresDatabase, startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { runCli } from '../helpers/cli.ts'
 import { startSession } from '../helpers/console-session.ts'
@@ -432,8 +432,7 @@ describe('afterwards', () => {
     WHOLE_MS,
   )
 
-  // What stands in the rows is asked for above; a page is the same on PostgreSQL.
-  test.skipIf(serverUrl() !== undefined)(
+  test(
     'every page of the console shows itself',
     async () => {
       saySeed()

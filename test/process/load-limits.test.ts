@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { send, sendJson } from '../../phone/http.ts'
-import { serverUrl } from '../helpers/app.ts'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import type { PawlProcess } from '../helpers/process.ts'
@@ -195,21 +194,5 @@ describe('a request that does not arrive', () => {
       sent = due
     }
     await vi.waitFor(() => expect(statusOf(connection)).toBe('401'), PATIENCE_MS)
-  })
-})
-
-describe.skipIf(serverUrl() === undefined)('two processes behind one port (needs PostgreSQL)', () => {
-  test('have these limits each', async () => {
-    const { env } = await createInstallation('postgresql')
-    const both = await startPawl(env, { PAWL_PROCESSES: '2', PAWL_CONNECTIONS_MAX: '12', PAWL_REQUESTS_IN_FLIGHT_MAX: '8' })
-    const { openMany, endAll } = createSockets(() => Number(new URL(both.url).port))
-    for (const bytes of ['', requestOf('GET', '/health/live')]) {
-      const sent = await openMany(60, STRANGER, bytes)
-      const other = await openMany(6, '127.0.0.3', requestOf('POST', '/pa/v3/status'))
-      await vi.waitFor(() => expect(other.map(statusOf)).toEqual(Array(6).fill('200')), PATIENCE_MS)
-      expect(sent.filter(({ isOpen }) => isOpen()).length).toBeLessThanOrEqual(18)
-      endAll()
-    }
-    await both.end('SIGTERM')
   })
 })

@@ -1,13 +1,14 @@
-// Several processes behind one port (PAWL_PROCESSES), from outside: one that is killed, what is counted, and how all of them end.
+// Several processes behind one port (PAWL_PROCESSES), from outside: one that is killed, what is counted, their limits, and how all of them end.
 import { closeSync, constants, copyFileSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { COUNT_WAITING, serverUrl } from '../helpers/app.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import { ADMIN_PASSWORD, createInstallation, endEverything, type PawlProcess, startNode, startPawl } from '../helpers/process.ts'
+import { createSockets, type RawConnection, requestOf } from '../helpers/sockets.ts'
 import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const TWO = { PAWL_PROCESSES: '2', PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
@@ -107,6 +108,25 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
     const stopping = stdout.split('\n').filter((line) => line.includes('"stopping"'))
     expect(stopping.map((line) => (JSON.parse(line) as { worker: string }).worker).toSorted()).toEqual(['1', '2'])
     expect(workers.filter(isKnown)).toEqual([])
+  })
+})
+
+describe.skipIf(serverUrl() === undefined)('with limits of connections and requests', () => {
+  afterAll(endEverything)
+
+  test('two processes have these limits each', async () => {
+    const { env } = await createInstallation('postgresql')
+    const both = await startPawl(env, { PAWL_PROCESSES: '2', PAWL_CONNECTIONS_MAX: '12', PAWL_REQUESTS_IN_FLIGHT_MAX: '8' })
+    const { openMany, endAll } = createSockets(() => Number(new URL(both.url).port))
+    const statusOf = ({ text }: RawConnection): string | undefined => /^HTTP\/1\.1 (\d+)/.exec(text())?.[1]
+    for (const bytes of ['', requestOf('GET', '/health/live')]) {
+      const sent = await openMany(60, '127.0.0.2', bytes)
+      const other = await openMany(6, '127.0.0.3', requestOf('POST', '/pa/v3/status'))
+      await vi.waitFor(() => expect(other.map(statusOf)).toEqual(Array(6).fill('200')), PATIENCE_MS)
+      expect(sent.filter(({ isOpen }) => isOpen()).length).toBeLessThanOrEqual(18)
+      endAll()
+    }
+    await both.end('SIGTERM')
   })
 })
 
