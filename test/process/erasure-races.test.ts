@@ -518,10 +518,13 @@ describe('the command', () => {
     }
     expect(await runCli(['user', 'erase', userId, '--yes'], env)).toMatchObject({ code: 0 })
     const database = await openInstalled(env)
+    // The name is open soon, whatever those that were killed have left.
+    const { rows } =
+      await sql`select max(closed_until) <= clock_timestamp() + interval '2 s' as "isSoon" from user_erasure`.execute(database.db)
+    expect(rows).toEqual([{ isSoon: true }])
     expect(await findStoredText(database.db, userId)).toEqual([])
     await database.close()
     expect(await runCli(['audit', 'verify'], env)).toMatchObject({ code: 0 })
-    // The name is open soon, whatever those that were killed have left.
     server = await startPawl(environment)
     const again = bank.as(bank.credential, server.url)
     await expect.poll(async () => (await again.register(userId)).status).toBe(200)
