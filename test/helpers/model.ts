@@ -11,8 +11,8 @@ export const command = <M extends object, R>(name: string, run: (model: M, real:
 })
 
 /**
- * Runs several sequences of commands, more in CI, where each of two databases has half of them. Each begins with a value of `start`, and has up to
- * `max` commands. A failing one is shortened and printed with its seed, which PAWL_TEST_SEED takes.
+ * Runs several sequences of commands, more in CI: half of those on PostgreSQL, and where a run on it follows. Each begins with a value
+ * of `start`, and has up to `max` commands. A failing one is shortened and printed with its seed, which PAWL_TEST_SEED takes.
  */
 export async function assertModel<S, M extends object, R>(
   start: fc.Arbitrary<S>,

@@ -6,9 +6,9 @@ import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
 export const ALL_PHONE_VERSIONS: readonly PhoneVersion[] = ['3.0', '3.1', '3.2', '3.3']
 
 /**
- * The first and the last, so that nobody waits long. CI goes through all of them: on one database where no other run follows, else through two on
- * each. Only 3.3 keeps something of its own in the database, its temporary keys: it is one of those on PostgreSQL, and the phone of tests that
- * name no version on both.
+ * The first and the last, so that nobody waits long. With CI set, a run on the embedded database goes through all of them. Where a run on PostgreSQL
+ * follows it goes through two, and a run on PostgreSQL always goes through the other two. Only 3.3 keeps something of its own in the database, its
+ * temporary keys: it is one of those on PostgreSQL, and the phone of tests that name no version on both.
  */
 export const PHONE_VERSIONS: readonly PhoneVersion[] = choose<PhoneVersion>({
   quick: ['3.0', '3.3'],
@@ -17,7 +17,7 @@ export const PHONE_VERSIONS: readonly PhoneVersion[] = choose<PhoneVersion>({
   postgresql: ['3.1', '3.3'],
 })
 
-/** All of them, and where CI goes through two databases each on one. The first is the phone of tests that name no algorithm, on both. */
+/** All of them. With CI set, a run on PostgreSQL has one, and a run before it the others. The first is the phone of tests that name no algorithm. */
 export const TESTED_ALGORITHMS: readonly (typeof PHONE_ALGORITHMS)[number][] = choose<(typeof PHONE_ALGORITHMS)[number]>({
   quick: PHONE_ALGORITHMS,
   all: PHONE_ALGORITHMS,
