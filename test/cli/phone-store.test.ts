@@ -140,7 +140,7 @@ test('a process that finds the lock of an ended one does not take it from one th
   expect(await slow.read()).toBe('asked')
   const quick = startOpening(file)
   expect(await quick.read()).toBe('took')
-  let said = 'asked'
+  let said: string | undefined = 'asked'
   while (said === 'asked') {
     slow.goOn()
     said = await slow.read()

@@ -12,7 +12,10 @@ export function startScript(script: string, env: Readonly<Record<string, string>
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return {
     /** The next line that it prints; `undefined` at its end. */
-    read: async (): Promise<string> => String((await lines.next()).value),
+    read: async (): Promise<string | undefined> => {
+      const next = await lines.next()
+      return next.done === true ? undefined : next.value
+    },
     /** Sends an empty line. */
     goOn: () => child.stdin.write('\n'),
     kill: () => kill(child),

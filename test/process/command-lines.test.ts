@@ -1,7 +1,7 @@
 // Every command line of the project as people type it: --help does nothing but help, and no fault shows a stack.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, globSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -40,6 +40,7 @@ test.each([...commands, ...list('scripts/ci/*.ts').toSorted()])(
   async (path) => {
     const before = written(path)
     // All read them by scripts/command-line.ts: one is asked in each way, the others as is hardest.
+    expect(readFileSync(path, 'utf8')).toMatch(/ from '.*\/command-line\.ts'$/m)
     const hardest = ['anything', '--unknown', '--help']
     const lines = path === 'bench/run.ts' ? [['--help'], ['-h'], hardest] : [hardest]
     for (const { code, stdout, stderr } of await Promise.all(lines.map((args) => runNode([path, ...args], env)))) {

@@ -46,7 +46,7 @@ describe.each([DATABASE_KIND])('killed on %s', (kind) => {
       const phonesV4 = await activatePhonesV4(createBank(server.url, ADMIN), bank, APPLICATION, PHONES_V4)
       let lostInAll = 0
       // Answers that came together may leave nothing under way at one of the kills.
-      for (let round = 0; round < KILLS || (lostInAll === 0 && round < 2 * KILLS); round++) {
+      for (let round = 0; round < KILLS || (lostInAll === 0 && round < 6); round++) {
         const file = join(installation.directory, `record-${round}`)
         const before = bank.as(bank.credential, server.url)
         const upgrades = await openUpgrades(createBank(server.url, ADMIN), before, APPLICATION, UPGRADES)

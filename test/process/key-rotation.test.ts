@@ -97,7 +97,7 @@ describe.skipIf(serverUrl() === undefined)('a rotation beside servers', () => {
       }),
     )
     const total = await countOld()
-    const middle = await stopAt(ids.toSorted()[ROWS / 2] ?? '')
+    const middle = await stopAt(ids.toSorted()[Math.floor(ROWS / 2)] ?? fail())
     const killed = await rotate(middle.isReached())
     await middle.release()
     const left = await countOld()

@@ -95,7 +95,7 @@ const SAYING: readonly string[] = [
 ]
 
 describe('an output that is full', () => {
-  test.each(SAYING)('pawl %s says so in one line, and ends with 6', async (line) => {
+  test.each([...SAYING, 'operation list --all --json'])('pawl %s says so in one line, and ends with 6', async (line) => {
     const { code, stderr } = await runFull(line.split(' '))
     expect({ code, lines: stderr.split('\n').length }).toEqual({
       code: 6,

@@ -149,8 +149,9 @@ describe.skipIf(LIBRARY === undefined)(title, () => {
       expect(Number(reply.headers['retry-after'])).toBeLessThanOrEqual(60)
     }
     // As long as the last answer says, and no longer.
-    const { headers } = await askForKey()
-    await sleep(Number(headers['retry-after'] ?? 0) * SECOND)
+    const { status, headers } = await askForKey()
+    expect(status).toBe(429)
+    await sleep(Number(headers['retry-after']) * SECOND)
     expect((await askForKey()).status).toBe(200)
   })
 

@@ -60,7 +60,7 @@ test('a process that hears late that the lock is of nobody does not take it from
   expect(await slow.read()).toBe('asked')
   const quick = startLocking(directory)
   expect(await quick.read()).toBe('took')
-  let said = 'asked'
+  let said: string | undefined = 'asked'
   while (said === 'asked') {
     slow.goOn()
     said = await slow.read()
