@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRecordOpener, openKeyPair } from '../../cli/import/records.ts'
 import { readSource } from '../../cli/import/source.ts'
 import { b64, hasNonce, newKeyPair, random, unb64 } from '../../phone/v3/crypto.ts'
-import { PHONE_VERSIONS } from '../helpers/phone-versions.ts'
+import { ALL_PHONE_VERSIONS } from '../helpers/phone-versions.ts'
 import { member } from '../../phone/http.ts'
 import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import { type Database, openDatabase } from '../../src/storage/database/database.ts'
@@ -54,9 +54,9 @@ const phone = (name: string) => {
 beforeAll(async () => {
   origin = (await openOrigin()).database
   reference = await createReferenceDatabase(origin.db, MASTER_DB_KEY)
-  const add = async (name: string, version: (typeof PHONE_VERSIONS)[number], given?: PhoneGiven) =>
+  const add = async (name: string, version: (typeof ALL_PHONE_VERSIONS)[number], given?: PhoneGiven) =>
     phones.set(name, await reference.addPhone(version, given))
-  for (const version of PHONE_VERSIONS) await add(version, version)
+  for (const version of ALL_PHONE_VERSIONS) await add(version, version)
   await add('plain', '3.3', { isPlain: true })
   await add('high', '3.3', { serverKey: keyWhere((first) => first > 127) })
   await add('short', '3.3', { serverKey: keyWhere((first) => first === 0) })
@@ -268,7 +268,7 @@ describe('after the import', () => {
     expect(imported.reasonOf('old')).toMatch('dataTemplate')
   })
 
-  test.each(PHONE_VERSIONS)('a phone of %s reads its status, signs, opens envelopes and gets a token', async (version) => {
+  test.each(ALL_PHONE_VERSIONS)('a phone of %s reads its status, signs, opens envelopes and gets a token', async (version) => {
     const { phone: bound } = phone(version)
     // Version 3.0 is told random bytes in place of the counter.
     const counter = hasNonce(version) ? { ctrByte: 7 } : {}
