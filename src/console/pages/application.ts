@@ -65,6 +65,7 @@ async function read(call: PageCall): Promise<Detail> {
 }
 
 const home = ({ params }: PageCall): string => at`/applications/${params.id}`
+
 /** The stored values that the form shows and replaces. */
 const settingsOf = (detail: Detail) => [
   detail.algorithms,

@@ -186,8 +186,10 @@ export function createRecordKeys(
 function createMissingReport(tell: RecordKeysOptions['onMissingKey']): (place: Place, keyId: string) => SealedRecordError {
   const told = new Set<string>()
   return (place, keyId) => {
-    if (told.size < MISSING_KEYS_MAX && !told.has(keyId)) tell?.({ keyId, record: describe(place) })
-    if (told.size < MISSING_KEYS_MAX) told.add(keyId)
+    if (told.size < MISSING_KEYS_MAX && !told.has(keyId)) {
+      told.add(keyId)
+      tell?.({ keyId, record: describe(place) })
+    }
     return new SealedRecordError(place, false)
   }
 }
