@@ -247,27 +247,8 @@ const owner = { applicationId: 'a', userId: 'u' }
 const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Promise<unknown>>> = {
   'request/authentication': {
     storeAuthentication: (db) => activationAuthentication.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
-    'storeAuthentication of a block': (db) =>
-      activationAuthentication.storeAuthentication(
-        db,
-        { ...outcome, state: 'BLOCKED', blockedReason: 'MAX_FAILED_ATTEMPTS' },
-        auditEvent,
-      ),
-    'storeAuthentication with a verdict of a door': (db) =>
-      activationAuthentication.storeAuthentication(
-        db,
-        { ...outcome, state: 'ACTIVE', kept: doorVerdict },
-        { ...auditEvent, verifiedBy: 'b' },
-      ),
     storeAuthenticationAndLock: (_db, tx) =>
       activationAuthentication.storeAuthenticationAndLock(tx, { ...outcome, state: 'ACTIVE' }, auditEvent, 'o'),
-    'storeAuthenticationAndLock of a settled key': (_db, tx) =>
-      activationAuthentication.storeAuthenticationAndLock(
-        tx,
-        { ...outcome, state: 'ACTIVE', masterSecret: bytes },
-        auditEvent,
-        'o',
-      ),
     'createAuthenticationStore for several at once': async (db) => {
       const store = activationAuthentication.createAuthenticationStore(db, { counterWentBack: () => undefined })
       await Promise.all(['x', 'y', 'z'].map((id) => store.find({ applicationKey: 'k', activationId: id, at }).catch(ignoreNoRow)))

@@ -168,8 +168,7 @@ export async function storeAuthenticationAndLock(
   operationId: string,
 ): Promise<{ readonly operation: LockedOperation | undefined } | undefined> {
   const move = { ...toMove({ outcome, audit }), operationId }
-  const statement = isUsual(outcome) ? STORE_USUAL_AND_LOCK([move]) : STORE_AND_LOCK([move])
-  const { rows } = await tx.executeQuery<LockedColumns | Unlocked>(statement)
+  const { rows } = await tx.executeQuery<LockedColumns | Unlocked>(STORE_AND_LOCK([move]))
   const [row] = rows
   return row && { operation: row.operationId === null ? undefined : toLocked(row) }
 }
@@ -198,13 +197,13 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
   const moves = changes.map(toMove)
   // Sorted, because two processes that move the same activations would otherwise deadlock, and block all other requests.
   const ordered = moves.toSorted((one, other) => (one.activationId < other.activationId ? -1 : 1))
-  const { rows } = await db.executeQuery<{ activation_id: string }>(chooseStore(ordered)(ordered))
+  const { rows } = await db.executeQuery<{ activation_id: string }>(STORE(ordered))
   const stored = new Set(rows.map((row) => row.activation_id))
   return changes.map(({ outcome }) => stored.has(outcome.activationId))
 }
 
 /** Adds the owner that the audit row names: an outcome for a remembered activation must not be stored in a row of another owner. */
-const toMove = ({ outcome, audit }: Change): AnyMove => ({
+const toMove = ({ outcome, audit }: Change) => ({
   ...outcome,
   ...toAuditGiven(audit),
   toldFlags: outcome.told?.flags,
@@ -214,15 +213,7 @@ const toMove = ({ outcome, audit }: Change): AnyMove => ({
   ...toValueColumns([outcome.use, outcome.secondUse]),
 })
 
-/** Chooses the cheapest statement that can store all of these outcomes. */
-const chooseStore = (moves: readonly AnyMove[]) =>
-  moves.every(isUsual) ? STORE_USUAL : moves.every(keepsAtMost) ? STORE_KEEPING : STORE
-
-/** True when an outcome changes neither state nor keys and uses up no value; it may keep a verdict. */
-const keepsAtMost = ({ blockedReason, masterSecret, use }: AuthenticationOutcome): boolean =>
-  blockedReason === null && masterSecret === null && use === undefined
-/** True when an outcome keeps no verdict either. */
-const isUsual = (outcome: AuthenticationOutcome): boolean => keepsAtMost(outcome) && outcome.kept === undefined
+type Move = Pick<ReturnType<typeof toMove>, keyof typeof MOVE_COLUMNS>
 
 const FIND = ASKED.define(
   (asked) => sql`
@@ -231,86 +222,57 @@ const FIND = ASKED.define(
   order by i.position`,
 )
 
-const TOLD_COLUMNS = { toldFlags: 'text', toldVersion: 'text', toldRoles: 'text' } as const
-
-const USUAL_COLUMNS = {
+const MOVE_COLUMNS = {
   activationId: 'text',
   rowVersion: 'int',
   from: 'text',
   fromCounter: 'int',
   ...givenColumns(CODE_COLUMNS),
+  ...givenColumns(BLOCK_COLUMNS),
+  masterSecret: 'bytea',
   acceptedFor: 'text',
   at: 'timestamptz',
   ...AUDIT_GIVEN,
-  ...TOLD_COLUMNS,
-} as const
-type UsualMove = Pick<AuthenticationOutcome, Extract<keyof typeof USUAL_COLUMNS, keyof AuthenticationOutcome>> &
-  ReturnType<typeof toAuditGiven> &
-  Readonly<Record<keyof typeof TOLD_COLUMNS, string | undefined>>
-
-const KEEPING_COLUMNS = { ...USUAL_COLUMNS, ...VERDICT_COLUMNS } as const
-type KeepingMove = UsualMove & ReturnType<typeof toVerdictColumns>
-
-const ANY_COLUMNS = {
-  ...KEEPING_COLUMNS,
-  masterSecret: 'bytea',
-  ...givenColumns(BLOCK_COLUMNS),
+  toldFlags: 'text',
+  toldVersion: 'text',
+  toldRoles: 'text',
+  ...VERDICT_COLUMNS,
   ...VALUE_COLUMNS,
 } as const
-type AnyMove = KeepingMove &
-  Written<typeof BLOCK_COLUMNS> &
-  Pick<AuthenticationOutcome, 'masterSecret'> &
-  ReturnType<typeof toValueColumns>
-
-type Changed = Readonly<Record<'set' | 'returned' | 'beside', RawBuilder<unknown>>>
-
-// Naming a column in `set` costs time even when its value stays, because PostgreSQL then evaluates the trigger that reports states to webhooks.
-const USUAL: Changed = { set: sql``, returned: sql``, beside: sql`` }
-
-const KEPT_OF_MOVED = sql`, kept as (
-    ${insertVerdictsFrom(sql`moved`)}
-  )`
-
-/** Additions for an outcome that keeps a verdict. */
-const KEEPING: Changed = {
-  set: sql``,
-  returned: sql`, i."verdictKey", i."verdictAnswer", i."verdictExpiresAt", i."verdictMac"`,
-  beside: KEPT_OF_MOVED,
-}
-
-/** Additions for an outcome that blocks, stores a key or uses up a value; it may also keep a verdict. */
-const ANY: Changed = {
-  set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), ${setColumns(BLOCK_COLUMNS)}`,
-  returned: sql`${KEEPING.returned}, i.state, i."blockedReason", i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"`,
-  beside: sql`, history as (
-    ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
-  ), used as (
-    ${insertTwoValuesFrom(sql`moved`)}
-  )${KEPT_OF_MOVED}`,
-}
 
 const IS_AS_TOLD = sql`i."toldFlags" is null or (a.flags, v.name, p.roles) = (i."toldFlags", i."toldVersion", i."toldRoles")`
 
-/** Composes the update of the activations, `moved`, and the inserts beside it. */
-const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Changed) => sql`
+/**
+ * Composes the update of the activations, `moved`, and the inserts beside it. `andReturned` adds columns to `moved`. A column that keeps its value
+ * is written all the same: the row is written anew in any case.
+ */
+const withMoved = (moves: RawBuilder<unknown>, andReturned = sql``) => sql`
   with moved as (
-    update activation a set ${setColumns(CODE_COLUMNS)}, last_used_at = i.at, row_version = a.row_version + 1${set}
+    update activation a set ${setColumns(CODE_COLUMNS)}, ${setColumns(BLOCK_COLUMNS)},
+      master_secret = coalesce(i."masterSecret", a.master_secret), last_used_at = i.at, row_version = a.row_version + 1
     from ${moves} as i
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
       and a.counter <= coalesce(i."fromCounter", a.counter) and a.application_id = i."applicationId" and a.user_id = i."userId"
       and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`, IS_AS_TOLD)})
-    returning a.activation_id, i."applicationId", i."userId", i."eventType", i."eventData", i."verifiedBy", i.at${returned}
-  )${beside}`
+    returning i.*, a.activation_id${andReturned}
+  ), history as (
+    ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
+  ), used as (
+    ${insertTwoValuesFrom(sql`moved`)}
+  ), kept as (
+    ${insertVerdictsFrom(sql`moved`)}
+  )`
 
 const AUDIT_OF_MOVED = insertAuditFrom(sql`moved`, AUDIT_OF_GIVEN)
 
-const composeStore = (moves: RawBuilder<unknown>, changed: Changed) => sql`${withMoved(moves, changed)}
+const STORE = defineGivenRows<Move>(MOVE_COLUMNS).define(
+  (moves) => sql`${withMoved(moves)}
   ${AUDIT_OF_MOVED}
-  returning activation_id`
+  returning activation_id`,
+)
 
-const composeStoreAndLock = (moves: RawBuilder<unknown>, changed: Changed) => {
-  const returned = sql`${changed.returned}, i."operationId", a.flags`
-  return sql`${withMoved(moves, { ...changed, returned })}, audited as (
+const STORE_AND_LOCK = defineGivenRows<Move & { readonly operationId: string }>({ ...MOVE_COLUMNS, operationId: 'text' }).define(
+  (moves) => sql`${withMoved(moves, sql`, a.flags`)}, audited as (
     ${AUDIT_OF_MOVED}
   )
   select moved.flags as "approverFlags", o.*
@@ -318,18 +280,5 @@ const composeStoreAndLock = (moves: RawBuilder<unknown>, changed: Changed) => {
     select ${OPERATION_COLUMNS} from operation o
     where o.operation_id = moved."operationId" and o.application_id = moved."applicationId"
     for update
-  ) as o on true`
-}
-
-const STORE_USUAL = defineGivenRows<UsualMove>(USUAL_COLUMNS).define((moves) => composeStore(moves, USUAL))
-const STORE_KEEPING = defineGivenRows<KeepingMove>(KEEPING_COLUMNS).define((moves) => composeStore(moves, KEEPING))
-const STORE = defineGivenRows<AnyMove>(ANY_COLUMNS).define((moves) => composeStore(moves, ANY))
-
-const OF_OPERATION = { operationId: 'text' } as const
-type OfOperation = { readonly operationId: string }
-const STORE_USUAL_AND_LOCK = defineGivenRows<UsualMove & OfOperation>({ ...USUAL_COLUMNS, ...OF_OPERATION }).define((moves) =>
-  composeStoreAndLock(moves, USUAL),
-)
-const STORE_AND_LOCK = defineGivenRows<AnyMove & OfOperation>({ ...ANY_COLUMNS, ...OF_OPERATION }).define((moves) =>
-  composeStoreAndLock(moves, ANY),
+  ) as o on true`,
 )
