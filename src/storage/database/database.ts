@@ -8,9 +8,7 @@ import {
   type KyselyConfig,
   type LogEvent,
   PGliteDialect,
-  PostgresAdapter,
   PostgresDialect,
-  type PostgresDialectConfig,
   sql,
   type Transaction,
 } from 'kysely'
@@ -64,7 +62,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const log = isTraced ? { log: traceStatement } : {}
   if (databaseUrl !== undefined) {
     const { pool, location, room, use, leaveServer } = connectPostgres(databaseUrl, options)
-    const db = new Kysely<Schema>({ dialect: createDialect({ pool }), ...log }) as Pool
+    const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }), ...log }) as Pool
     const openPatient = () => openPatientPostgres(databaseUrl, options.pooler)
     const close = () => db.destroy()
     return { db, kind: 'postgresql', location, readTime: () => readTime(db), room, poolUse: use, leaveServer, openPatient, close }
@@ -73,16 +71,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir, log)
 }
 
-/** Returns Kysely's dialect without its migration lock, because migrate.ts takes that lock. */
-function createDialect(config: PostgresDialectConfig): PostgresDialect {
-  const nothing = async (): Promise<void> => undefined
-  const adapter = Object.assign(new PostgresAdapter(), { acquireMigrationLock: nothing, releaseMigrationLock: nothing })
-  return Object.assign(new PostgresDialect(config), { createAdapter: () => adapter })
-}
-
 function openPatientPostgres(databaseUrl: string, pooler: Pooler = 'none'): Pick<Database, 'db' | 'close'> {
   const { pool } = connectPostgres(databaseUrl, { poolSize: 2, pooler, isPatient: true })
-  const db = new Kysely<Schema>({ dialect: createDialect({ pool }) }) as Pool
+  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }) as Pool
   return { db, close: () => db.destroy() }
 }
 
@@ -157,12 +148,6 @@ export const isLockTimeout = (error: unknown): boolean => codeOf(error) === '55P
 
 /** True when PostgreSQL ended this transaction to resolve a deadlock (SQLSTATE 40P01). */
 export const isDeadlock = (error: unknown): boolean => codeOf(error) === '40P01'
-
-/** True when a statement named a column or a table that is not there (SQLSTATE 42703, 42P01). */
-export const isUndefinedName = (error: unknown): boolean => ['42703', '42P01'].includes(String(codeOf(error)))
-
-/** True when a statement created a table or another object that exists already (SQLSTATE 42P07, 42710). */
-export const isDuplicateName = (error: unknown): boolean => ['42P07', '42710'].includes(String(codeOf(error)))
 
 /**
  * True when the database answered with an error, so that the statement was rolled back. After a lost connection the outcome is unknown, and the

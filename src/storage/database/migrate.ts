@@ -1,17 +1,17 @@
 // Brings the schema up to date. One process migrates at a time, also when several start at once.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { type Migration, Migrator } from 'kysely/migration'
+import type { Migration } from 'kysely/migration'
 import { migrations } from '../../../migrations/index.ts'
 import { StartError } from '../../lib/errors.ts'
 import { adviceOf } from './failure.ts'
-import { type Database, type Db, isDuplicateName, isLockTimeout, isUndefinedName, isUniqueViolation } from './database.ts'
+import { type Database, type Db, isLockTimeout } from './database.ts'
 import { codeOf } from './postgres-connection.ts'
 
 export interface MigrateOptions {
   /** For tests: the migrations of this version; default: all of them. */
   readonly known?: Readonly<Record<string, Migration>>
-  /** The number of attempts to lock a table that others use, one second apart, or to read tables while others change them. */
+  /** The number of attempts to lock a table that others use, one second apart. */
   readonly attemptsMax?: number
   /** Called when the migration has to wait or takes long: at once, and again each minute while it lasts. */
   readonly onDelay?: (delay: MigrationDelay) => void
@@ -44,117 +44,80 @@ export async function migrate(db: Db, options: MigrateOptions = {}): Promise<str
   const tell = tellSeldom(onDelay)
   for (let attempt = 1; ; ) {
     signal?.throwIfAborted()
-    const schema = await findSchema(db)
-    const [next, ...others] = await findPending(db, known, schema)
+    const [next] = await findPending(db, known, await findSchema(db))
     if (next === undefined) return names
-    requireTarget(schema)
-    // Nobody uses the tables of an empty database, and one transaction for all migrations is faster.
-    const isEmpty = others.length + 1 === Object.keys(known).length
-    const running = tellWhileRunning(() => tell({ kind: 'running', migration: next }))
-    const { holder, ran, error, isOvertaken } = await runStep(db, { known, schema, isEmpty, signal }).finally(running)
-    if (holder !== undefined) {
-      tell({ kind: 'others', holder })
-      await wait(OTHERS_MS, signal)
-      continue
-    }
-    if (error === undefined) {
-      names.push(...ran)
-      attempt = 1
-      continue
-    }
-    if (!(isOvertaken || isLockTimeout(error)) || attempt >= attemptsMax) throw explain(error)
-    if (!isOvertaken) tell({ kind: 'table', migration: next })
-    attempt += 1
-    await wait(isOvertaken ? OVERTAKEN_MS : RETRY_MS, signal)
-  }
-}
-
-interface Step {
-  readonly known: Readonly<Record<string, Migration>>
-  readonly schema: FoundSchema
-  readonly isEmpty: boolean
-  readonly signal: AbortSignal | undefined
-}
-
-interface StepOutcome {
-  /** Describes the session that holds the lock, when another process has it; then nothing was done. */
-  readonly holder?: string
-  readonly ran: readonly string[]
-  readonly error?: unknown
-  /** True when the error comes from a change that another process made at the same time. */
-  readonly isOvertaken?: boolean
-}
-
-/** Runs the next migration, or all of them, in one transaction that takes the lock with its first statement. */
-async function runStep(db: Db, { known, schema, isEmpty, signal }: Step): Promise<StepOutcome> {
-  const impatient = Object.fromEntries(Object.entries(known).map(([name, migration]) => [name, limitWaits(migration)]))
-  try {
-    return await db.transaction().execute(async (tx) => {
-      const { isMine, holder, session } = await takeLock(tx)
-      if (!isMine) return { holder, ran: [] }
-      const stop = (): void => void end(db, session)
-      signal?.addEventListener('abort', stop)
-      try {
-        if (!schema.hasList) await makeList(tx, schema.name)
-        // Without this schema name, Kysely would use the list of another schema.
-        const migrator = new Migrator({
-          db: tx,
-          provider: { getMigrations: async () => impatient },
-          migrationTableSchema: schema.name,
-        })
-        const { error, results } = await (isEmpty ? migrator.migrateToLatest() : migrator.migrateUp())
-        if (error !== undefined) throw new StepError(error, results !== undefined)
-        return { ran: (results ?? []).map(({ migrationName }) => migrationName) }
-      } finally {
-        signal?.removeEventListener('abort', stop)
+    const running = setInterval(() => tell({ kind: 'running', migration: next }), LONG_MS)
+    try {
+      const outcome = await runStep(db, known, signal)
+      if ('ran' in outcome) {
+        names.push(...outcome.ran)
+        attempt = 1
+      } else {
+        tell({ kind: 'others', holder: outcome.holder })
+        await wait(OTHERS_MS, signal)
       }
-    })
-  } catch (error) {
-    signal?.throwIfAborted()
-    if (!(error instanceof StepError)) throw error
-    const { cause, isOfMigration } = error
-    // Before a migration Kysely reads the columns of all tables, and another process may drop one meanwhile. A process of an older version makes
-    // Kysely's tables before it takes the lock.
-    const isOvertaken = !isOfMigration && (isUndefinedName(cause) || isDuplicateName(cause) || isUniqueViolation(cause))
-    return { ran: [], error: cause, isOvertaken }
+    } catch (error) {
+      signal?.throwIfAborted()
+      const isTableHeld = error instanceof StartError && isLockTimeout(error.cause)
+      if (!isTableHeld || attempt >= attemptsMax) throw error
+      tell({ kind: 'table', migration: next })
+      attempt += 1
+      await wait(RETRY_MS, signal)
+    } finally {
+      clearInterval(running)
+    }
   }
 }
 
 /**
- * Makes the same tables as Kysely would. When Kysely fails to make them, it queries them afterwards; within a transaction that query fails too, and
- * hides the cause.
+ * Runs the next migration, or all of them, in one transaction that takes the lock with its first statement. Returns the names of those that ran, or
+ * a description of the session that holds the lock when another process has it.
  */
-async function makeList(tx: Db, schema: string): Promise<void> {
-  const tables = tx.schema.withSchema(schema)
-  try {
-    await tables
-      .createTable('kysely_migration')
-      .ifNotExists()
-      .addColumn('name', 'varchar(255)', (column) => column.notNull().primaryKey())
-      .addColumn('timestamp', 'varchar(255)', (column) => column.notNull())
-      .execute()
-    await tables
-      .createTable('kysely_migration_lock')
-      .ifNotExists()
-      .addColumn('id', 'varchar(255)', (column) => column.notNull().primaryKey())
-      .addColumn('is_locked', 'integer', (column) => column.notNull().defaultTo(0))
-      .execute()
-  } catch (error) {
-    throw new StepError(error, false)
-  }
+async function runStep(
+  db: Db,
+  known: Readonly<Record<string, Migration>>,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly ran: readonly string[] } | { readonly holder: string }> {
+  return db.transaction().execute(async (tx) => {
+    const { isMine, holder, session } = await takeLock(tx)
+    if (!isMine) return { holder }
+    const stop = (): void => void end(db, session)
+    signal?.addEventListener('abort', stop)
+    try {
+      const schema = await findSchema(tx)
+      requireTarget(schema)
+      const pending = await findPending(tx, known, schema)
+      // Nobody uses the tables of an empty database, and one transaction for all migrations is faster.
+      const ran = pending.length === Object.keys(known).length ? pending : pending.slice(0, 1)
+      if (!schema.hasList) await makeList(tx, schema.name)
+      await limitWaits(tx)
+      for (const name of ran) {
+        await known[name]?.up(tx)
+        await sql`insert into ${sql.id(schema.name, 'kysely_migration')} (name, timestamp) values (${name}, ${new Date().toISOString()})`.execute(
+          tx,
+        )
+      }
+      return { ran }
+    } catch (error) {
+      throw error instanceof StartError ? error : explain(error)
+    } finally {
+      signal?.removeEventListener('abort', stop)
+    }
+  })
 }
 
-/** Thrown to roll a transaction back. `isOfMigration` is true when a migration failed, and false when a step before it did. */
-class StepError extends Error {
-  readonly isOfMigration: boolean
-  constructor(cause: unknown, isOfMigration: boolean) {
-    super('a migration failed', { cause })
-    this.isOfMigration = isOfMigration
-  }
+/** Makes the tables that Kysely's migrator makes, because version 0.2 uses it. */
+async function makeList(tx: Db, schema: string): Promise<void> {
+  await sql`create table ${sql.id(schema, 'kysely_migration')} (name varchar(255) primary key, timestamp varchar(255) not null)`.execute(
+    tx,
+  )
+  await sql`create table ${sql.id(schema, 'kysely_migration_lock')} (id varchar(255) primary key, is_locked integer not null default 0)`.execute(
+    tx,
+  )
 }
 
 /**
- * Tries to take the lock for the transaction. Kysely locks for the session instead; a pooler in transaction mode may send the unlocking statement
+ * Tries to take the lock for the transaction. Kysely's migrator locks for the session; a pooler in transaction mode may send the unlocking statement
  * to another session, and every later process would wait for ever. The number is Kysely's, so that processes of older versions are kept out. The
  * statement does not wait for the lock: a wait would keep a server connection of the pooler, and outlive the process.
  */
@@ -201,12 +164,6 @@ function tellSeldom(onDelay: (delay: MigrationDelay) => void): (delay: Migration
   }
 }
 
-/** Calls `tell` every two seconds until the returned function is called. */
-function tellWhileRunning(tell: () => void): () => void {
-  const timer = setInterval(tell, LONG_MS)
-  return () => clearInterval(timer)
-}
-
 const wait = async (ms: number, signal: AbortSignal | undefined): Promise<void> => {
   await sleep(ms, undefined, { ...(signal && { signal }) }).catch(() => undefined)
   signal?.throwIfAborted()
@@ -235,7 +192,12 @@ async function findPending(db: Db, known: Readonly<Record<string, Migration>>, s
   const names = Object.keys(known).toSorted()
   const done = await readDone(db, schema)
   const unknown = done.filter((name) => !(name in known))
-  if (unknown.length === 0) return names.filter((name) => !done.includes(name))
+  if (unknown.length === 0) {
+    const pending = names.slice(done.length)
+    if (pending.some((name) => done.includes(name)))
+      throw new StartError('the list of migrations in the database has a gap; put back a backup')
+    return pending
+  }
   const isOneAhead = unknown.length === 1 && names.every((name) => done.includes(name) && name < String(unknown[0]))
   if (isOneAhead) return []
   throw new StartError(
@@ -288,14 +250,11 @@ const countOf = (names: readonly string[]): string =>
  * Limits the wait of a migration for a lock on a table, because it holds up all later statements on the table; migrate tries again a second later.
  * The wait for the migrations of another process has no limit.
  */
-const limitWaits = (migration: Migration): Migration => ({
-  up: async (db) => {
-    await sql.raw(`set local lock_timeout = '${LOCK_WAIT_MS}ms'`).execute(db)
-    // Behind a pooler, the limit set for the role is the one for requests.
-    await sql.raw('set local statement_timeout = 0').execute(db)
-    await migration.up(db)
-  },
-})
+async function limitWaits(tx: Db): Promise<void> {
+  await sql.raw(`set local lock_timeout = '${LOCK_WAIT_MS}ms'`).execute(tx)
+  // Behind a pooler, the limit set for the role is the one for requests.
+  await sql.raw('set local statement_timeout = 0').execute(tx)
+}
 
 function explain(error: unknown): StartError {
   const reason = error instanceof Error ? error.message.replace(/\s*\n\s*/g, ' ') : String(error)
@@ -314,5 +273,4 @@ const OTHERS_MS = 250
 const LONG_MS = 2_000
 const REMINDER_MS = 60_000
 const RETRY_MS = 1_000
-const OVERTAKEN_MS = 100
 const ATTEMPTS_MAX = 120
