@@ -1,5 +1,6 @@
 // Deletes old records: ended operations, removed activations, inbox messages. Each statement takes a batch, so that none holds many locks.
 import { sql } from 'kysely'
+import { deleteBatch } from './database/bulk-statement.ts'
 import type { Db } from './database/database.ts'
 import { amongRemovals } from './database/index-conditions.ts'
 
@@ -46,13 +47,8 @@ export async function deleteOldActivations(db: Db, before: Date, limit: number):
 }
 
 /** Deletes up to `limit` inbox messages created before `before`, read or not. A message that a phone marks at this moment is left for later. */
-export async function deleteOldMessages(db: Db, before: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from inbox_message where message_id in (
-      select message_id from inbox_message where created_at < ${before} order by created_at limit ${limit} for update skip locked
-    ) returning message_id`.execute(db)
-  return rows.length
-}
+export const deleteOldMessages = (db: Db, before: Date, limit: number): Promise<number> =>
+  deleteBatch(db, { table: 'inbox_message', key: ['message_id'] }, sql`created_at < ${before} order by created_at`, limit)
 
 /** Tables whose rows refer to activations and are deleted with them. */
 export const CHILDREN = [

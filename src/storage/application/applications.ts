@@ -3,7 +3,7 @@ import { CompiledQuery, type Insertable, sql } from 'kysely'
 import { isJsonObject } from '../../lib/json.ts'
 import { readJson, toList } from '../database/columns.ts'
 import { toConstantText } from '../database/bulk-statement.ts'
-import type { Db, Tx } from '../database/database.ts'
+import { type Db, type Tx, writesRow } from '../database/database.ts'
 import type { ApplicationVersionTable, MasterKeyAlgorithm, MasterKeyPairTable } from '../database/schema.ts'
 
 /** The applications to which a phone may hand over its user, and the effect on its own activation (mobile-token §9). */
@@ -221,15 +221,12 @@ export async function insertApplicationVersion(db: Db, version: Insertable<Appli
 }
 
 /** Switches a version on or off; false when there is none of that name. */
-export async function setVersionSupported(db: Db, applicationId: string, name: string, isSupported: boolean): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('application_version')
-    .set({ is_supported: isSupported })
-    .where('application_id', '=', applicationId)
-    .where('name', '=', name)
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows > 0n
-}
+export const setVersionSupported = (db: Db, applicationId: string, name: string, isSupported: boolean): Promise<boolean> =>
+  writesRow(
+    db,
+    sql`update application_version set is_supported = ${isSupported}
+      where application_id = ${applicationId} and name = ${name}`,
+  )
 
 export interface MasterKeyPairRow {
   readonly masterKeyPairId: string

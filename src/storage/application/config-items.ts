@@ -1,6 +1,7 @@
 // Stores configuration items, which apps read for their application or for one activation, in the table config_item (v4 §9.11).
+import { sql } from 'kysely'
 import { readJson } from '../database/columns.ts'
-import type { Db } from '../database/database.ts'
+import { type Db, writesRow } from '../database/database.ts'
 import type { ConfigScope } from '../database/schema.ts'
 
 /** The owner of items: the application, or with `activationId` this one activation. */
@@ -44,17 +45,14 @@ export async function storeConfigItem(
 }
 
 /** Deletes an item; false when there was none. */
-export async function deleteConfigItem(
+export const deleteConfigItem = (
   db: Db,
   { applicationId, activationId }: ConfigOwner,
   { scope, key }: Pick<ConfigItemRow, 'scope' | 'key'>,
-): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('config_item')
-    .where('application_id', '=', applicationId)
-    .where('activation_id', activationId === null ? 'is' : '=', activationId)
-    .where('scope', '=', scope)
-    .where('key', '=', key)
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+): Promise<boolean> =>
+  writesRow(
+    db,
+    sql`delete from config_item
+      where application_id = ${applicationId} and activation_id ${activationId === null ? sql`is null` : sql`= ${activationId}`}
+        and scope = ${scope} and key = ${key}`,
+  )

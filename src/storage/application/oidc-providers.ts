@@ -1,5 +1,6 @@
 // Stores the OpenID providers of an application in the table oidc_provider; a login there binds a phone without a code (cloud §10.1).
-import type { Db } from '../database/database.ts'
+import { sql } from 'kysely'
+import { type Db, writesRow } from '../database/database.ts'
 
 export interface OidcProviderRow {
   readonly applicationId: string
@@ -39,13 +40,7 @@ export async function storeOidcProvider(
 }
 
 /** Deletes a provider; false when there was none. */
-export async function deleteOidcProvider(db: Db, applicationId: string, providerId: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('oidc_provider')
-    .where('application_id', '=', applicationId)
-    .where('provider_id', '=', providerId)
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+export const deleteOidcProvider = (db: Db, applicationId: string, providerId: string): Promise<boolean> =>
+  writesRow(db, sql`delete from oidc_provider where application_id = ${applicationId} and provider_id = ${providerId}`)
 
 const columns = ['application_id as applicationId', 'provider_id as providerId', 'settings', 'credentials'] as const

@@ -2,6 +2,7 @@
 // change are written in the statement of the change. Sealing moves them within seconds (rows.ts). Codes for activations that do not exist are only
 // counted, in the table stranger_count.
 import { type RawBuilder, sql } from 'kysely'
+import { deleteBatch } from '../database/bulk-statement.ts'
 import type { Db } from '../database/database.ts'
 
 export interface AuditEvent {
@@ -193,12 +194,7 @@ export async function countStranger(db: Db, network: string, at: Date): Promise<
 }
 
 /** Deletes up to `limit` counts of minutes before `before`, oldest first. */
-export async function deleteOldStrangerCounts(db: Db, before: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from stranger_count where (minute, network) in (
-      select minute, network from stranger_count where minute < ${before} order by minute limit ${limit} for update skip locked
-    ) returning minute`.execute(db)
-  return rows.length
-}
+export const deleteOldStrangerCounts = (db: Db, before: Date, limit: number): Promise<number> =>
+  deleteBatch(db, { table: 'stranger_count', key: ['minute', 'network'] }, sql`minute < ${before} order by minute`, limit)
 
 const MINUTE_MS = 60_000

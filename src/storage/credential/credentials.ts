@@ -1,7 +1,7 @@
 // Stores the credentials of callers of the cloud API in the tables credential and credential_password.
 import { sql } from 'kysely'
 import { toList } from '../database/columns.ts'
-import type { Db, Tx } from '../database/database.ts'
+import { type Db, type Tx, writesRow } from '../database/database.ts'
 import type { Right, Role } from '../database/schema.ts'
 
 interface CredentialRow {
@@ -199,10 +199,8 @@ export async function storeCredentialMac(tx: Tx, username: string, mac: Uint8Arr
 }
 
 /** Deletes a credential and its passwords; false when there was none. */
-export async function deleteCredential(db: Db, username: string): Promise<boolean> {
-  const { numDeletedRows } = await db.deleteFrom('credential').where('username', '=', username).executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+export const deleteCredential = (db: Db, username: string): Promise<boolean> =>
+  writesRow(db, sql`delete from credential where username = ${username}`)
 
 const credentialColumns = [
   'credential.username',

@@ -1,7 +1,7 @@
 // Counts recent failures in the table failure_count, for all processes together. Only failures write to it.
 import { sql } from 'kysely'
 import type { Db } from '../database/database.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { defineGivenRows, deleteBatch } from '../database/bulk-statement.ts'
 
 export interface FailureCountRow {
   readonly failureKey: Uint8Array
@@ -55,13 +55,9 @@ export async function findFailures(db: Db, key: Uint8Array): Promise<readonly Fa
 }
 
 /** Deletes up to `limit` counts that have no effect any more: an hour after a wait the next one is as short as the first. */
-export async function deleteOldFailureCounts(db: Db, now: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from failure_count where failure_key in (
-      select failure_key from failure_count
-      where ends_at < ${now} and wait_ends_at < ${new Date(now.getTime() - HOUR_MS)} limit ${limit} for update skip locked
-    ) returning failure_key`.execute(db)
-  return rows.length
+export function deleteOldFailureCounts(db: Db, now: Date, limit: number): Promise<number> {
+  const which = sql`ends_at < ${now} and wait_ends_at < ${new Date(now.getTime() - HOUR_MS)}`
+  return deleteBatch(db, { table: 'failure_count', key: ['failure_key'] }, which, limit)
 }
 
 const HOUR_MS = 3_600_000

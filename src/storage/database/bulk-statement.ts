@@ -12,8 +12,7 @@ import {
   sql,
 } from 'kysely'
 import { toHex } from '../../lib/bytes.ts'
-import type { Db } from './database.ts'
-import type { Schema } from './schema.ts'
+import { countWritten, type Db } from './database.ts'
 
 /** Type of a column in the database. */
 export type GivenType = 'text' | 'int' | 'boolean' | 'timestamptz' | 'bytea'
@@ -109,15 +108,26 @@ const COMPILER = new Kysely<Record<string, never>>({
 })
 
 /**
- * Returns a function that deletes up to `limit` rows whose `expires_at` is past, oldest first. `key` lists the columns of the table's primary key.
+ * Deletes up to `limit` rows of a table that `which` selects: the text after `where`. Rows that others hold are left. `key` lists the columns of the
+ * primary key. Returns the number of deleted rows.
  */
+export function deleteBatch(
+  db: Db,
+  { table, key }: { readonly table: string; readonly key: readonly string[] },
+  which: RawBuilder<unknown>,
+  limit: number,
+): Promise<number> {
+  const names = sql.join(key.map((column) => sql.ref(column)))
+  return countWritten(
+    db,
+    sql`delete from ${sql.table(table)} where (${names}) in (
+      select ${names} from ${sql.table(table)} where ${which} limit ${limit} for update skip locked
+    )`,
+  )
+}
+
+/** Returns a function that deletes up to `limit` rows whose `expires_at` is past, oldest first. */
 export const defineExpiry =
-  (table: keyof Schema, ...key: readonly string[]) =>
-  async (db: Db, at: Date, limit: number): Promise<number> => {
-    const names = sql.join(key.map((column) => sql.ref(column)))
-    const { rows } = await sql`
-    delete from ${sql.table(table)} where (${names}) in (
-      select ${names} from ${sql.table(table)} where expires_at <= ${at} order by expires_at limit ${limit} for update skip locked
-    ) returning 1`.execute(db)
-    return rows.length
-  }
+  (table: string, ...key: readonly string[]) =>
+  (db: Db, at: Date, limit: number): Promise<number> =>
+    deleteBatch(db, { table, key }, sql`expires_at <= ${at} order by expires_at`, limit)

@@ -9,6 +9,7 @@ import {
   type LogEvent,
   PGliteDialect,
   PostgresDialect,
+  type RawBuilder,
   sql,
   type Transaction,
 } from 'kysely'
@@ -105,6 +106,14 @@ export async function readTime(db: Db): Promise<number> {
   if (row === undefined) throw new TypeError('a statement without a row')
   return row.time
 }
+
+/** Runs a statement, and returns how many rows it inserted, updated or deleted. */
+export const countWritten = async (db: Db, statement: RawBuilder<unknown>): Promise<number> =>
+  Number((await statement.execute(db)).numAffectedRows ?? 0)
+
+/** Runs a statement. True when it inserted, updated or deleted a row. */
+export const writesRow = async (db: Db, statement: RawBuilder<unknown>): Promise<boolean> =>
+  (await countWritten(db, statement)) > 0
 
 /** Runs `work` in one transaction, which is rolled back when `work` throws. */
 export const inTransaction = <T>(db: Pool, work: (tx: Tx) => Promise<T>): Promise<T> =>

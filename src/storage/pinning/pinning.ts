@@ -1,7 +1,7 @@
 // Stores pinned certificates, their domains, and the key pairs that sign them (tables pinned_certificate, pinned_domain, pinning_key_pair; utility
 // §4).
 import { type Insertable, sql } from 'kysely'
-import type { Db } from '../database/database.ts'
+import { type Db, writesRow } from '../database/database.ts'
 import type { CertificateSource, PinningKeyPairTable } from '../database/schema.ts'
 
 export interface PinningKeyPairRow {
@@ -96,30 +96,21 @@ export async function insertPinnedCertificate(db: Db, row: NewCertificate): Prom
 }
 
 /** Deletes one certificate; its domain stays. False when there was none. */
-export async function deletePinnedCertificate(
+export const deletePinnedCertificate = (
   db: Db,
   applicationId: string,
   domain: string,
   fingerprint: Uint8Array,
-): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('pinned_certificate')
-    .where('application_id', '=', applicationId)
-    .where('domain', '=', domain)
-    .where('fingerprint', '=', Buffer.from(fingerprint))
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+): Promise<boolean> =>
+  writesRow(
+    db,
+    sql`delete from pinned_certificate
+      where application_id = ${applicationId} and domain = ${domain} and fingerprint = ${fingerprint}`,
+  )
 
 /** Deletes a domain of an application with its certificates; false when there was none. */
-export async function deletePinnedDomain(db: Db, applicationId: string, domain: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('pinned_domain')
-    .where('application_id', '=', applicationId)
-    .where('domain', '=', domain)
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+export const deletePinnedDomain = (db: Db, applicationId: string, domain: string): Promise<boolean> =>
+  writesRow(db, sql`delete from pinned_domain where application_id = ${applicationId} and domain = ${domain}`)
 
 /** Deletes expired certificates of all applications; returns their number. */
 export async function deleteExpiredCertificates(db: Db, at: Date): Promise<number> {

@@ -1,6 +1,6 @@
 // Stores which versions of a mobile app are too old, and the texts for its users, in the tables version_rule and version_text (utility §4).
-import type { Insertable } from 'kysely'
-import type { Db } from '../database/database.ts'
+import { type Insertable, sql } from 'kysely'
+import { type Db, writesRow } from '../database/database.ts'
 import type { MobilePlatform, VersionRuleTable } from '../database/schema.ts'
 
 export interface VersionRuleRow {
@@ -39,14 +39,8 @@ export async function insertVersionRule(db: Db, rule: Insertable<VersionRuleTabl
 }
 
 /** Deletes a rule of an application; false when there was none. */
-export async function deleteVersionRule(db: Db, applicationId: string, id: number): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('version_rule')
-    .where('application_id', '=', applicationId)
-    .where('version_rule_id', '=', id)
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+export const deleteVersionRule = (db: Db, applicationId: string, id: number): Promise<boolean> =>
+  writesRow(db, sql`delete from version_rule where application_id = ${applicationId} and version_rule_id = ${id}`)
 
 export interface VersionTextRow {
   readonly messageKey: string
@@ -96,14 +90,8 @@ export async function storeVersionText(db: Db, { messageKey, language, text }: V
 }
 
 /** Deletes a text; false when there was none. */
-export async function deleteVersionText(db: Db, messageKey: string, language: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('version_text')
-    .where('message_key', '=', messageKey)
-    .where('language', '=', language)
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+export const deleteVersionText = (db: Db, messageKey: string, language: string): Promise<boolean> =>
+  writesRow(db, sql`delete from version_text where message_key = ${messageKey} and language = ${language}`)
 
 const ruleColumns = [
   'version_rule_id as id',

@@ -10,7 +10,7 @@ import {
   type TemporaryKeyColumns,
   toTemporaryKey,
 } from '../application/temporary-keys.ts'
-import { defineAskedRows } from '../database/bulk-statement.ts'
+import { defineAskedRows, deleteBatch } from '../database/bulk-statement.ts'
 import {
   DOOR_COLUMNS,
   DOOR_NAMES,
@@ -122,11 +122,10 @@ export async function takeTicket(
  * Deletes up to `limit` answers whose tickets ended two hours ago. A repeated request gets its ticket again for an hour at most
  * (PAWL_DOOR_IDEMPOTENCY_SECONDS), and clocks may differ. `_at` is unused: the clock of the database decides.
  */
-export async function deleteEndedAnswers(db: Db, _at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from sealed_answer where ticket_id in (
-      select ticket_id from sealed_answer where expires_at <= clock_timestamp() - interval '2 hours'
-      order by expires_at limit ${limit} for update skip locked
-    ) returning ticket_id`.execute(db)
-  return rows.length
-}
+export const deleteEndedAnswers = (db: Db, _at: Date, limit: number): Promise<number> =>
+  deleteBatch(
+    db,
+    { table: 'sealed_answer', key: ['ticket_id'] },
+    sql`expires_at <= clock_timestamp() - interval '2 hours' order by expires_at`,
+    limit,
+  )

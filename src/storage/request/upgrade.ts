@@ -1,5 +1,5 @@
 // Stores upgrades in the table activation_upgrade: the keys of protocol 4.0 for an activation of protocol 3, until its phone confirms (v4 §10).
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 import type { ActivationAlgorithm } from '../database/schema.ts'
 import { toCustomObject } from '../application/applications.ts'
@@ -55,10 +55,7 @@ export async function storeUpgrade(db: Db, activationId: string, startedAt: numb
       ${upgrade.serverPrivateKey}::bytea, ${upgrade.masterSecret}::bytea, ${upgrade.ctrData}::bytea, counter,
       ${upgrade.activationFingerprint}::text, ${upgrade.isBiometryEnabled}::boolean
     from upgrading
-    on conflict (activation_id) do update set algorithm = excluded.algorithm, device_public_key = excluded.device_public_key,
-      server_public_key = excluded.server_public_key, server_private_key = excluded.server_private_key,
-      master_secret = excluded.master_secret, ctr_data = excluded.ctr_data, counter = excluded.counter,
-      activation_fingerprint = excluded.activation_fingerprint, is_biometry_enabled = excluded.is_biometry_enabled
+    on conflict (activation_id) do update set ${setFrom('excluded')}, ctr_data = excluded.ctr_data, counter = excluded.counter
     where activation_upgrade.counter <= ${startedAt}
     returning activation_id`.execute(db)
   return rows.length === 1
@@ -100,14 +97,9 @@ export async function findStatusProofs(db: Db, names: readonly ProofNames[]): Pr
 export async function completeUpgrade(tx: Tx, activationId: string, at: Date): Promise<boolean> {
   const { rows } = await sql`
     with pending as (
-      delete from activation_upgrade where activation_id = ${activationId}
-      returning activation_id, algorithm, device_public_key, server_public_key, server_private_key, master_secret,
-        activation_fingerprint, is_biometry_enabled
+      delete from activation_upgrade where activation_id = ${activationId} returning *
     ), upgraded as (
-      update activation a set protocol_version = 4, algorithm = pending.algorithm, device_public_key = pending.device_public_key,
-        server_public_key = pending.server_public_key, server_private_key = pending.server_private_key,
-        master_secret = pending.master_secret, activation_fingerprint = pending.activation_fingerprint,
-        is_biometry_enabled = pending.is_biometry_enabled
+      update activation a set protocol_version = 4, ${setFrom('pending')}
       from pending where a.activation_id = pending.activation_id and a.protocol_version = 3
       returning a.activation_id
     )
@@ -120,6 +112,19 @@ export async function completeUpgrade(tx: Tx, activationId: string, at: Date): P
     returning activation_id`.execute(tx)
   return rows.length === 1
 }
+
+/** Sets the columns that an upgrade brings, under the same names in both tables, to those of a row. */
+const setFrom = (row: string): RawBuilder<unknown> => sql.raw(UPGRADED.map((column) => `${column} = ${row}.${column}`).join(', '))
+
+const UPGRADED = [
+  'algorithm',
+  'device_public_key',
+  'server_public_key',
+  'server_private_key',
+  'master_secret',
+  'activation_fingerprint',
+  'is_biometry_enabled',
+]
 
 /** Columns of the pending upgrade; null when there is none. */
 interface PendingColumns {

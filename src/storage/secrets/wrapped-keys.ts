@@ -1,6 +1,6 @@
 // Stores random keys of the installation, sealed under the master key, in the table wrapped_key.
 import { sql } from 'kysely'
-import type { Db } from '../database/database.ts'
+import { type Db, writesRow } from '../database/database.ts'
 
 /** True when the table exists; an empty database has none. */
 export async function hasWrappedKeys(db: Db): Promise<boolean> {
@@ -15,12 +15,9 @@ export async function findWrappedKey(db: Db, purpose: string): Promise<Buffer | 
 }
 
 /** Stores a sealed key. False when the purpose has one; when another process inserts one at the same time, its transaction is awaited. */
-export async function insertWrappedKey(db: Db, purpose: string, wrappedKey: Uint8Array, at: Date): Promise<boolean> {
-  const inserted = await db
-    .insertInto('wrapped_key')
-    .values({ purpose, wrapped_key: wrappedKey, created_at: at })
-    .onConflict((conflict) => conflict.column('purpose').doNothing())
-    .returning('purpose')
-    .executeTakeFirst()
-  return inserted !== undefined
-}
+export const insertWrappedKey = (db: Db, purpose: string, wrappedKey: Uint8Array, at: Date): Promise<boolean> =>
+  writesRow(
+    db,
+    sql`insert into wrapped_key (purpose, wrapped_key, created_at) values (${purpose}, ${wrappedKey}, ${at})
+      on conflict (purpose) do nothing`,
+  )

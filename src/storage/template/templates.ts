@@ -1,6 +1,6 @@
 // Stores templates in the tables template and template_revision: a revision never changes, and a template points to its newest one (cloud §4).
 import { sql } from 'kysely'
-import type { Db, Tx } from '../database/database.ts'
+import { type Db, type Tx, writesRow } from '../database/database.ts'
 import type { TemplateTable } from '../database/schema.ts'
 
 /** The content of a revision. */
@@ -96,10 +96,8 @@ export async function putTemplate(
 }
 
 /** Deletes a template; its revisions stay for the operations that were made from them. False when there was none. */
-export async function deleteTemplate(db: Db, templateName: string): Promise<boolean> {
-  const { numDeletedRows } = await db.deleteFrom('template').where('template_name', '=', templateName).executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+export const deleteTemplate = (db: Db, templateName: string): Promise<boolean> =>
+  writesRow(db, sql`delete from template where template_name = ${templateName}`)
 
 function selectTemplates(db: Db) {
   return db

@@ -1,5 +1,6 @@
 // Stores the bank's claims about its users, for their phones, in the table user_claims (v3 §13, cloud §10).
-import type { Db } from '../database/database.ts'
+import { sql } from 'kysely'
+import { type Db, writesRow } from '../database/database.ts'
 
 /** Finds the sealed claims of a user. */
 export async function findUserClaims(db: Db, applicationId: string, userId: string): Promise<Buffer | undefined> {
@@ -30,11 +31,5 @@ export async function storeUserClaims(db: Db, { applicationId, userId, claims, a
 }
 
 /** Deletes the claims of a user; false when there were none. */
-export async function deleteUserClaims(db: Db, applicationId: string, userId: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('user_claims')
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+export const deleteUserClaims = (db: Db, applicationId: string, userId: string): Promise<boolean> =>
+  writesRow(db, sql`delete from user_claims where application_id = ${applicationId} and user_id = ${userId}`)

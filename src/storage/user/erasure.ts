@@ -1,6 +1,7 @@
 // Erases a user from every table but the sealed audit logs (audit/erasure.ts). Meanwhile the table user_erasure lists the user id as closed:
 // triggers refuse the commit of rows that name it (migrations/0031_user-erasures.ts, docs/decisions/0019-erasure.md).
 import { type RawBuilder, sql } from 'kysely'
+import { deleteBatch } from '../database/bulk-statement.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { CHILDREN } from '../retention.ts'
 
@@ -153,13 +154,13 @@ export async function shortenClosings(db: Db, _at: Date, limit: number): Promise
 }
 
 /** Deletes up to `limit` closings that ended an hour ago. Until then a transaction that began before their end may be open. */
-export async function deleteOpenedNames(db: Db, _at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from user_erasure where erasure_id in (
-      select erasure_id from user_erasure where closed_until < clock_timestamp() - interval '1 hour' limit ${limit} for update skip locked
-    ) returning erasure_id`.execute(db)
-  return rows.length
-}
+export const deleteOpenedNames = (db: Db, _at: Date, limit: number): Promise<number> =>
+  deleteBatch(
+    db,
+    { table: 'user_erasure', key: ['erasure_id'] },
+    sql`closed_until < clock_timestamp() - interval '1 hour'`,
+    limit,
+  )
 
 // A user id is open again after this time when the process of its erasure was killed.
 const CLOSED_UNTIL = sql`clock_timestamp() + interval '1 hour'`

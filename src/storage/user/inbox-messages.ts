@@ -1,6 +1,6 @@
 // Stores messages of the bank that a user reads in the app, in the table inbox_message (mobile-token §8).
-import type { Insertable } from 'kysely'
-import { type Db, isMissingReference } from '../database/database.ts'
+import { type Insertable, sql } from 'kysely'
+import { type Db, isMissingReference, writesRow } from '../database/database.ts'
 import type { InboxMessageTable } from '../database/schema.ts'
 
 /** The user an inbox belongs to. */
@@ -78,26 +78,16 @@ export async function findMessageOfApplication(
 }
 
 /** Deletes one message; false when the application has none of that id. */
-export async function deleteInboxMessage(db: Db, applicationId: string, messageId: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('inbox_message')
-    .where('message_id', '=', messageId)
-    .where('application_id', '=', applicationId)
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+export const deleteInboxMessage = (db: Db, applicationId: string, messageId: string): Promise<boolean> =>
+  writesRow(db, sql`delete from inbox_message where message_id = ${messageId} and application_id = ${applicationId}`)
 
 /** Marks one message as read; false when the user has none of that id. */
-export async function markMessageRead(db: Db, { applicationId, userId }: InboxOwner, messageId: string): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('inbox_message')
-    .set({ is_read: true })
-    .where('message_id', '=', messageId)
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows > 0n
-}
+export const markMessageRead = (db: Db, { applicationId, userId }: InboxOwner, messageId: string): Promise<boolean> =>
+  writesRow(
+    db,
+    sql`update inbox_message set is_read = true
+      where message_id = ${messageId} and application_id = ${applicationId} and user_id = ${userId}`,
+  )
 
 /** Marks all messages of a user as read. */
 export async function markAllMessagesRead(db: Db, { applicationId, userId }: InboxOwner): Promise<void> {

@@ -1,6 +1,7 @@
 // Reads and changes the outbox, the table webhook_delivery. Triggers insert its rows (migrations/0004), processes take them with a lease, and they
 // end delivered or dead (cloud §9).
 import { type RawBuilder, sql } from 'kysely'
+import { deleteBatch } from '../database/bulk-statement.ts'
 import type { Db } from '../database/database.ts'
 import { amongUndelivered } from '../database/index-conditions.ts'
 import type { DeliveryStatus } from '../database/schema.ts'
@@ -206,13 +207,13 @@ export async function replayDeadDeliveries(db: Db, webhookId: string, limit: num
 }
 
 /** Deletes up to `limit` deliveries of a deleted webhook. */
-export async function deleteDeliveriesOf(db: Db, webhookId: string, limit: number): Promise<number> {
-  const { rows } = await sql`
-    delete from webhook_delivery where sequence in (
-      select sequence from webhook_delivery where webhook_id = ${webhookId} order by sequence limit ${limit} for update skip locked
-    ) returning sequence`.execute(db)
-  return rows.length
-}
+export const deleteDeliveriesOf = (db: Db, webhookId: string, limit: number): Promise<number> =>
+  deleteBatch(
+    db,
+    { table: 'webhook_delivery', key: ['sequence'] },
+    sql`webhook_id = ${webhookId} order by sequence`,
+    limit,
+  )
 
 /** Deletes up to `limit` deliveries created at `before` or earlier, in any status. `waiting` is the number of those that were still waiting. */
 export async function deleteOldDeliveries(db: Db, before: Date, limit: number): Promise<{ deleted: number; waiting: number }> {

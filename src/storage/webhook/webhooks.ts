@@ -1,7 +1,7 @@
 // Stores webhooks, which receive an application's changes, with their recent failures, in the table webhook (cloud §9).
 import { type RawBuilder, sql } from 'kysely'
 import { toList } from '../database/columns.ts'
-import type { Db, Tx } from '../database/database.ts'
+import { type Db, type Tx, writesRow } from '../database/database.ts'
 import { amongUndelivered } from '../database/index-conditions.ts'
 import type { WebhookKind } from '../database/schema.ts'
 
@@ -175,14 +175,8 @@ export async function replaceWebhookSecret(db: Db, webhookId: string, change: Se
 }
 
 /** Deletes a webhook; false when there was none. deleteDeliveriesOf deletes its deliveries. */
-export async function deleteWebhook(db: Db, webhookId: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('webhook')
-    .where('webhook_id', '=', webhookId)
-    .where(IS_NO_PROVIDER)
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+export const deleteWebhook = (db: Db, webhookId: string): Promise<boolean> =>
+  writesRow(db, sql`delete from webhook where webhook_id = ${webhookId} and ${IS_NO_PROVIDER}`)
 
 interface Outcome {
   /** The webhook when its messages were sent; undefined for a provider of pushes. */
