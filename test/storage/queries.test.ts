@@ -7,7 +7,6 @@ import {
   PostgresAdapter,
   PostgresIntrospector,
   PostgresQueryCompiler,
-  sql,
 } from 'kysely'
 import { expect, test } from 'vitest'
 import * as activationFind from '../../src/storage/activation/find.ts'
@@ -543,8 +542,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
         before: null,
         limit: 1,
       }),
-    insertAuditEventFrom: (db) =>
-      sql`with moved as (select '1' as activation_id)${audit.insertAuditEventFrom('moved', auditEvent)}`.execute(db),
     countStranger: (db) => audit.countStranger(db, '192.0.2.0/24', at),
     deleteOldStrangerCounts: (db) => audit.deleteOldStrangerCounts(db, at, 500),
   },
@@ -931,11 +928,10 @@ const NOT_QUERIES = [
   'isTold',
   'toSealable',
   'selectActivation',
-  'fromOwners',
+  'ofOwner',
   'slotOf',
   'insertHistoryFrom',
   'insertAuditFrom',
-  'insertAuditOf',
   'toAuditGiven',
   'moveDue',
   'logOfChain',

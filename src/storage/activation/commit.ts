@@ -1,6 +1,6 @@
 // Reads an activation for its commit, stores wrong OTPs, and sets the OTP that a commit demands (v3 §8.5).
 import { sql } from 'kysely'
-import { type AuditEvent, insertAuditEventFrom, insertAuditFrom } from '../audit/audit.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
 import type { ActivationState } from '../database/schema.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
@@ -65,14 +65,9 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
         and expires_at > ${failure.at}
       returning activation_id
     ), history as (
-      ${insertHistoryFrom(sql`moved`, {
-        from: sql`${failure.from}::text`,
-        to: sql`${failure.to}::text`,
-        reason: sql`${failure.reason}::text`,
-        at: sql`${failure.at}::timestamptz`,
-      })}
+      ${insertHistoryFrom(sql`moved`, failure)}
     )
-    ${insertAuditEventFrom('moved', audit)}`.execute(db)
+    ${insertAuditFrom(sql`moved`, audit)} returning activation_id`.execute(db)
   return rows.length === 1
 }
 
@@ -90,20 +85,9 @@ export async function setCommitOtp(
       where activation_id = ${activationId} and commit_phase = 'ON_COMMIT' and state = any(${[...from]}::text[]) and expires_at > ${at}
       returning activation_id, application_id, user_id, state
     ), history as (
-      ${insertHistoryFrom(sql`changed`, {
-        from: sql`state`,
-        to: sql`state`,
-        reason: sql`'OTP_VALUE_UPDATED'`,
-        externalUserId: sql`${externalUserId}::text`,
-        at: sql`${at}::timestamptz`,
-      })}
+      ${insertHistoryFrom(sql`changed`, { from: sql`state`, to: sql`state`, reason: 'OTP_VALUE_UPDATED', externalUserId, at })}
     )
-    ${insertAuditFrom(sql`changed`, {
-      eventType: sql`'registration_otp_changed'`,
-      eventData: sql`'{}'`,
-      occurredAt: sql`${at}::timestamptz`,
-      verifiedBy: sql`${username}::text`,
-    })}
+    ${insertAuditFrom(sql`changed`, { eventType: 'registration_otp_changed', eventData: '{}', occurredAt: at, verifiedBy: username })}
     returning activation_id`.execute(db)
   return rows.length === 1
 }

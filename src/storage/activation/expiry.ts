@@ -31,18 +31,9 @@ export async function moveDue(
       from due where a.activation_id = due.activation_id
       returning a.activation_id, a.application_id, a.user_id, due.state as from_state
     ), history as (
-      ${insertHistoryFrom(sql`moved`, {
-        from: sql`from_state`,
-        to: sql`${to}::text`,
-        reason: sql`${reason}::text`,
-        at: sql`${at}::timestamptz`,
-      })}
+      ${insertHistoryFrom(sql`moved`, { from: sql`from_state`, to, reason, at })}
     )
-    ${insertAuditFrom(sql`moved`, {
-      eventType: sql`${eventType}::text`,
-      eventData: sql`${eventData}::text`,
-      occurredAt: sql`${at}::timestamptz`,
-    })}
+    ${insertAuditFrom(sql`moved`, { eventType, eventData, occurredAt: at })}
     returning sequence`.execute(db)
   return rows.length
 }

@@ -3,14 +3,14 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 
-/** The expressions for the columns of history rows: values, or columns of the rows that changed. */
+/** The columns of history rows: values, or expressions over the rows that changed. */
 interface HistoryColumns {
   /** Left out when the activation had no state before. */
-  readonly from?: RawBuilder<unknown>
-  readonly to: RawBuilder<unknown>
-  readonly reason?: RawBuilder<unknown>
-  readonly externalUserId?: RawBuilder<unknown>
-  readonly at: RawBuilder<unknown>
+  readonly from?: string | RawBuilder<unknown>
+  readonly to: string | RawBuilder<unknown>
+  readonly reason?: string | null | RawBuilder<unknown>
+  readonly externalUserId?: string | null | RawBuilder<unknown>
+  readonly at: Date | RawBuilder<unknown>
 }
 
 /** Composes the insert of history rows. `rows` is the text after `from`, and has a column `activation_id`. */
@@ -18,7 +18,7 @@ export const insertHistoryFrom = (
   rows: RawBuilder<unknown>,
   { from = NONE, to, reason = NONE, externalUserId = NONE, at }: HistoryColumns,
 ): RawBuilder<unknown> => sql`insert into activation_history (activation_id, from_state, to_state, reason, external_user_id, occurred_at)
-    select activation_id, ${from}, ${to}, ${reason}, ${externalUserId}, ${at} from ${rows}`
+    select activation_id, ${from}::text, ${to}::text, ${reason}::text, ${externalUserId}::text, ${at}::timestamptz from ${rows}`
 
 const NONE = sql`null`
 

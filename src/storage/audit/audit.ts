@@ -3,7 +3,7 @@
 // counted, in the table stranger_count.
 import { type RawBuilder, sql } from 'kysely'
 import { deleteBatch } from '../database/bulk-statement.ts'
-import type { Db } from '../database/database.ts'
+import { type Db, writesRow } from '../database/database.ts'
 
 export interface AuditEvent {
   /** Null when the request named an application that does not exist. */
@@ -17,15 +17,12 @@ export interface AuditEvent {
   readonly occurredAt: Date
 }
 
-/** Writes one audit row for an event that changes nothing else. `rows` is that of insertAuditOf; false when it has no row. */
-export async function insertAuditEvent(db: Db, event: AuditEvent, rows?: RawBuilder<unknown>): Promise<boolean> {
-  const { numAffectedRows } = await insertAuditOf(event, rows).execute(db)
-  return numAffectedRows === 1n
-}
+/** Writes one audit row for an event that changes nothing else. `rows` is that of insertAuditFrom; false when it has no row. */
+export const insertAuditEvent = (db: Db, event: AuditEvent, rows: RawBuilder<unknown> = ONE_ROW): Promise<boolean> =>
+  writesRow(db, insertAuditFrom(rows, event))
 
-/** Composes the statement that writes an audit row. `rows` is the text after `from`; without it, the row is always written. */
-export const insertAuditOf = (event: AuditEvent, rows: RawBuilder<unknown> = sql`(select) as once`): RawBuilder<unknown> =>
-  insertAuditFrom(rows, { ...toColumns(event), activationId: sql`${event.activationId}::text` })
+/** A table of one row, for an audit row that is always written. */
+export const ONE_ROW = sql`(select) as once`
 
 /**
  * Composes a table of one row while the activation exists, in the application if given. The activation is locked until the end of the transaction,
@@ -36,28 +33,20 @@ export const heldActivation = (activationId: string, applicationId?: string): Ra
     applicationId === undefined ? sql`` : sql` and application_id = ${applicationId}`
   } for key share) as held`
 
-/** An audit row whose activation the statement finds. */
-export type AuditEventOfSource = Omit<AuditEvent, 'activationId'>
+/** A value, or an expression over the rows that changed. */
+type Given<Value> = Value | RawBuilder<unknown>
 
-/**
- * Composes the end of a statement whose common table expression `source` makes a change. It writes one audit row for each changed row, and returns
- * the ids of the activations.
- */
-export const insertAuditEventFrom = (source: string, event: AuditEventOfSource): RawBuilder<unknown> => sql`
-    ${insertAuditFrom(sql.ref(source), toColumns(event))}
-    returning activation_id`
-
-/** The expressions for the columns of audit rows: values, or columns of the rows that changed. */
+/** The columns of audit rows. */
 interface AuditColumns {
   /** Without these three, the source must have the columns `application_id`, `user_id` and `activation_id`. */
-  readonly applicationId?: RawBuilder<unknown>
-  readonly userId?: RawBuilder<unknown>
-  readonly activationId?: RawBuilder<unknown>
-  readonly eventType: RawBuilder<unknown>
-  readonly eventData: RawBuilder<unknown>
-  readonly occurredAt: RawBuilder<unknown>
+  readonly applicationId?: Given<string | null>
+  readonly userId?: Given<string | null>
+  readonly activationId?: Given<string>
+  readonly eventType: Given<string>
+  readonly eventData: Given<string>
+  readonly occurredAt: Given<Date>
   /** Left out when no credential asked for the verification or the change. */
-  readonly verifiedBy?: RawBuilder<unknown> | undefined
+  readonly verifiedBy?: Given<string | null> | undefined
 }
 
 /** The columns of given rows that become audit rows. The activation is missing, and the time is in `at`. */
@@ -88,7 +77,7 @@ export const AUDIT_OF_GIVEN = {
   verifiedBy: sql`"verifiedBy"`,
 }
 
-/** Composes the insert of audit rows; every other function here uses it. `rows` is the text after `from`. */
+/** Composes the insert of audit rows, one for each of `rows`, the text after `from`. */
 export const insertAuditFrom = (
   rows: RawBuilder<unknown>,
   {
@@ -101,26 +90,11 @@ export const insertAuditFrom = (
     verifiedBy,
   }: AuditColumns,
 ): RawBuilder<unknown> => sql`insert into audit_pending (application_id, user_id, activation_id, event_type, event_data, occurred_at${
-  verifiedBy ? sql`, verified_by` : sql``
+  verifiedBy === undefined ? sql`` : sql`, verified_by`
 })
-    select ${applicationId}, ${userId}, ${activationId}, ${eventType}, ${eventData}, ${occurredAt}${verifiedBy ? sql`, ${verifiedBy}` : sql``}
+    select ${applicationId}::text, ${userId}::text, ${activationId}::text, ${eventType}::text, ${eventData}::text,
+      ${occurredAt}::timestamptz${verifiedBy === undefined ? sql`` : sql`, ${verifiedBy}::text`}
     from ${rows}`
-
-const toColumns = ({
-  applicationId,
-  userId,
-  eventType,
-  eventData,
-  occurredAt,
-  verifiedBy,
-}: AuditEventOfSource): AuditColumns => ({
-  applicationId: sql`${applicationId}::text`,
-  userId: sql`${userId}::text`,
-  eventType: sql`${eventType}::text`,
-  eventData: sql`${eventData}::text`,
-  occurredAt: sql`${occurredAt}::timestamptz`,
-  verifiedBy: verifiedBy === undefined ? undefined : sql`${verifiedBy}::text`,
-})
 
 /** An audit row as the bank's API shows it. */
 export interface AuditItem {

@@ -1,7 +1,7 @@
 // Stores and finds operations, which a user is asked to approve, in the table operation. Statements that end one are in transitions.ts.
 import { type RawBuilder, sql } from 'kysely'
 import { isObjectOfTexts } from '../../lib/json.ts'
-import { type AuditEventOfSource, insertAuditFrom } from '../audit/audit.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import { readJson, toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
@@ -52,7 +52,7 @@ export interface NewOperation extends Omit<OperationRow, 'applicationId' | 'stat
 export async function insertOperation(
   db: Db,
   { parameters, signatureTypes, ...operation }: NewOperation,
-  { eventType, eventData }: Pick<AuditEventOfSource, 'eventType' | 'eventData'>,
+  { eventType, eventData }: Pick<AuditEvent, 'eventType' | 'eventData'>,
 ): Promise<string | undefined> {
   const texts = { parameters: JSON.stringify(parameters), signatureTypes: signatureTypes.join(',') }
   const statement = operation.userId === null ? INSERT_UNCLAIMED : INSERT
@@ -323,7 +323,7 @@ export const OPERATION_COLUMNS = sql.join(
 
 const NEW = defineGivenRows<
   Omit<NewOperation, 'parameters' | 'signatureTypes'> &
-    Pick<AuditEventOfSource, 'eventType' | 'eventData'> & { readonly parameters: string; readonly signatureTypes: string }
+    Pick<AuditEvent, 'eventType' | 'eventData'> & { readonly parameters: string; readonly signatureTypes: string }
 >({
   operationId: 'text',
   applicationId: 'text',

@@ -1,6 +1,6 @@
 // Ends operations: every transition is one update with the condition status = 'PENDING' (cloud §6.2).
 import { type RawBuilder, sql } from 'kysely'
-import { type AuditEvent, insertAuditEventFrom, insertAuditFrom } from '../audit/audit.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { amongPending } from '../database/index-conditions.ts'
@@ -59,7 +59,7 @@ export async function countOperationFailure(
     ), failed as (
       select ${audit.activationId}::text as activation_id from counted where status = 'FAILED'
     ), audited as (
-      ${insertAuditEventFrom('failed', audit)}
+      ${insertAuditFrom(sql`failed`, audit)}
     )
     select status from counted`.execute(db)
   return rows[0]?.status

@@ -2,7 +2,7 @@
 // database, so that all processes agree.
 import { sql } from 'kysely'
 import { insertTwoValuesFrom, selectValues, type UniqueValue } from '../activation/unique-values.ts'
-import { type AuditEvent, heldActivation, insertAuditOf } from '../audit/audit.ts'
+import { type AuditEvent, heldActivation, insertAuditFrom, ONE_ROW } from '../audit/audit.ts'
 import { type Db, isUniqueViolation, type Pool } from '../database/database.ts'
 import {
   joinTemporaryKey,
@@ -73,7 +73,7 @@ export async function recordOpening(db: Pool, { uses, kept, audit }: Opening): P
       ), kept as (
         ${insertVerdictsFrom(sql`(${selectVerdict(activationId, kept)}) as given`)}
       ), audited as (
-        ${insertAuditOf(audit, activationId === '' ? undefined : heldActivation(activationId))}
+        ${insertAuditFrom(activationId === '' ? ONE_ROW : heldActivation(activationId), audit)}
       )
       select clock_timestamp() as at`.execute(db)
     return rows[0]?.at

@@ -103,12 +103,7 @@ export async function completeUpgrade(tx: Tx, activationId: string, at: Date): P
       from pending where a.activation_id = pending.activation_id and a.protocol_version = 3
       returning a.activation_id
     )
-    ${insertHistoryFrom(sql`upgraded`, {
-      from: sql`'ACTIVE'`,
-      to: sql`'ACTIVE'`,
-      reason: sql`'ACTIVATION_VERSION_CHANGED'`,
-      at: sql`${at}::timestamptz`,
-    })}
+    ${insertHistoryFrom(sql`upgraded`, { from: 'ACTIVE', to: 'ACTIVE', reason: 'ACTIVATION_VERSION_CHANGED', at })}
     returning activation_id`.execute(tx)
   return rows.length === 1
 }

@@ -1,7 +1,7 @@
 // Stores static tokens for frequent low-risk calls in the table token (v3 §11).
 import { type RawBuilder, sql } from 'kysely'
 import { effectiveStateAt, stateAt } from '../activation/seen-state.ts'
-import { type AuditEvent, type AuditEventOfSource, insertAuditEventFrom, insertAuditFrom } from '../audit/audit.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
 import { insertValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
 import type { ActivationState } from '../database/schema.ts'
@@ -73,7 +73,7 @@ export async function insertToken(db: Db, token: NewToken, audit: AuditEvent, us
     ), used as (
       ${insertValuesFrom(sql`created`)}
     )
-    ${insertAuditEventFrom('created', audit)}`.execute(db)
+    ${insertAuditFrom(sql`created`, audit)}`.execute(db)
 }
 
 /** Deletes a token of this activation and writes an audit row; false when there was none. */
@@ -82,7 +82,7 @@ export async function deleteToken(db: Db, activationId: string, tokenId: string,
     with deleted as (
       delete from token where token_id = ${tokenId} and activation_id = ${activationId} returning activation_id
     )
-    ${insertAuditEventFrom('deleted', audit)}`.execute(db)
+    ${insertAuditFrom(sql`deleted`, audit)} returning activation_id`.execute(db)
   return rows.length === 1
 }
 
@@ -138,7 +138,7 @@ export async function deleteTokenOfRegistration(
   db: Db,
   { applicationId, activationId }: RegistrationName,
   tokenId: string,
-  { eventType, eventData, verifiedBy, occurredAt }: Omit<AuditEventOfSource, 'applicationId' | 'userId'>,
+  audit: Pick<AuditEvent, 'eventType' | 'eventData' | 'verifiedBy' | 'occurredAt'>,
 ): Promise<{ readonly isRegistration: boolean; readonly isDeleted: boolean }> {
   const { rows } = await sql<{ isRegistration: boolean; isDeleted: boolean }>`
     with held as (
@@ -148,12 +148,7 @@ export async function deleteTokenOfRegistration(
       delete from token using held where token.token_id = ${tokenId} and token.activation_id = held.activation_id
       returning held.activation_id, held.application_id, held.user_id
     ), audited as (
-      ${insertAuditFrom(sql`deleted`, {
-        eventType: sql`${eventType}::text`,
-        eventData: sql`${eventData}::text`,
-        verifiedBy: sql`${verifiedBy ?? null}::text`,
-        occurredAt: sql`${occurredAt}::timestamptz`,
-      })}
+      ${insertAuditFrom(sql`deleted`, audit)}
       returning activation_id
     )
     select exists (select from held) as "isRegistration", exists (select from audited) as "isDeleted"`.execute(db)

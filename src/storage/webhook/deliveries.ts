@@ -208,12 +208,7 @@ export async function replayDeadDeliveries(db: Db, webhookId: string, limit: num
 
 /** Deletes up to `limit` deliveries of a deleted webhook. */
 export const deleteDeliveriesOf = (db: Db, webhookId: string, limit: number): Promise<number> =>
-  deleteBatch(
-    db,
-    { table: 'webhook_delivery', key: ['sequence'] },
-    sql`webhook_id = ${webhookId} order by sequence`,
-    limit,
-  )
+  deleteBatch(db, { table: 'webhook_delivery', key: ['sequence'] }, sql`webhook_id = ${webhookId} order by sequence`, limit)
 
 /** Deletes up to `limit` deliveries created at `before` or earlier, in any status. `waiting` is the number of those that were still waiting. */
 export async function deleteOldDeliveries(db: Db, before: Date, limit: number): Promise<{ deleted: number; waiting: number }> {
