@@ -358,10 +358,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
     endTemporaryBlock: (db) => activationExpiry.endTemporaryBlock(db, 'x', at),
   },
   'request/door-envelopes': {
-    findDoorEnvelopes: (db) =>
-      doorEnvelopes.findDoorEnvelopes(db, [
-        { applicationKey: 'k', activationId: 'x', at, verdictKey: null, temporaryKeyId: 't', envelopeValue: bytes },
-      ]),
     recordOpening: (db) =>
       doorEnvelopes.recordOpening(db, {
         uses: [{ valueHash: bytes, expiresAt: at }],
@@ -379,6 +375,15 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
     deleteEndedAnswers: (db) => doorEnvelopes.deleteEndedAnswers(db, at, 1000),
   },
   'request/lookup': {
+    findParties: (db) => lookup.findParties(db, [{ applicationKey: 'k', activationId: 'x', at }]),
+    findProofs: (db) =>
+      lookup.findProofs(db, [
+        { applicationKey: 'k', activationId: 'x', at, temporaryKeyId: 't', envelopeValue: bytes, tokenId: 'i', tokenValue: null },
+      ]),
+    findDoorEnvelopes: (db) =>
+      lookup.findDoorEnvelopes(db, [
+        { applicationKey: 'k', activationId: 'x', at, verdictKey: null, temporaryKeyId: 't', envelopeValue: bytes },
+      ]),
     findDoorParties: (db) => lookup.findDoorParties(db, [{ applicationKey: 'k', activationId: 'x', at, verdictKey: null }]),
     'findDoorParties of several at once': (db) =>
       lookup.findDoorParties(db, [
@@ -944,17 +949,13 @@ const NOT_QUERIES = [
   'toValueColumns',
   'insertVerdictsFrom',
   'joinKnownVerdict',
-  'toParties',
-  'fromAsked',
-  'toProofs',
-  'fromAskedProofs',
-  'FIND_PROOFS',
-  'toDoorParties',
-  'fromDoorNames',
   'toKnownVerdict',
   'toVerdictColumns',
   'selectVerdict',
   'joinToken',
+  'both',
+  'defineLookup',
+  'toActivation',
   'toOperation',
   'readParameters',
   'toLocked',

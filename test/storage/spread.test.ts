@@ -16,6 +16,7 @@ const ACROSS_NOW: Record<string, readonly string[]> = {
 const ACROSS_LATER: Record<string, readonly string[]> = {
   'a code and the values that it uses up are checked and stored in one trip': [
     'createAuthenticationStore for several at once',
+    'findProofs',
     'findStatusProofs',
     'insertToken',
     'recordOpening',

@@ -12,24 +12,20 @@ import { insertHistoryFrom } from '../activation/history.ts'
 import { type Caches, createCaches } from '../../lib/memory.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
 import {
-  ASKED,
+  type DoorEnvelope,
+  type DoorEnvelopeNames,
   type DoorNames,
   type DoorParties,
-  FIND_PROOFS,
+  findDoorEnvelopes,
   findDoorParties,
-  fromAsked,
-  PARTIES,
-  type PartiesRow,
+  findParties,
+  findProofs,
   type PartyNames,
-  type ProofColumns,
   type ProofNames,
   type Proofs,
   type ReadParties,
   type RequestParties,
-  toParties,
-  toProofs,
 } from './lookup.ts'
-import { type DoorEnvelope, type DoorEnvelopeNames, findDoorEnvelopes } from './door-envelopes.ts'
 import { type DoorVerdict, insertVerdictsFrom, toVerdictColumns, VERDICT_COLUMNS } from './door-verdicts.ts'
 import { findStatusProofs, type StatusProofs } from './upgrade.ts'
 import { insertTwoValuesFrom, toValueColumns, type UniqueValue, VALUE_COLUMNS } from '../activation/unique-values.ts'
@@ -129,7 +125,7 @@ export function createAuthenticationStore(
       return { ...found, parties: phones.renew(known, found.parties) }
     }
   }
-  const findParties = shareParties(findAll)
+  const find = shareParties(findParties)
   const move = createSharedTrip((changes: readonly Change[]) => storeAll(db, changes), {
     // Two outcomes for one row version must not share a statement: each would be reported as stored.
     keyOf: ({ outcome }) => outcome.activationId,
@@ -137,8 +133,8 @@ export function createAuthenticationStore(
   })
   return {
     recall: phones.recall,
-    find: async (names) => (await findParties(names)).parties,
-    findProofs: shareParties(findAllProofs),
+    find: async (names) => (await find(names)).parties,
+    findProofs: shareParties(findProofs),
     findAtDoor: shareParties(findDoorParties),
     findEnvelopeAtDoor: shareParties(findDoorEnvelopes),
     findStatusProofs: share(findStatusProofs),
@@ -183,16 +179,6 @@ interface Change {
   readonly audit: AuditEvent
 }
 
-async function findAll(db: Db, names: readonly PartyNames[]): Promise<readonly { readonly parties: ReadParties }[]> {
-  const { rows } = await db.executeQuery<PartiesRow>(FIND(names))
-  return rows.map((row) => ({ parties: toParties(row) }))
-}
-
-async function findAllProofs(db: Db, names: readonly ProofNames[]): Promise<readonly Proofs[]> {
-  const { rows } = await db.executeQuery<ProofColumns>(FIND_PROOFS(names))
-  return rows.map(toProofs)
-}
-
 async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
   const moves = changes.map(toMove)
   // Sorted, because two processes that move the same activations would otherwise deadlock, and block all other requests.
@@ -214,13 +200,6 @@ const toMove = ({ outcome, audit }: Change) => ({
 })
 
 type Move = Pick<ReturnType<typeof toMove>, keyof typeof MOVE_COLUMNS>
-
-const FIND = ASKED.define(
-  (asked) => sql`
-  select ${PARTIES}
-  ${fromAsked(asked)}
-  order by i.position`,
-)
 
 const MOVE_COLUMNS = {
   activationId: 'text',

@@ -4,52 +4,8 @@ import { sql } from 'kysely'
 import { insertTwoValuesFrom, selectValues, type UniqueValue } from '../activation/unique-values.ts'
 import { type AuditEvent, heldActivation, insertAuditFrom, ONE_ROW } from '../audit/audit.ts'
 import { type Db, isUniqueViolation, type Pool } from '../database/database.ts'
-import {
-  joinTemporaryKey,
-  TEMPORARY_KEY_COLUMNS,
-  type TemporaryKeyColumns,
-  toTemporaryKey,
-} from '../application/temporary-keys.ts'
-import { defineAskedRows, deleteBatch } from '../database/bulk-statement.ts'
-import {
-  DOOR_COLUMNS,
-  DOOR_NAMES,
-  type DoorColumns,
-  type DoorNames,
-  type DoorParties,
-  type FoundEnvelope,
-  fromDoorNames,
-  toDoorParties,
-} from './lookup.ts'
+import { deleteBatch } from '../database/bulk-statement.ts'
 import { type DoorVerdict, insertVerdictsFrom, selectVerdict } from './door-verdicts.ts'
-
-/** Adds the id of the envelope's key, empty without one, and the value that the envelope uses up, 32 bytes, null without one. */
-export interface DoorEnvelopeNames extends DoorNames {
-  readonly temporaryKeyId: string
-  readonly envelopeValue: Uint8Array | null
-}
-
-/** The rows that a door reads for a request with an envelope. */
-export interface DoorEnvelope extends DoorParties, FoundEnvelope {}
-
-/** Reads the rows for all requests, in the order of `names`. */
-export async function findDoorEnvelopes(db: Db, names: readonly DoorEnvelopeNames[]): Promise<readonly DoorEnvelope[]> {
-  const { rows } = await db.executeQuery<DoorColumns & TemporaryKeyColumns & Pick<FoundEnvelope, 'isEnvelopeUsed'>>(FIND(names))
-  return rows.map((row) => ({ ...toDoorParties(row), temporaryKey: toTemporaryKey(row), isEnvelopeUsed: row.isEnvelopeUsed }))
-}
-
-const FIND = defineAskedRows<DoorEnvelopeNames>({
-  ...DOOR_NAMES,
-  temporaryKeyId: 'text',
-  envelopeValue: 'bytea',
-}).define(
-  (asked) => sql`
-  select ${DOOR_COLUMNS}, ${TEMPORARY_KEY_COLUMNS},
-    exists (select from unique_value u where u.value_hash = i."envelopeValue") as "isEnvelopeUsed"
-  ${fromDoorNames(asked)}
-  ${joinTemporaryKey(sql`i."temporaryKeyId"`)}
-  order by i.position`,
-)
 
 /** The rows to store for an opened envelope. */
 export interface Opening {

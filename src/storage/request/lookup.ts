@@ -2,7 +2,7 @@
 // their values were used before; at a door, also the earlier answer to the same key. A name that the request lacks is looked up as a value that no
 // row has. One statement reads everything, and concurrent requests share it.
 import { type RawBuilder, sql } from 'kysely'
-import { defineAskedRows } from '../database/bulk-statement.ts'
+import { defineAskedRows, type GivenType } from '../database/bulk-statement.ts'
 import type { Db } from '../database/database.ts'
 import { type ActivationRow, type ReadActivationRow, selectActivation } from '../activation/find.ts'
 import {
@@ -15,6 +15,43 @@ import {
 import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from '../application/version.ts'
 import { joinToken, type TokenColumns, type TokenRow, toToken } from '../token/tokens.ts'
 import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
+
+/** A part of a look-up. */
+export interface Part<Names extends object, Columns, Found> {
+  /** The names in a request, as columns of the table `i`. */
+  readonly given: Readonly<Record<keyof Names & string, GivenType>>
+  readonly select: RawBuilder<unknown>
+  /** The joins to the table `i`, which keep each of its rows once. */
+  readonly join: RawBuilder<unknown>
+  readonly read: (row: Columns) => Found
+}
+
+/** Puts two parts together. The joins of the second may use the tables of the first. */
+export const both = <N extends object, C, F, M extends object, D, G>(
+  one: Part<N, C, F>,
+  other: Part<M, D, G>,
+): Part<N & M, C & D, F & G> => ({
+  given: { ...one.given, ...other.given } as Part<N & M, C & D, F & G>['given'],
+  select: sql`${one.select}, ${other.select}`,
+  join: sql`${one.join}
+  ${other.join}`,
+  read: (row) => ({ ...one.read(row), ...other.read(row) }),
+})
+
+/** Defines a look-up: one statement for all requests, with one answer for each, in their order. */
+export function defineLookup<Names extends object, Columns, Found>({ given, select, join, read }: Part<Names, Columns, Found>) {
+  const statement = defineAskedRows<Names>(given).define(
+    (asked) => sql`
+  select ${select}
+  from ${asked} as i
+  ${join}
+  order by i.position`,
+  )
+  return async (db: Db, names: readonly Names[]): Promise<readonly Found[]> => {
+    const { rows } = await db.executeQuery<Columns>(statement(names))
+    return rows.map(read)
+  }
+}
 
 /** The version and the activation of a request; either may be missing. */
 export interface RequestParties {
@@ -34,38 +71,25 @@ export interface PartyNames {
   readonly at: Date
 }
 
-/** One row per request, with the columns of its version and its activation; they are null when there is none. */
-export type PartiesRow = { [K in keyof ReadActivationRow]: ReadActivationRow[K] | null } & VersionColumns
+/** The columns of selectActivation in an outer join. */
+export type ActivationColumns = { readonly [K in keyof ReadActivationRow]: ReadActivationRow[K] | null }
 
-/** Converts a row. */
-export const toParties = (row: PartiesRow): ReadParties => ({
-  version: toVersion(row),
-  activation: row.activationId === null ? undefined : (row as ReadActivationRow),
-})
+/** Returns the activation of a row; undefined without one. */
+export const toActivation = (row: ActivationColumns): ReadActivationRow | undefined =>
+  row.activationId === null ? undefined : (row as ReadActivationRow)
 
-/** The columns that a statement for parties is given. */
-const PARTY_NAMES = { applicationKey: 'text', activationId: 'text', at: 'timestamptz' } as const
-export const ASKED = defineAskedRows<PartyNames>(PARTY_NAMES)
-/** The columns that such a statement selects. */
-export const PARTIES = sql`${VERSION_COLUMNS}, ${selectActivation(sql`i.at`)}`
-/** The joins of such a statement, with one row for each row of the table `asked`. */
-export const fromAsked = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`from ${asked} as i
-  ${joinVersion(sql`i."applicationKey"`)}
-  left join activation a on a.activation_id = i."activationId"`
-
-/** The names in a request. A missing name is an empty text, and a missing hash is null. */
-export interface ProofNames extends PartyNames {
-  readonly temporaryKeyId: string
-  /** The hash of the value that the envelope uses up; 32 bytes. */
-  readonly envelopeValue: Uint8Array | null
-  readonly tokenId: string
-  /** The hash of the value that the token header uses up; 32 bytes. */
-  readonly tokenValue: Uint8Array | null
+export const PARTIES: Part<PartyNames, ActivationColumns & VersionColumns, { readonly parties: ReadParties }> = {
+  given: { applicationKey: 'text', activationId: 'text', at: 'timestamptz' },
+  select: sql`${VERSION_COLUMNS}, ${selectActivation(sql`i.at`)}`,
+  join: sql`${joinVersion(sql`i."applicationKey"`)}
+  left join activation a on a.activation_id = i."activationId"`,
+  read: (row) => ({ parties: { version: toVersion(row), activation: toActivation(row) } }),
 }
 
-/** The parties of a request, its temporary key, and its token. */
-export interface Proofs extends FoundEnvelope, FoundToken {
-  readonly parties: ReadParties
+/** The id of an envelope's key, empty without one, and the hash of the value that it uses up, 32 bytes, null without one. */
+export interface EnvelopeNames {
+  readonly temporaryKeyId: string
+  readonly envelopeValue: Uint8Array | null
 }
 
 export interface FoundEnvelope {
@@ -74,83 +98,72 @@ export interface FoundEnvelope {
   readonly isEnvelopeUsed: boolean
 }
 
+export const ENVELOPE: Part<EnvelopeNames, TemporaryKeyColumns & Pick<FoundEnvelope, 'isEnvelopeUsed'>, FoundEnvelope> = {
+  given: { temporaryKeyId: 'text', envelopeValue: 'bytea' },
+  select: sql`${TEMPORARY_KEY_COLUMNS},
+    exists (select from unique_value u where u.value_hash = i."envelopeValue") as "isEnvelopeUsed"`,
+  join: joinTemporaryKey(sql`i."temporaryKeyId"`),
+  read: (row) => ({ temporaryKey: toTemporaryKey(row), isEnvelopeUsed: row.isEnvelopeUsed }),
+}
+
+/** The id of a token, empty without one, and the hash of the value that its header uses up, 32 bytes, null without one. */
+export interface TokenNames {
+  readonly tokenId: string
+  readonly tokenValue: Uint8Array | null
+  readonly at: Date
+}
+
 export interface FoundToken {
   readonly token: TokenRow | undefined
   readonly isTokenUsed: boolean
 }
 
-/** One row per request. */
-export type ProofColumns = PartiesRow & TemporaryKeyColumns & TokenColumns & Pick<Proofs, 'isEnvelopeUsed' | 'isTokenUsed'>
+export const TOKEN: Part<TokenNames, TokenColumns & Pick<FoundToken, 'isTokenUsed'>, FoundToken> = {
+  given: { tokenId: 'text', tokenValue: 'bytea', at: 'timestamptz' },
+  select: sql`k.*, exists (select from unique_value u where u.value_hash = i."tokenValue") as "isTokenUsed"`,
+  join: joinToken(sql`i."tokenId"`, sql`i.at`),
+  read: (row) => ({ token: toToken(row), isTokenUsed: row.isTokenUsed }),
+}
 
-/** Converts a row. */
-export const toProofs = (row: ProofColumns): Proofs => ({
-  parties: toParties(row),
-  temporaryKey: toTemporaryKey(row),
-  isEnvelopeUsed: row.isEnvelopeUsed,
-  token: toToken(row),
-  isTokenUsed: row.isTokenUsed,
-})
-
-/** The columns that a statement for proofs is given. */
-export const ASKED_PROOFS = defineAskedRows<ProofNames>({
-  ...PARTY_NAMES,
-  temporaryKeyId: 'text',
-  envelopeValue: 'bytea',
-  tokenId: 'text',
-  tokenValue: 'bytea',
-})
-/** The columns that such a statement selects. */
-export const PROOFS = sql`${PARTIES}, ${TEMPORARY_KEY_COLUMNS}, k.*,
-    exists (select from unique_value u where u.value_hash = i."envelopeValue") as "isEnvelopeUsed",
-    exists (select from unique_value u where u.value_hash = i."tokenValue") as "isTokenUsed"`
-/** The joins of such a statement, with one row for each row of the table `asked`. */
-export const fromAskedProofs = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`${fromAsked(asked)}
-  ${joinTemporaryKey(sql`i."temporaryKeyId"`)}
-  ${joinToken(sql`i."tokenId"`, sql`i.at`)}`
-
-export const FIND_PROOFS = ASKED_PROOFS.define(
-  (asked) => sql`
-  select ${PROOFS}
-  ${fromAskedProofs(asked)}
-  order by i.position`,
-)
-
-/** The names in a request that a phone sent to the bank (cloud §12), and the hash of its Idempotency-Key: 32 bytes, null without one. */
-export interface DoorNames extends PartyNames {
+/** The hash of the Idempotency-Key with which a bank passes on a request (cloud §12): 32 bytes, null without one. */
+export interface VerdictNames {
   readonly verdictKey: Uint8Array | null
 }
 
-/** The parties of such a request, and the earlier answer to the same key. */
-export interface DoorParties {
-  readonly parties: ReadParties
+/** The earlier answer to the same key. */
+export interface FoundVerdict {
   readonly known: KnownVerdict | undefined
 }
 
-/** The row that DOOR_COLUMNS selects. */
-export type DoorColumns = PartiesRow & KnownVerdictColumns
-
-/** Converts a row. */
-export const toDoorParties = (row: DoorColumns): DoorParties => ({
-  parties: toParties(row),
-  known: toKnownVerdict(row),
-})
-
-/** Reads the parties of all requests, in the order of `names`. */
-export async function findDoorParties(db: Db, names: readonly DoorNames[]): Promise<readonly DoorParties[]> {
-  const { rows } = await db.executeQuery<DoorColumns>(FIND_AT_DOOR(names))
-  return rows.map(toDoorParties)
+export const VERDICT: Part<VerdictNames, KnownVerdictColumns, FoundVerdict> = {
+  given: { verdictKey: 'bytea' },
+  select: KNOWN_VERDICT,
+  join: joinKnownVerdict(sql`i."verdictKey"`),
+  read: (row) => ({ known: toKnownVerdict(row) }),
 }
 
-/** The columns that a statement for a door's parties is given. */
-export const DOOR_NAMES = { ...PARTY_NAMES, verdictKey: 'bytea' } as const
-/** The columns and joins of such a statement. */
-export const DOOR_COLUMNS = sql`${PARTIES}, ${KNOWN_VERDICT}`
-export const fromDoorNames = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`${fromAsked(asked)}
-  ${joinKnownVerdict(sql`i."verdictKey"`)}`
+export const findParties = defineLookup(PARTIES)
 
-const FIND_AT_DOOR = defineAskedRows<DoorNames>(DOOR_NAMES).define(
-  (asked) => sql`
-  select ${DOOR_COLUMNS}
-  ${fromDoorNames(asked)}
-  order by i.position`,
-)
+/** The parties of a request, its temporary key, and its token. */
+export interface Proofs extends FoundEnvelope, FoundToken {
+  readonly parties: ReadParties
+}
+export type ProofNames = PartyNames & EnvelopeNames & TokenNames
+
+export const PROOFS = both(PARTIES, both(ENVELOPE, TOKEN))
+export const findProofs = defineLookup(PROOFS)
+
+/** The rows for a request that a phone sent to the bank. */
+export interface DoorParties extends FoundVerdict {
+  readonly parties: ReadParties
+}
+export type DoorNames = PartyNames & VerdictNames
+
+const DOOR = both(PARTIES, VERDICT)
+export const findDoorParties = defineLookup(DOOR)
+
+/** The rows that a door reads for a request with an envelope. */
+export interface DoorEnvelope extends DoorParties, FoundEnvelope {}
+export type DoorEnvelopeNames = DoorNames & EnvelopeNames
+
+export const findDoorEnvelopes = defineLookup(both(DOOR, ENVELOPE))

@@ -6,20 +6,15 @@ import { toCustomObject } from '../application/applications.ts'
 import type { ReadActivationRow } from '../activation/find.ts'
 import { insertHistoryFrom } from '../activation/history.ts'
 import {
-  ASKED,
-  ASKED_PROOFS,
-  fromAsked,
-  fromAskedProofs,
+  both,
+  defineLookup,
   PARTIES,
-  type PartiesRow,
+  type Part,
   type PartyNames,
-  type ProofColumns,
   type ProofNames,
   type Proofs,
   PROOFS,
   type ReadParties,
-  toParties,
-  toProofs,
 } from './lookup.ts'
 
 /** The keys that upgrade/start agreed on. Sealed values are sealed for the columns of activation, to which completeUpgrade copies them. */
@@ -66,10 +61,9 @@ export async function storeUpgrade(db: Db, activationId: string, startedAt: numb
  * time does not reveal which ids exist, and so that it sees a confirmation completely or not at all.
  */
 export async function findUpgradedParties(db: Db, names: PartyNames): Promise<ReadParties> {
-  const { rows } = await db.executeQuery<PartiesRow & PendingColumns>(FIND_UPGRADED([names]))
-  const [row] = rows
-  if (row === undefined) throw new TypeError('a row for each of the names, and there is none')
-  return toUpgradedParties(row)
+  const [found] = await findWithPending(db, [names])
+  if (found === undefined) throw new TypeError('a row for each of the names, and there is none')
+  return toUpgradedParties(found)
 }
 
 /** The rows for a status request of protocol 4.0, with the activation as findUpgradedParties returns it. */
@@ -80,14 +74,8 @@ export interface StatusProofs extends Proofs {
 
 /** Reads the rows of all requests in one statement. `names` must name no tokens. */
 export async function findStatusProofs(db: Db, names: readonly ProofNames[]): Promise<readonly StatusProofs[]> {
-  const { rows } = await db.executeQuery<ProofColumns & PendingColumns & { readonly customObjectText: string | null }>(
-    FIND_STATUS_PROOFS(names),
-  )
-  return rows.map((row) => ({
-    ...toProofs(row),
-    parties: toUpgradedParties(row),
-    customObject: toCustomObject(row.customObjectText),
-  }))
+  const rows = await findProofsWithPending(db, names)
+  return rows.map(({ pending, ...found }) => ({ ...found, parties: toUpgradedParties({ pending, ...found }) }))
 }
 
 /**
@@ -131,9 +119,13 @@ interface PendingColumns {
   readonly isPendingBiometryEnabled: boolean
 }
 
-function toUpgradedParties(row: PartiesRow & PendingColumns): ReadParties {
-  const { version, activation } = toParties(row)
-  return { version, activation: activation && row.pendingAlgorithm !== null ? toUpgraded(activation, row) : activation }
+interface WithPending {
+  readonly pending: PendingColumns | undefined
+}
+
+function toUpgradedParties({ parties, pending }: WithPending & { readonly parties: ReadParties }): ReadParties {
+  const { activation } = parties
+  return activation && pending ? { ...parties, activation: toUpgraded(activation, pending) } : parties
 }
 
 const toUpgraded = (activation: ReadActivationRow, pending: PendingColumns): ReadActivationRow => ({
@@ -148,21 +140,21 @@ const toUpgraded = (activation: ReadActivationRow, pending: PendingColumns): Rea
   isBiometryEnabled: pending.isPendingBiometryEnabled,
 })
 
-const PENDING = sql`u.algorithm as "pendingAlgorithm", u.server_private_key as "pendingServerPrivateKey",
+const PENDING: Part<object, PendingColumns, WithPending> = {
+  given: {},
+  select: sql`u.algorithm as "pendingAlgorithm", u.server_private_key as "pendingServerPrivateKey",
     u.master_secret as "pendingMasterSecret", u.ctr_data as "pendingCtrData", u.counter as "pendingCounter",
-    u.is_biometry_enabled as "isPendingBiometryEnabled"`
-const JOIN_PENDING = sql`left join activation_upgrade u on u.activation_id = a.activation_id`
+    u.is_biometry_enabled as "isPendingBiometryEnabled"`,
+  join: sql`left join activation_upgrade u on u.activation_id = a.activation_id`,
+  read: (row) => ({ pending: row.pendingAlgorithm === null ? undefined : row }),
+}
 
-const FIND_UPGRADED = ASKED.define(
-  (asked) => sql`
-  select ${PARTIES}, ${PENDING}
-  ${fromAsked(asked)}
-  ${JOIN_PENDING}`,
-)
-const FIND_STATUS_PROOFS = ASKED_PROOFS.define(
-  (asked) => sql`
-  select ${PROOFS}, ${PENDING}, p.custom_object as "customObjectText"
-  ${fromAskedProofs(asked)}
-  ${JOIN_PENDING}
-  order by i.position`,
-)
+const CUSTOM_OBJECT: Part<object, { readonly customObjectText: string | null }, Pick<StatusProofs, 'customObject'>> = {
+  given: {},
+  select: sql`p.custom_object as "customObjectText"`,
+  join: sql``,
+  read: (row) => ({ customObject: toCustomObject(row.customObjectText) }),
+}
+
+const findWithPending = defineLookup(both(PARTIES, PENDING))
+const findProofsWithPending = defineLookup(both(both(PROOFS, PENDING), CUSTOM_OBJECT))
