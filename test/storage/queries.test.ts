@@ -723,7 +723,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
   'pinning/pinning': {
     findPinningKeyPair: (db) => pinning.findPinningKeyPair(db, 'a'),
     insertPinningKeyPair: (db) =>
-      pinning.insertPinningKeyPair(db, { application_id: 'a', public_key: bytes, private_key: bytes, created_at: at }),
+      pinning.insertPinningKeyPair(db, { applicationId: 'a', publicKey: bytes, privateKey: bytes, createdAt: at }),
     listPinnedCertificates: (db) => pinning.listPinnedCertificates(db, 'a'),
     findPinnedCertificate: (db) => pinning.findPinnedCertificate(db, 'a', 'd', bytes),
     insertPinnedCertificate: (db) =>

@@ -80,10 +80,10 @@ export const signPinningAnswer = (privateKey: KeyObject, challenge: string, body
 export function createPinningKeyPair({ platform, recordKeys }: Omit<KeyParts, 'db'>, applicationId: string) {
   const pair = generateKeyPair('P-256')
   return {
-    application_id: applicationId,
-    public_key: pair.publicKey,
-    private_key: sealPrivateKey(recordKeys, places.pinningPrivateKey(applicationId), pair),
-    created_at: new Date(platform.now()),
+    applicationId,
+    publicKey: pair.publicKey,
+    privateKey: sealPrivateKey(recordKeys, places.pinningPrivateKey(applicationId), pair),
+    createdAt: new Date(platform.now()),
   }
 }
 

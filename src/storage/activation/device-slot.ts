@@ -16,13 +16,11 @@ export const slotOf = (applicationId: RawBuilder<unknown>, activationId: RawBuil
  * inserted. Undefined when there is no such application.
  */
 export async function lockMultiDevice(tx: Tx, applicationId: string): Promise<boolean | undefined> {
-  const row = await tx
-    .selectFrom('application')
-    .select('is_multi_device as isMultiDevice')
-    .where('application_id', '=', applicationId)
-    .forNoKeyUpdate()
-    .executeTakeFirst()
-  return row?.isMultiDevice
+  const { rows } = await sql<{ isMultiDevice: boolean }>`
+    select is_multi_device as "isMultiDevice" from application where application_id = ${applicationId} for no key update`.execute(
+    tx,
+  )
+  return rows[0]?.isMultiDevice
 }
 
 /**
@@ -38,11 +36,7 @@ export async function findUserOfSeveral(db: Db, applicationId: string): Promise<
 
 /** Stores whether a user may have several phones. */
 export async function setMultiDevice(tx: Tx, applicationId: string, isMultiDevice: boolean): Promise<void> {
-  await tx
-    .updateTable('application')
-    .set({ is_multi_device: isMultiDevice })
-    .where('application_id', '=', applicationId)
-    .execute()
+  await sql`update application set is_multi_device = ${isMultiDevice} where application_id = ${applicationId}`.execute(tx)
 }
 
 /**

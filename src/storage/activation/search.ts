@@ -10,14 +10,9 @@ import { blockExpiresAt, effectiveStateAt } from './seen-state.ts'
 
 /** True when the user has or had an activation. */
 export async function hasActivation(db: Db, applicationId: string, userId: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('activation')
-    .select('activation_id')
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .limit(1)
-    .executeTakeFirst()
-  return row !== undefined
+  const { rows } = await sql`
+    select from activation where application_id = ${applicationId} and user_id = ${userId} limit 1`.execute(db)
+  return rows.length > 0
 }
 
 /** An activation in a list. Expired CREATED and PENDING_COMMIT activations are shown as REMOVED, and an ended block as ACTIVE. */

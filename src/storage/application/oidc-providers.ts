@@ -12,17 +12,18 @@ export interface OidcProviderRow {
 }
 
 /** Finds a provider of an application. */
-export const findOidcProvider = (db: Db, applicationId: string, providerId: string): Promise<OidcProviderRow | undefined> =>
-  db
-    .selectFrom('oidc_provider')
-    .select(columns)
-    .where('application_id', '=', applicationId)
-    .where('provider_id', '=', providerId)
-    .executeTakeFirst()
+export async function findOidcProvider(db: Db, applicationId: string, providerId: string): Promise<OidcProviderRow | undefined> {
+  const { rows } = await sql<OidcProviderRow>`
+    select ${COLUMNS} from oidc_provider where application_id = ${applicationId} and provider_id = ${providerId}`.execute(db)
+  return rows[0]
+}
 
 /** Lists the providers of an application in order of id. */
-export const listOidcProviders = (db: Db, applicationId: string): Promise<readonly OidcProviderRow[]> =>
-  db.selectFrom('oidc_provider').select(columns).where('application_id', '=', applicationId).orderBy('provider_id').execute()
+export async function listOidcProviders(db: Db, applicationId: string): Promise<readonly OidcProviderRow[]> {
+  const { rows } = await sql<OidcProviderRow>`
+    select ${COLUMNS} from oidc_provider where application_id = ${applicationId} order by provider_id`.execute(db)
+  return rows
+}
 
 /** Stores a provider, replacing one with the same id. */
 export async function storeOidcProvider(
@@ -30,17 +31,15 @@ export async function storeOidcProvider(
   { applicationId, providerId, settings, credentials }: OidcProviderRow,
   at: Date,
 ): Promise<void> {
-  await db
-    .insertInto('oidc_provider')
-    .values({ application_id: applicationId, provider_id: providerId, settings, credentials, created_at: at, updated_at: at })
-    .onConflict((conflict) =>
-      conflict.columns(['application_id', 'provider_id']).doUpdateSet({ settings, credentials, updated_at: at }),
-    )
-    .execute()
+  await sql`
+    insert into oidc_provider (application_id, provider_id, settings, credentials, created_at, updated_at)
+    values (${applicationId}, ${providerId}, ${settings}, ${credentials}, ${at}, ${at})
+    on conflict (application_id, provider_id) do update
+    set settings = excluded.settings, credentials = excluded.credentials, updated_at = excluded.updated_at`.execute(db)
 }
 
 /** Deletes a provider; false when there was none. */
 export const deleteOidcProvider = (db: Db, applicationId: string, providerId: string): Promise<boolean> =>
   writesRow(db, sql`delete from oidc_provider where application_id = ${applicationId} and provider_id = ${providerId}`)
 
-const columns = ['application_id as applicationId', 'provider_id as providerId', 'settings', 'credentials'] as const
+const COLUMNS = sql`application_id as "applicationId", provider_id as "providerId", settings, credentials`

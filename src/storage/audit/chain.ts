@@ -21,18 +21,15 @@ export const logOfChain = (name: string): AuditLogName => (name === ADMINISTRATI
  * counts as none, because no partition would take the rows that are sealed after it.
  */
 export async function lockLog(tx: Tx, log: AuditLogName): Promise<{ readonly sealedAt: Date | null } | undefined> {
-  return tx
-    .selectFrom('audit_sealer')
-    .select(sql<Date | null>`case when isfinite(sealed_at) then sealed_at end`.as('sealedAt'))
-    .where('log', '=', log)
-    .forUpdate()
-    .skipLocked()
-    .executeTakeFirst()
+  const { rows } = await sql<{ sealedAt: Date | null }>`
+    select case when isfinite(sealed_at) then sealed_at end as "sealedAt" from audit_sealer where log = ${log}
+    for update skip locked`.execute(tx)
+  return rows[0]
 }
 
 /** Stores the time of the latest sealing of a log. */
 export async function noteSealing(tx: Tx, log: AuditLogName, at: Date): Promise<void> {
-  await tx.updateTable('audit_sealer').set({ sealed_at: at }).where('log', '=', log).execute()
+  await sql`update audit_sealer set sealed_at = ${at} where log = ${log}`.execute(tx)
 }
 
 /** A place in a chain. */
@@ -136,27 +133,23 @@ interface ChainColumns {
 }
 
 /** Inserts a chain and returns its id. */
-export async function insertChain(tx: Tx, state: ChainState): Promise<number> {
-  const row = await tx
-    .insertInto('audit_chain')
-    .values({ name: state.name, ...toColumns(state) })
-    .returning('chain_id as chainId')
-    .executeTakeFirstOrThrow()
+export async function insertChain(tx: Tx, { name, start, head, authentication }: ChainState): Promise<number> {
+  const { rows } = await sql<{ chainId: number }>`
+    insert into audit_chain (name, start_position, start_seal, head_position, head_seal, authentication)
+    values (${name}, ${start.position}, ${start.seal}, ${head.position}, ${head.seal}, ${authentication})
+    returning chain_id as "chainId"`.execute(tx)
+  const [row] = rows
+  if (row === undefined) throw new TypeError('an insert without a row')
   return row.chainId
 }
 
 /** Moves start and head of a chain. */
-export async function updateChain(tx: Tx, chainId: number, state: ChainState): Promise<void> {
-  await tx.updateTable('audit_chain').set(toColumns(state)).where('chain_id', '=', chainId).execute()
+export async function updateChain(tx: Tx, chainId: number, { start, head, authentication }: ChainState): Promise<void> {
+  await sql`
+    update audit_chain set start_position = ${start.position}, start_seal = ${start.seal}, head_position = ${head.position},
+      head_seal = ${head.seal}, authentication = ${authentication}
+    where chain_id = ${chainId}`.execute(tx)
 }
-
-const toColumns = ({ start, head, authentication }: ChainState) => ({
-  start_position: start.position,
-  start_seal: start.seal,
-  head_position: head.position,
-  head_seal: head.seal,
-  authentication,
-})
 
 interface DeliveryLease {
   readonly leaseId: string
@@ -184,7 +177,8 @@ export async function endDeliveryLease(db: Db, leaseId: string): Promise<void> {
 
 /** Returns the last delivered row of each chain, by chain id. */
 export async function findDelivered(db: Db): Promise<ReadonlyMap<number, ChainPlace>> {
-  const rows = await db.selectFrom('audit_delivery').select(['chain_id as chainId', 'position', 'seal']).execute()
+  const { rows } = await sql<{ chainId: number; position: string; seal: Buffer }>`
+    select chain_id as "chainId", position, seal from audit_delivery`.execute(db)
   return new Map(rows.map(({ chainId, position, seal }) => [chainId, { position: Number(position), seal }]))
 }
 

@@ -112,5 +112,5 @@ export async function provideUserKeys(tx: Tx, fresh: ReadonlyMap<string, Uint8Ar
 
 /** Deletes the key of a user. The seals then reveal nothing about the user any more. */
 export async function deleteUserKey(tx: Tx, userId: string): Promise<void> {
-  await tx.deleteFrom('audit_user_key').where('user_id', '=', userId).execute()
+  await sql`delete from audit_user_key where user_id = ${userId}`.execute(tx)
 }

@@ -139,8 +139,9 @@ export async function findStrays(db: Db): Promise<{ chain: string; sequence: num
     after = row.chainId
   }
   // Read after the rows, so that a chain that was inserted meanwhile is included.
-  const chains = await db.selectFrom('audit_chain').select(['chain_id', 'name']).execute()
-  for (const { chain_id: known } of chains) firsts.delete(known)
+  const { rows: chains } = await sql<{ chainId: number; name: string }>`
+    select chain_id as "chainId", name from audit_chain`.execute(db)
+  for (const { chainId } of chains) firsts.delete(chainId)
   const isStray = administrators !== undefined && chains.every(({ name }) => name !== ADMINISTRATION)
   return [...firsts.values(), ...(isStray ? [{ chain: ADMINISTRATION, sequence: administrators }] : [])]
 }

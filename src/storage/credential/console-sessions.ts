@@ -1,5 +1,6 @@
 // Stores the sessions of users who are signed in at the console, in the table console_session. It has a hash of the session's token, never the
 // token.
+import { sql } from 'kysely'
 import type { Db, Tx } from '../database/database.ts'
 import { defineExpiry } from '../database/bulk-statement.ts'
 
@@ -22,71 +23,46 @@ export interface SessionRow {
 
 /** Inserts a session. */
 export async function insertSession(tx: Tx, session: SessionRow): Promise<void> {
-  await tx
-    .insertInto('console_session')
-    .values({
-      session_id: session.sessionId,
-      token_hash: session.tokenHash,
-      username: session.username,
-      credential_mac: session.credentialMac,
-      source: session.source,
-      created_at: session.createdAt,
-      last_seen_at: session.lastSeenAt,
-      expires_at: session.expiresAt,
-      mac: session.mac,
-    })
-    .execute()
+  await sql`
+    insert into console_session (session_id, token_hash, username, credential_mac, source, created_at, last_seen_at, expires_at, mac)
+    values (${session.sessionId}, ${session.tokenHash}, ${session.username}, ${session.credentialMac}, ${session.source},
+      ${session.createdAt}, ${session.lastSeenAt}, ${session.expiresAt}, ${session.mac})`.execute(tx)
 }
 
 /** Finds the session of a token, also when it has expired. */
-export const findSession = (db: Db, tokenHash: Uint8Array): Promise<SessionRow | undefined> =>
-  db.selectFrom('console_session').select(columns).where('token_hash', '=', Buffer.from(tokenHash)).executeTakeFirst()
+export async function findSession(db: Db, tokenHash: Uint8Array): Promise<SessionRow | undefined> {
+  const { rows } = await sql<SessionRow>`select ${COLUMNS} from console_session where token_hash = ${tokenHash}`.execute(db)
+  return rows[0]
+}
 
 /** Lists sessions whose last use is within `seen` and that end after `at`, newest first. */
-export const listSessions = (db: Db, seen: { readonly after: Date; readonly until: Date }, at: Date): Promise<SessionRow[]> =>
-  db
-    .selectFrom('console_session')
-    .select(columns)
-    .where('last_seen_at', '>', seen.after)
-    .where('last_seen_at', '<=', seen.until)
-    .where('expires_at', '>', at)
-    .orderBy('created_at', 'desc')
-    .orderBy('session_id')
-    .limit(LISTED_MAX)
-    .execute()
+export async function listSessions(
+  db: Db,
+  seen: { readonly after: Date; readonly until: Date },
+  at: Date,
+): Promise<readonly SessionRow[]> {
+  const { rows } = await sql<SessionRow>`
+    select ${COLUMNS} from console_session
+    where last_seen_at > ${seen.after} and last_seen_at <= ${seen.until} and expires_at > ${at}
+    order by created_at desc, session_id limit ${LISTED_MAX}`.execute(db)
+  return rows
+}
 
 /** Stores the time of the last use, unless a later one is stored. */
 export async function touchSession(db: Db, sessionId: string, at: Date): Promise<void> {
-  await db
-    .updateTable('console_session')
-    .set({ last_seen_at: at })
-    .where('session_id', '=', sessionId)
-    .where('last_seen_at', '<', at)
-    .execute()
+  await sql`update console_session set last_seen_at = ${at} where session_id = ${sessionId} and last_seen_at < ${at}`.execute(db)
 }
 
 /** Deletes a session and returns its user name; undefined when there was none. */
 export async function deleteSession(db: Db, sessionId: string): Promise<string | undefined> {
-  const deleted = await db
-    .deleteFrom('console_session')
-    .where('session_id', '=', sessionId)
-    .returning('username')
-    .executeTakeFirst()
-  return deleted?.username
+  const { rows } = await sql<{ username: string }>`
+    delete from console_session where session_id = ${sessionId} returning username`.execute(db)
+  return rows[0]?.username
 }
 
 /** Deletes sessions at their absolute end, also those that were idle for too long before: another process' clock may still count them as in use. */
 export const deleteEndedSessions = defineExpiry('console_session', 'session_id')
 
-const columns = [
-  'session_id as sessionId',
-  'token_hash as tokenHash',
-  'username',
-  'credential_mac as credentialMac',
-  'source',
-  'created_at as createdAt',
-  'last_seen_at as lastSeenAt',
-  'expires_at as expiresAt',
-  'mac',
-] as const
+const COLUMNS = sql`session_id as "sessionId", token_hash as "tokenHash", username, credential_mac as "credentialMac", source,
+      created_at as "createdAt", last_seen_at as "lastSeenAt", expires_at as "expiresAt", mac`
 const LISTED_MAX = 200

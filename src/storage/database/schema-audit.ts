@@ -45,42 +45,9 @@ interface StrangerCountTable {
   codes: Position
 }
 
-interface AuditChainTable {
-  chain_id: Generated<number>
-  name: string
-  start_position: Position
-  start_seal: Bytes
-  head_position: Position
-  head_seal: Bytes
-  authentication: Bytes
-}
-
-/** One row per log. */
-interface AuditSealerTable {
-  log: string
-  sealed_at: OptionalTime
-}
-
-/** One row for each user with sealed rows, until the user is erased. */
-interface AuditUserKeyTable {
-  user_id: string
-  user_key: Bytes
-}
-
-/** The position up to which each chain was delivered to an external store. */
-interface AuditDeliveryTable {
-  chain_id: number
-  position: Position
-  seal: Bytes
-}
-
 export interface AuditSchema {
   audit_trail: AuditTrailView
-  audit_user_key: AuditUserKeyTable
   admin_event: AdminEventTable
-  audit_chain: AuditChainTable
-  audit_delivery: AuditDeliveryTable
-  audit_sealer: AuditSealerTable
   stranger_count: StrangerCountTable
   failure_count: FailureCountTable
 }

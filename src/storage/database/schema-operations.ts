@@ -56,27 +56,12 @@ interface OperationTable {
   finalized_at: OptionalTime
 }
 
-interface OperationNonceTable {
-  operation_id: string
-  nonce: string
-  created_at: Date
-}
-
 interface IdempotencyKeyTable {
   username: string
   idempotency_key: string
   body_hash: Bytes
   operation_id: string
   expires_at: Date
-}
-
-interface DoorVerdictTable {
-  key_hash: Bytes
-  activation_id: string
-  /** JSON. */
-  answer: string
-  expires_at: Date
-  mac: Bytes
 }
 
 interface OfflineChallengeTable {
@@ -171,9 +156,7 @@ export interface OperationsSchema {
   template_revision: TemplateRevisionTable
   template: TemplateTable
   operation: OperationTable
-  operation_nonce: OperationNonceTable
   idempotency_key: IdempotencyKeyTable
-  door_verdict: DoorVerdictTable
   offline_challenge: OfflineChallengeTable
   push_registration: PushRegistrationTable
   inbox_message: InboxMessageTable

@@ -22,12 +22,6 @@ export type MasterKeyAlgorithm = 'EC_P256' | 'EC_P384' | 'ML_DSA_65' | 'ML_DSA_8
 export type Right = 'keys:derive' | 'envelopes:application'
 export type Role = 'admin' | 'integration' | 'internal' | 'read-only' | 'verification'
 
-interface WrappedKeyTable {
-  purpose: string
-  wrapped_key: Bytes
-  created_at: Date
-}
-
 interface RecordBindingTable {
   is_only: Generated<boolean>
   stage: BindingStage
@@ -72,16 +66,6 @@ export interface MasterKeyPairTable {
   public_key: Bytes
   private_key: Bytes
   created_at: Date
-}
-
-interface ConfigItemTable {
-  application_id: string
-  activation_id: OptionalText
-  scope: ConfigScope
-  key: string
-  /** JSON. */
-  value: string
-  updated_at: Date
 }
 
 export interface ActivationTable {
@@ -219,18 +203,6 @@ interface CredentialPasswordTable {
   created_at: Date
 }
 
-interface ConsoleSessionTable {
-  session_id: string
-  token_hash: Bytes
-  username: string
-  credential_mac: Bytes
-  source: string
-  created_at: Date
-  last_seen_at: Date
-  expires_at: Date
-  mac: Bytes
-}
-
 interface UserClaimsTable {
   application_id: string
   user_id: string
@@ -249,12 +221,10 @@ interface OidcProviderTable {
 }
 
 export interface Schema extends AuditSchema, OperationsSchema {
-  wrapped_key: WrappedKeyTable
   record_binding: RecordBindingTable
   application: ApplicationTable
   application_version: ApplicationVersionTable
   master_key_pair: MasterKeyPairTable
-  config_item: ConfigItemTable
   oidc_provider: OidcProviderTable
   activation: ActivationTable
   registration: RegistrationView
@@ -265,24 +235,13 @@ export interface Schema extends AuditSchema, OperationsSchema {
   unique_value: UniqueValueTable
   credential: CredentialTable
   credential_password: CredentialPasswordTable
-  console_session: ConsoleSessionTable
   user_claims: UserClaimsTable
-  pinning_key_pair: PinningKeyPairTable
   pinned_domain: PinnedDomainTable
-  pinned_certificate: PinnedCertificateTable
   version_rule: VersionRuleTable
-  version_text: VersionTextTable
 }
 
 export type CertificateSource = 'pem' | 'fetch' | 'fingerprint'
 export type MobilePlatform = 'ANDROID' | 'IOS'
-
-export interface PinningKeyPairTable {
-  application_id: string
-  public_key: Bytes
-  private_key: Bytes
-  created_at: Date
-}
 
 interface PinnedDomainTable {
   application_id: string
@@ -297,17 +256,6 @@ interface PinnedDomainTable {
   problem: OptionalText
 }
 
-interface PinnedCertificateTable {
-  application_id: string
-  domain: string
-  fingerprint: Bytes
-  expires_at: Date
-  source: CertificateSource
-  /** DER. */
-  certificate: OptionalBytes
-  created_at: Date
-}
-
 export interface VersionRuleTable {
   version_rule_id: ColumnType<number, never, never>
   application_id: string
@@ -317,10 +265,4 @@ export interface VersionRuleTable {
   required_version: OptionalText
   message_key: OptionalText
   created_at: Date
-}
-
-interface VersionTextTable {
-  message_key: string
-  language: string
-  text: string
 }

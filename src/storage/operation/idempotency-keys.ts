@@ -1,6 +1,7 @@
 // Stores idempotency keys in the table idempotency_key: a repeated creation returns the operation of the first request (cloud §6.1).
 import { PawlError } from '../../lib/errors.ts'
-import type { Db, Tx } from '../database/database.ts'
+import { sql } from 'kysely'
+import { type Db, type Tx, writesRow } from '../database/database.ts'
 import { defineExpiry } from '../database/bulk-statement.ts'
 
 interface IdempotencyKey {
@@ -28,21 +29,14 @@ export async function takeIdempotencyKey(
   at: Date,
   expiresAt: Date,
 ): Promise<KnownKey | undefined> {
-  const values = { username, idempotency_key: key, body_hash: bodyHash, operation_id: operationId, expires_at: expiresAt }
   for (let attempt = 0; attempt < 2; attempt += 1) {
-    await tx
-      .deleteFrom('idempotency_key')
-      .where('username', '=', username)
-      .where('idempotency_key', '=', key)
-      .where('expires_at', '<=', at)
-      .execute()
-    const taken = await tx
-      .insertInto('idempotency_key')
-      .values(values)
-      .onConflict((conflict) => conflict.columns(['username', 'idempotency_key']).doNothing())
-      .returning('operation_id')
-      .executeTakeFirst()
-    if (taken !== undefined) return undefined
+    await sql`delete from idempotency_key where username = ${username} and idempotency_key = ${key} and expires_at <= ${at}`.execute(
+      tx,
+    )
+    const take = sql`
+      insert into idempotency_key (username, idempotency_key, body_hash, operation_id, expires_at)
+      values (${username}, ${key}, ${bodyHash}, ${operationId}, ${expiresAt}) on conflict do nothing`
+    if (await writesRow(tx, take)) return undefined
     // Undefined when the key expired and was deleted between the two statements.
     const known = await findIdempotencyKey(tx, username, key)
     if (known !== undefined) return known
@@ -52,12 +46,10 @@ export async function takeIdempotencyKey(
 
 /** Finds the operation of a key, also when the key has expired but is not deleted yet. */
 export async function findIdempotencyKey(db: Db, username: string, key: string): Promise<KnownKey | undefined> {
-  return db
-    .selectFrom('idempotency_key')
-    .select(['operation_id as operationId', 'body_hash as bodyHash', 'expires_at as expiresAt'])
-    .where('username', '=', username)
-    .where('idempotency_key', '=', key)
-    .executeTakeFirst()
+  const { rows } = await sql<KnownKey>`
+    select operation_id as "operationId", body_hash as "bodyHash", expires_at as "expiresAt" from idempotency_key
+    where username = ${username} and idempotency_key = ${key}`.execute(db)
+  return rows[0]
 }
 
 /** Deletes expired keys. */

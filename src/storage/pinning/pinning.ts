@@ -1,8 +1,8 @@
 // Stores pinned certificates, their domains, and the key pairs that sign them (tables pinned_certificate, pinned_domain, pinning_key_pair; utility
 // §4).
-import { type Insertable, sql } from 'kysely'
-import { type Db, writesRow } from '../database/database.ts'
-import type { CertificateSource, PinningKeyPairTable } from '../database/schema.ts'
+import { sql } from 'kysely'
+import { countWritten, type Db, writesRow } from '../database/database.ts'
+import type { CertificateSource } from '../database/schema.ts'
 
 export interface PinningKeyPairRow {
   readonly publicKey: Buffer
@@ -12,24 +12,28 @@ export interface PinningKeyPairRow {
 
 /** Finds the pinning key pair of an application: null when it has none yet, undefined when there is no such application. */
 export async function findPinningKeyPair(db: Db, applicationId: string): Promise<PinningKeyPairRow | null | undefined> {
-  const row = await db
-    .selectFrom('application')
-    .leftJoin('pinning_key_pair', 'pinning_key_pair.application_id', 'application.application_id')
-    .select(['pinning_key_pair.public_key as publicKey', 'pinning_key_pair.private_key as privateKey'])
-    .where('application.application_id', '=', applicationId)
-    .executeTakeFirst()
-  if (row === undefined) return undefined
-  const { publicKey, privateKey } = row
-  return publicKey === null || privateKey === null ? null : { publicKey, privateKey }
+  const { rows } = await sql<PinningKeyPairRow | { readonly publicKey: null }>`
+    select k.public_key as "publicKey", k.private_key as "privateKey"
+    from application p left join pinning_key_pair k on k.application_id = p.application_id
+    where p.application_id = ${applicationId}`.execute(db)
+  const [row] = rows
+  return row?.publicKey === null ? null : row
 }
 
-/** Stores a key pair with a sealed private key, unless the application has one: another request may store one at the same time. */
-export async function insertPinningKeyPair(db: Db, pair: Insertable<PinningKeyPairTable>): Promise<void> {
-  await db
-    .insertInto('pinning_key_pair')
-    .values(pair)
-    .onConflict((conflict) => conflict.column('application_id').doNothing())
-    .execute()
+interface NewPinningKeyPair {
+  readonly applicationId: string
+  readonly publicKey: Uint8Array
+  /** Sealed. */
+  readonly privateKey: Uint8Array
+  readonly createdAt: Date
+}
+
+/** Stores a key pair, unless the application has one: another request may store one at the same time. */
+export async function insertPinningKeyPair(db: Db, pair: NewPinningKeyPair): Promise<void> {
+  await sql`
+    insert into pinning_key_pair (application_id, public_key, private_key, created_at)
+    values (${pair.applicationId}, ${pair.publicKey}, ${pair.privateKey}, ${pair.createdAt})
+    on conflict (application_id) do nothing`.execute(db)
 }
 
 export interface PinnedCertificateRow {
@@ -44,15 +48,11 @@ export interface PinnedCertificateRow {
 }
 
 /** Lists all pinned certificates of an application, also expired ones, in order of domain and expiry. */
-export async function listPinnedCertificates(db: Db, applicationId: string): Promise<PinnedCertificateRow[]> {
-  return db
-    .selectFrom('pinned_certificate')
-    .select(certificateColumns)
-    .where('application_id', '=', applicationId)
-    .orderBy(sql`domain collate "C"`)
-    .orderBy('expires_at')
-    .orderBy('fingerprint')
-    .execute()
+export async function listPinnedCertificates(db: Db, applicationId: string): Promise<readonly PinnedCertificateRow[]> {
+  const { rows } = await sql<PinnedCertificateRow>`
+    select ${CERTIFICATE_COLUMNS} from pinned_certificate where application_id = ${applicationId}
+    order by domain collate "C", expires_at, fingerprint`.execute(db)
+  return rows
 }
 
 /** Finds a pinned certificate. */
@@ -62,13 +62,10 @@ export async function findPinnedCertificate(
   domain: string,
   fingerprint: Uint8Array,
 ): Promise<PinnedCertificateRow | undefined> {
-  return db
-    .selectFrom('pinned_certificate')
-    .select(certificateColumns)
-    .where('application_id', '=', applicationId)
-    .where('domain', '=', domain)
-    .where('fingerprint', '=', Buffer.from(fingerprint))
-    .executeTakeFirst()
+  const { rows } = await sql<PinnedCertificateRow>`
+    select ${CERTIFICATE_COLUMNS} from pinned_certificate
+    where application_id = ${applicationId} and domain = ${domain} and fingerprint = ${fingerprint}`.execute(db)
+  return rows[0]
 }
 
 export interface NewCertificate extends PinnedCertificateRow {
@@ -113,10 +110,8 @@ export const deletePinnedDomain = (db: Db, applicationId: string, domain: string
   writesRow(db, sql`delete from pinned_domain where application_id = ${applicationId} and domain = ${domain}`)
 
 /** Deletes expired certificates of all applications; returns their number. */
-export async function deleteExpiredCertificates(db: Db, at: Date): Promise<number> {
-  const { numDeletedRows } = await db.deleteFrom('pinned_certificate').where('expires_at', '<', at).executeTakeFirstOrThrow()
-  return Number(numDeletedRows)
-}
+export const deleteExpiredCertificates = (db: Db, at: Date): Promise<number> =>
+  countWritten(db, sql`delete from pinned_certificate where expires_at < ${at}`)
 
 export interface PinnedDomainRow {
   readonly domain: string
@@ -199,11 +194,4 @@ export async function storeDomainCheck(db: Db, check: DomainCheck): Promise<bool
   return rows[0]?.isPinned
 }
 
-const certificateColumns = [
-  'domain',
-  'fingerprint',
-  'expires_at as expiresAt',
-  'source',
-  'certificate',
-  'created_at as createdAt',
-] as const
+const CERTIFICATE_COLUMNS = sql`domain, fingerprint, expires_at as "expiresAt", source, certificate, created_at as "createdAt"`

@@ -50,43 +50,31 @@ export interface VersionTextRow {
 }
 
 /** Lists all texts in order of key and language. */
-export async function listVersionTexts(db: Db): Promise<VersionTextRow[]> {
-  return db.selectFrom('version_text').select(textColumns).orderBy('message_key').orderBy('language').execute()
+export async function listVersionTexts(db: Db): Promise<readonly VersionTextRow[]> {
+  const { rows } = await sql<VersionTextRow>`select ${TEXT_COLUMNS} from version_text order by message_key, language`.execute(db)
+  return rows
 }
 
 /** Lists the texts that the rules of an application name. */
-export async function listVersionTextsOf(db: Db, applicationId: string): Promise<VersionTextRow[]> {
-  return db
-    .selectFrom('version_text')
-    .select(textColumns)
-    .where('message_key', 'in', (rules) =>
-      rules
-        .selectFrom('version_rule')
-        .select('message_key')
-        .where('application_id', '=', applicationId)
-        .where('message_key', 'is not', null)
-        .$castTo<{ message_key: string }>(),
-    )
-    .execute()
+export async function listVersionTextsOf(db: Db, applicationId: string): Promise<readonly VersionTextRow[]> {
+  const { rows } = await sql<VersionTextRow>`
+    select ${TEXT_COLUMNS} from version_text
+    where message_key in (select message_key from version_rule where application_id = ${applicationId})`.execute(db)
+  return rows
 }
 
 /** Finds a text. */
 export async function findVersionText(db: Db, messageKey: string, language: string): Promise<VersionTextRow | undefined> {
-  return db
-    .selectFrom('version_text')
-    .select(textColumns)
-    .where('message_key', '=', messageKey)
-    .where('language', '=', language)
-    .executeTakeFirst()
+  const { rows } = await sql<VersionTextRow>`
+    select ${TEXT_COLUMNS} from version_text where message_key = ${messageKey} and language = ${language}`.execute(db)
+  return rows[0]
 }
 
 /** Stores a text, replacing one with the same key and language. */
 export async function storeVersionText(db: Db, { messageKey, language, text }: VersionTextRow): Promise<void> {
-  await db
-    .insertInto('version_text')
-    .values({ message_key: messageKey, language, text })
-    .onConflict((conflict) => conflict.columns(['message_key', 'language']).doUpdateSet({ text }))
-    .execute()
+  await sql`
+    insert into version_text (message_key, language, text) values (${messageKey}, ${language}, ${text})
+    on conflict (message_key, language) do update set text = excluded.text`.execute(db)
 }
 
 /** Deletes a text; false when there was none. */
@@ -101,4 +89,4 @@ const ruleColumns = [
   'required_version as requiredVersion',
   'message_key as messageKey',
 ] as const
-const textColumns = ['message_key as messageKey', 'language', 'text'] as const
+const TEXT_COLUMNS = sql`message_key as "messageKey", language, text`

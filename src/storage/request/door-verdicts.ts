@@ -83,7 +83,7 @@ export const insertVerdictsFrom = (
 
 /** Deletes the verdict of a key if it has expired. */
 export async function deleteExpiredVerdict(db: Db, keyHash: Uint8Array, at: Date): Promise<void> {
-  await db.deleteFrom('door_verdict').where('key_hash', '=', Buffer.from(keyHash)).where('expires_at', '<=', at).execute()
+  await sql`delete from door_verdict where key_hash = ${keyHash} and expires_at <= ${at}`.execute(db)
 }
 
 /** Deletes expired verdicts. */

@@ -10,8 +10,9 @@ export async function hasWrappedKeys(db: Db): Promise<boolean> {
 
 /** Finds the sealed key of a purpose. */
 export async function findWrappedKey(db: Db, purpose: string): Promise<Buffer | undefined> {
-  const row = await db.selectFrom('wrapped_key').select('wrapped_key').where('purpose', '=', purpose).executeTakeFirst()
-  return row?.wrapped_key
+  const { rows } = await sql<{ wrappedKey: Buffer }>`
+    select wrapped_key as "wrappedKey" from wrapped_key where purpose = ${purpose}`.execute(db)
+  return rows[0]?.wrappedKey
 }
 
 /** Stores a sealed key. False when the purpose has one; when another process inserts one at the same time, its transaction is awaited. */

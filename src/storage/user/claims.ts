@@ -4,13 +4,9 @@ import { type Db, writesRow } from '../database/database.ts'
 
 /** Finds the sealed claims of a user. */
 export async function findUserClaims(db: Db, applicationId: string, userId: string): Promise<Buffer | undefined> {
-  const row = await db
-    .selectFrom('user_claims')
-    .select('claims')
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .executeTakeFirst()
-  return row?.claims
+  const { rows } = await sql<{ claims: Buffer }>`
+    select claims from user_claims where application_id = ${applicationId} and user_id = ${userId}`.execute(db)
+  return rows[0]?.claims
 }
 
 interface NewUserClaims {
@@ -23,11 +19,9 @@ interface NewUserClaims {
 
 /** Stores the claims of a user, replacing earlier ones. */
 export async function storeUserClaims(db: Db, { applicationId, userId, claims, at }: NewUserClaims): Promise<void> {
-  await db
-    .insertInto('user_claims')
-    .values({ application_id: applicationId, user_id: userId, claims, updated_at: at })
-    .onConflict((conflict) => conflict.columns(['application_id', 'user_id']).doUpdateSet({ claims, updated_at: at }))
-    .execute()
+  await sql`
+    insert into user_claims (application_id, user_id, claims, updated_at) values (${applicationId}, ${userId}, ${claims}, ${at})
+    on conflict (application_id, user_id) do update set claims = excluded.claims, updated_at = excluded.updated_at`.execute(db)
 }
 
 /** Deletes the claims of a user; false when there were none. */

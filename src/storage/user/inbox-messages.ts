@@ -1,5 +1,5 @@
 // Stores messages of the bank that a user reads in the app, in the table inbox_message (mobile-token §8).
-import { type Insertable, sql } from 'kysely'
+import { type Insertable, type RawBuilder, sql } from 'kysely'
 import { type Db, isMissingReference, writesRow } from '../database/database.ts'
 import type { InboxMessageTable } from '../database/schema.ts'
 
@@ -42,13 +42,10 @@ export async function listInboxMessages(
   owner: InboxOwner,
   { page, size, onlyUnread }: InboxPage,
 ): Promise<InboxMessageRow[]> {
-  const query = ofOwner(db, owner).select(messageColumns)
-  return (onlyUnread ? query.where('is_read', '=', false) : query)
-    .orderBy('created_at', 'desc')
-    .orderBy('message_id')
-    .limit(size)
-    .offset(page * size)
-    .execute()
+  const { rows } = await sql<InboxMessageRow>`
+    select ${COLUMNS} from inbox_message where ${isOf(owner)}${onlyUnread ? sql` and not is_read` : sql``}
+    order by created_at desc, message_id limit ${size} offset ${page * size}`.execute(db)
+  return rows
 }
 
 /** Finds a message of a user, with its body. */
@@ -57,10 +54,9 @@ export async function findInboxMessage(
   owner: InboxOwner,
   messageId: string,
 ): Promise<(InboxMessageRow & { readonly body: string }) | undefined> {
-  return ofOwner(db, owner)
-    .select([...messageColumns, 'body'])
-    .where('message_id', '=', messageId)
-    .executeTakeFirst()
+  const { rows } = await sql<InboxMessageRow & { readonly body: string }>`
+    select ${COLUMNS}, body from inbox_message where ${isOf(owner)} and message_id = ${messageId}`.execute(db)
+  return rows[0]
 }
 
 /** Finds a message of any user of the application, with its body and its user. */
@@ -69,12 +65,10 @@ export async function findMessageOfApplication(
   applicationId: string,
   messageId: string,
 ): Promise<(InboxMessageRow & { readonly body: string; readonly userId: string }) | undefined> {
-  return db
-    .selectFrom('inbox_message')
-    .select([...messageColumns, 'body', 'user_id as userId'])
-    .where('message_id', '=', messageId)
-    .where('application_id', '=', applicationId)
-    .executeTakeFirst()
+  const { rows } = await sql<InboxMessageRow & { readonly body: string; readonly userId: string }>`
+    select ${COLUMNS}, body, user_id as "userId" from inbox_message
+    where application_id = ${applicationId} and message_id = ${messageId}`.execute(db)
+  return rows[0]
 }
 
 /** Deletes one message; false when the application has none of that id. */
@@ -82,32 +76,15 @@ export const deleteInboxMessage = (db: Db, applicationId: string, messageId: str
   writesRow(db, sql`delete from inbox_message where message_id = ${messageId} and application_id = ${applicationId}`)
 
 /** Marks one message as read; false when the user has none of that id. */
-export const markMessageRead = (db: Db, { applicationId, userId }: InboxOwner, messageId: string): Promise<boolean> =>
-  writesRow(
-    db,
-    sql`update inbox_message set is_read = true
-      where message_id = ${messageId} and application_id = ${applicationId} and user_id = ${userId}`,
-  )
+export const markMessageRead = (db: Db, owner: InboxOwner, messageId: string): Promise<boolean> =>
+  writesRow(db, sql`update inbox_message set is_read = true where ${isOf(owner)} and message_id = ${messageId}`)
 
 /** Marks all messages of a user as read. */
-export async function markAllMessagesRead(db: Db, { applicationId, userId }: InboxOwner): Promise<void> {
-  await db
-    .updateTable('inbox_message')
-    .set({ is_read: true })
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .where('is_read', '=', false)
-    .execute()
+export async function markAllMessagesRead(db: Db, owner: InboxOwner): Promise<void> {
+  await sql`update inbox_message set is_read = true where ${isOf(owner)} and not is_read`.execute(db)
 }
 
-const ofOwner = (db: Db, { applicationId, userId }: InboxOwner) =>
-  db.selectFrom('inbox_message').where('application_id', '=', applicationId).where('user_id', '=', userId)
+const isOf = ({ applicationId, userId }: InboxOwner): RawBuilder<boolean> =>
+  sql`application_id = ${applicationId} and user_id = ${userId}`
 
-const messageColumns = [
-  'message_id as messageId',
-  'type',
-  'subject',
-  'summary',
-  'is_read as isRead',
-  'created_at as createdAt',
-] as const
+const COLUMNS = sql`message_id as "messageId", type, subject, summary, is_read as "isRead", created_at as "createdAt"`
