@@ -358,6 +358,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
     endTemporaryBlock: (db) => activationExpiry.endTemporaryBlock(db, 'x', at),
   },
   'request/door-envelopes': {
+    findDoorEnvelopes: (db) =>
+      doorEnvelopes.findDoorEnvelopes(db, [
+        { applicationKey: 'k', activationId: 'x', at, verdictKey: null, temporaryKeyId: 't', envelopeValue: bytes },
+      ]),
     recordOpening: (db) =>
       doorEnvelopes.recordOpening(db, {
         uses: [{ valueHash: bytes, expiresAt: at }],
@@ -379,10 +383,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
     findProofs: (db) =>
       lookup.findProofs(db, [
         { applicationKey: 'k', activationId: 'x', at, temporaryKeyId: 't', envelopeValue: bytes, tokenId: 'i', tokenValue: null },
-      ]),
-    findDoorEnvelopes: (db) =>
-      lookup.findDoorEnvelopes(db, [
-        { applicationKey: 'k', activationId: 'x', at, verdictKey: null, temporaryKeyId: 't', envelopeValue: bytes },
       ]),
     findDoorParties: (db) => lookup.findDoorParties(db, [{ applicationKey: 'k', activationId: 'x', at, verdictKey: null }]),
     'findDoorParties of several at once': (db) =>
@@ -703,7 +703,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
         db,
         'a',
         { operationId: 'o', to: 'CANCELED', statusReason: null, additionalData: null, at },
-        auditEvent,
+        { eventType: 't', eventData: 'd', occurredAt: at },
       ),
     countOperationFailure: (db) => operationTransitions.countOperationFailure(db, 'o', at, auditEvent),
     expireOperation: (db) => operationTransitions.expireOperation(db, 'o', at),
@@ -808,7 +808,12 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
     deleteToken: (db) => tokens.deleteToken(db, 'x', 't', auditEvent),
     listTokens: (db) => tokens.listTokens(db, { applicationId: 'a', activationId: 'x' }, at),
     deleteTokenOfRegistration: (db) =>
-      tokens.deleteTokenOfRegistration(db, { applicationId: 'a', activationId: 'x' }, 't', { ...auditEvent, verifiedBy: 'b' }),
+      tokens.deleteTokenOfRegistration(db, { applicationId: 'a', activationId: 'x' }, 't', {
+        eventType: 't',
+        eventData: 'd',
+        verifiedBy: 'b',
+        occurredAt: at,
+      }),
   },
   vacuum: {
     vacuumFullest: (db) => vacuum.vacuumFullest(db),

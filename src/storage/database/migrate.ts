@@ -93,9 +93,7 @@ async function runStep(
       await limitWaits(tx)
       for (const name of ran) {
         await known[name]?.up(tx)
-        await sql`insert into ${sql.id(schema.name, 'kysely_migration')} (name, timestamp) values (${name}, ${new Date().toISOString()})`.execute(
-          tx,
-        )
+        await noteDone(tx, schema.name, name)
       }
       return { ran }
     } catch (error) {
@@ -108,13 +106,19 @@ async function runStep(
 
 /** Makes the tables that Kysely's migrator makes, because version 0.2 uses it. */
 async function makeList(tx: Db, schema: string): Promise<void> {
-  await sql`create table ${sql.id(schema, 'kysely_migration')} (name varchar(255) primary key, timestamp varchar(255) not null)`.execute(
-    tx,
-  )
-  await sql`create table ${sql.id(schema, 'kysely_migration_lock')} (id varchar(255) primary key, is_locked integer not null default 0)`.execute(
-    tx,
-  )
+  const columns = sql`id varchar(255) primary key, is_locked integer not null default 0`
+  await sql`create table ${listOf(schema)} (name varchar(255) primary key, timestamp varchar(255) not null)`.execute(tx)
+  await sql`create table ${sql.id(schema, 'kysely_migration_lock')} (${columns})`.execute(tx)
 }
+
+/** Adds a migration to the list, with its time in the form that Kysely's migrator writes. */
+async function noteDone(tx: Db, schema: string, name: string): Promise<void> {
+  await sql`
+    insert into ${listOf(schema)} (name, timestamp)
+    values (${name}, to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`.execute(tx)
+}
+
+const listOf = (schema: string) => sql.id(schema, 'kysely_migration')
 
 /**
  * Tries to take the lock for the transaction. Kysely's migrator locks for the session; a pooler in transaction mode may send the unlocking statement
@@ -239,7 +243,7 @@ function requireTarget({ name, target }: FoundSchema): void {
 async function readDone(db: Db, { name, hasList }: FoundSchema): Promise<string[]> {
   if (!hasList) return []
   const { rows } = await sql<{ name: string }>`
-    select name from ${sql.id(name, 'kysely_migration')} order by name collate "C"`.execute(db)
+    select name from ${listOf(name)} order by name collate "C"`.execute(db)
   return rows.map((row) => row.name)
 }
 

@@ -1,6 +1,5 @@
 // Declares row types of the audit log, of administrators' changes, of the chains over both, and of counts kept in place of audit rows.
-import type { Generated } from 'kysely'
-import type { Bytes, OptionalText, OptionalTime, Position, Sequence } from './columns.ts'
+import type { Bytes, OptionalText, Position, Sequence } from './columns.ts'
 
 /** A view of all audit rows about devices, sealed or not. */
 interface AuditTrailView {

@@ -50,7 +50,7 @@ export interface VersionTextRow {
 }
 
 /** Lists all texts in order of key and language. */
-export async function listVersionTexts(db: Db): Promise<readonly VersionTextRow[]> {
+export async function listVersionTexts(db: Db): Promise<VersionTextRow[]> {
   const { rows } = await sql<VersionTextRow>`select ${TEXT_COLUMNS} from version_text order by message_key, language`.execute(db)
   return rows
 }

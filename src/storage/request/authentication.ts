@@ -12,11 +12,8 @@ import { insertHistoryFrom } from '../activation/history.ts'
 import { type Caches, createCaches } from '../../lib/memory.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
 import {
-  type DoorEnvelope,
-  type DoorEnvelopeNames,
   type DoorNames,
   type DoorParties,
-  findDoorEnvelopes,
   findDoorParties,
   findParties,
   findProofs,
@@ -26,6 +23,7 @@ import {
   type ReadParties,
   type RequestParties,
 } from './lookup.ts'
+import { type DoorEnvelope, type DoorEnvelopeNames, findDoorEnvelopes } from './door-envelopes.ts'
 import { type DoorVerdict, insertVerdictsFrom, toVerdictColumns, VERDICT_COLUMNS } from './door-verdicts.ts'
 import { findStatusProofs, type StatusProofs } from './upgrade.ts'
 import { insertTwoValuesFrom, toValueColumns, type UniqueValue, VALUE_COLUMNS } from '../activation/unique-values.ts'

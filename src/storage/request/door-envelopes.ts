@@ -1,11 +1,27 @@
-// Stores envelopes opened for the bank and answers sealed for it, in the tables sealed_answer and ticket_fence (cloud §13). Times are those of the
-// database, so that all processes agree.
+// Reads the rows that a door needs for an envelope. Stores envelopes opened for the bank and answers sealed for it, in the tables sealed_answer and
+// ticket_fence (cloud §13). Times are those of the database, so that all processes agree.
 import { sql } from 'kysely'
 import { insertTwoValuesFrom, selectValues, type UniqueValue } from '../activation/unique-values.ts'
 import { type AuditEvent, heldActivation, insertAuditFrom, ONE_ROW } from '../audit/audit.ts'
 import { type Db, isUniqueViolation, type Pool } from '../database/database.ts'
 import { deleteBatch } from '../database/bulk-statement.ts'
 import { type DoorVerdict, insertVerdictsFrom, selectVerdict } from './door-verdicts.ts'
+import {
+  both,
+  defineLookup,
+  DOOR,
+  type DoorNames,
+  type DoorParties,
+  ENVELOPE,
+  type EnvelopeNames,
+  type FoundEnvelope,
+} from './lookup.ts'
+
+/** The rows that a door reads for a request with an envelope. */
+export interface DoorEnvelope extends DoorParties, FoundEnvelope {}
+export type DoorEnvelopeNames = DoorNames & EnvelopeNames
+
+export const findDoorEnvelopes = defineLookup(both(DOOR, ENVELOPE))
 
 /** The rows to store for an opened envelope. */
 export interface Opening {

@@ -159,11 +159,5 @@ export interface DoorParties extends FoundVerdict {
 }
 export type DoorNames = PartyNames & VerdictNames
 
-const DOOR = both(PARTIES, VERDICT)
+export const DOOR = both(PARTIES, VERDICT)
 export const findDoorParties = defineLookup(DOOR)
-
-/** The rows that a door reads for a request with an envelope. */
-export interface DoorEnvelope extends DoorParties, FoundEnvelope {}
-export type DoorEnvelopeNames = DoorNames & EnvelopeNames
-
-export const findDoorEnvelopes = defineLookup(both(DOOR, ENVELOPE))
