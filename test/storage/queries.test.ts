@@ -938,7 +938,7 @@ const NOT_QUERIES = [
   'isTold',
   'toSealable',
   'selectActivation',
-  'ofOwner',
+  'fromOwners',
   'slotOf',
   'insertHistoryFrom',
   'insertAuditFrom',

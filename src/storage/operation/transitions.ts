@@ -1,8 +1,7 @@
 // Ends operations: every transition is one update with the condition status = 'PENDING' (cloud §6.2).
 import { type RawBuilder, sql } from 'kysely'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
-import type { Db } from '../database/database.ts'
-import { defineGivenRows } from '../database/bulk-statement.ts'
+import { countWritten, type Db, writesRow } from '../database/database.ts'
 import { amongPending } from '../database/index-conditions.ts'
 import type { OperationStatus } from '../database/schema.ts'
 
@@ -20,10 +19,15 @@ interface OperationEnd {
  * Moves a PENDING operation to a final status, with an audit row of the activation that decided. False when the operation was not PENDING any more
  * or had expired.
  */
-export async function endOperation(db: Db, end: OperationEnd, audit: AuditEvent): Promise<boolean> {
-  const { rows } = await db.executeQuery(END([{ ...audit, ...end }]))
-  return rows.length === 1
-}
+export const endOperation = (db: Db, end: OperationEnd, audit: AuditEvent): Promise<boolean> =>
+  writesRow(
+    db,
+    sql`
+    with ended as (
+      ${endPending(end)} returning operation_id
+    )
+    ${insertAuditFrom(sql`ended`, audit)}`,
+  )
 
 /**
  * Cancels a PENDING operation for the bank. The audit row names the operation's activation, else the live activation of its user, else the user's
@@ -35,7 +39,17 @@ export async function cancelPendingOperation(
   end: OperationEnd & { readonly to: 'CANCELED' },
   audit: Pick<AuditEvent, 'eventType' | 'eventData' | 'occurredAt'>,
 ): Promise<boolean> {
-  const { rows } = await db.executeQuery(CANCEL([{ ...audit, ...end, applicationId }]))
+  const { rows } = await sql`
+    with ended as (
+      ${endPending(end)} and application_id = ${applicationId} returning application_id, user_id, activation_id
+    ), owner as (
+      select a.application_id, a.user_id, a.activation_id
+      from ended join activation a on a.application_id = ended.application_id and a.user_id = ended.user_id
+      order by a.activation_id is distinct from ended.activation_id, a.state = 'REMOVED', a.created_at desc limit 1
+    ), audited as (
+      ${insertAuditFrom(sql`owner`, audit)}
+    )
+    select application_id from ended`.execute(db)
   return rows.length === 1
 }
 
@@ -66,14 +80,15 @@ export async function countOperationFailure(
 }
 
 /** Stores the expiry of up to `limit` due operations, oldest first; safe in several processes. */
-export async function expireOperations(db: Db, at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
+export const expireOperations = (db: Db, at: Date, limit: number): Promise<number> =>
+  countWritten(
+    db,
+    sql`
     update operation set status = 'EXPIRED', finalized_at = ${at} where operation_id in (
       select operation_id from operation where ${amongPending('operation')} and expires_at <= ${at}
       order by expires_at limit ${limit} for update skip locked
-    ) returning operation_id`.execute(db)
-  return rows.length
-}
+    )`,
+  )
 
 /** Stores the expiry of one operation; false when it is not due, or not PENDING any more. */
 export async function expireOperation(db: Db, operationId: string, at: Date): Promise<boolean> {
@@ -83,56 +98,7 @@ export async function expireOperation(db: Db, operationId: string, at: Date): Pr
   return rows.length === 1
 }
 
-const END_COLUMNS = {
-  operationId: 'text',
-  to: 'text',
-  statusReason: 'text',
-  additionalData: 'text',
-  at: 'timestamptz',
-  applicationId: 'text',
-  eventType: 'text',
-  eventData: 'text',
-  occurredAt: 'timestamptz',
-} as const
-type Ending = OperationEnd & Pick<AuditEvent, 'applicationId' | 'eventType' | 'eventData' | 'occurredAt'>
-
-/** `given` is a table with the columns of END_COLUMNS, named `i` in the statement. */
-const endPending = (given: RawBuilder<unknown>) => sql`
-      update operation o set status = i."to", status_reason = i."statusReason", additional_data = i."additionalData", finalized_at = i.at
-      from ${given} as i
-      where o.operation_id = i."operationId" and o.status = 'PENDING' and o.expires_at > i.at`
-
-const AUDIT_OF_END = { eventType: sql`"eventType"`, eventData: sql`"eventData"`, occurredAt: sql`"occurredAt"` }
-
-const END = defineGivenRows<Ending & Pick<AuditEvent, 'userId' | 'activationId'>>({
-  ...END_COLUMNS,
-  userId: 'text',
-  activationId: 'text',
-}).define(
-  (given) => sql`
-    with ended as (
-      ${endPending(given)} returning i.*
-    )
-    ${insertAuditFrom(sql`ended`, {
-      ...AUDIT_OF_END,
-      applicationId: sql`"applicationId"`,
-      userId: sql`"userId"`,
-      activationId: sql`"activationId"`,
-    })}
-    returning activation_id`,
-)
-
-const CANCEL = defineGivenRows<Ending>(END_COLUMNS).define(
-  (given) => sql`
-    with ended as (
-      ${endPending(given)} and o.application_id = i."applicationId"
-      returning o.application_id, o.user_id, o.activation_id, i."eventType", i."eventData", i."occurredAt"
-    ), owner as (
-      select a.application_id, a.user_id, a.activation_id, "eventType", "eventData", "occurredAt"
-      from ended join activation a on a.application_id = ended.application_id and a.user_id = ended.user_id
-      order by a.activation_id is distinct from ended.activation_id, a.state = 'REMOVED', a.created_at desc limit 1
-    ), audited as (
-      ${insertAuditFrom(sql`owner`, AUDIT_OF_END)}
-    )
-    select application_id from ended`,
-)
+const endPending = ({ operationId, to, statusReason, additionalData, at }: OperationEnd): RawBuilder<unknown> => sql`
+      update operation
+      set status = ${to}, status_reason = ${statusReason}, additional_data = ${additionalData}, finalized_at = ${at}
+      where operation_id = ${operationId} and status = 'PENDING' and expires_at > ${at}`
