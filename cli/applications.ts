@@ -1,11 +1,7 @@
 // Finds the application that a command means, and the values that are compiled into its mobile app.
 import type { Bank } from './bank.ts'
-import { text } from './command.ts'
 import { Fault } from './fault.ts'
 import { toPath, toQuery } from './query.ts'
-
-/** The option of every command about one application. */
-export const APPLICATION_OPTION = { app: text('ID', 'the application; by default the default one of the server') } as const
 
 /** The application that was named, else the default one of the server. Throws a Fault when there is none. */
 export async function chooseApplication(bank: Bank, named: string | undefined): Promise<string> {

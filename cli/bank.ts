@@ -1,6 +1,6 @@
 // Calls a running server as the bank does: finds its address and a credential, and explains its refusals.
 import { ask, type Reply } from './ask.ts'
-import { text, type Terminal } from './command.ts'
+import { type Answer, text, type Terminal, type Values } from './command.ts'
 import { readCredential } from './credential-store.ts'
 import { bankUrl } from './environment.ts'
 import { explainFault, Fault, type FaultKind, usageFault } from './fault.ts'
@@ -17,11 +17,7 @@ export const BANK_OPTIONS = {
   adminFile: text('FILE', 'a file that holds it: then it is in no list of processes'),
 } as const
 
-export interface BankValues {
-  readonly url: string | undefined
-  readonly admin: string | undefined
-  readonly adminFile: string | undefined
-}
+export type BankValues = Values<typeof BANK_OPTIONS>
 
 export interface Bank {
   readonly url: string
@@ -29,6 +25,8 @@ export interface Bank {
   readonly admin: string
   /** Calls the API and returns the answer as JSON. Throws a Fault with the text of a refusal, or when no answer comes. */
   readonly call: (method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<unknown>
+  /** Calls the API for a command that prints the answer as it is. */
+  readonly answer: (method: string, path: string, body?: unknown) => Promise<Answer>
 }
 
 /** Finds server and credential in the options, the environment, or the file of `pawl login`. Throws a Fault when none has a credential. */
@@ -52,7 +50,8 @@ export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Ba
 export function connectBank(url: string, admin: string, env: Terminal['env']): Bank {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw usageFault(`${url} is no address of a server: --url and PAWL_URL are like http://127.0.0.1:8081`)
-  return { url, admin, call: async (method, path, body, headers) => callBank({ url, admin, env }, method, path, body, headers) }
+  const call: Bank['call'] = (method, path, body, headers) => callBank({ url, admin, env }, method, path, body, headers)
+  return { url, admin, call, answer: async (method, path, body) => ({ json: await call(method, path, body) }) }
 }
 
 /** The time limit for an answer. */

@@ -18,7 +18,7 @@ export const flag = (description: string) => ({ kind: 'flag', value: '', text: d
 /** An option with a value that may be given several times. */
 export const many = (value: string, description: string) => ({ kind: 'many', value, text: description }) as const
 
-type Options = Readonly<Record<string, Option>>
+export type Options = Readonly<Record<string, Option>>
 
 /** The given values of the options, by their names in the code. */
 export type Values<O extends Options> = {
@@ -78,7 +78,7 @@ export interface Command<O extends Options = Options> {
   readonly run: (given: Given<O>) => Promise<Answer | undefined>
 }
 
-type NoOptions = Readonly<Record<string, never>>
+export type NoOptions = Readonly<Record<never, never>>
 
 /** Checks the options of one command against its `run`, and returns the type without them, for the list of all commands. */
 export const command = <const O extends Options = NoOptions>(one: Command<O>): Command => one as unknown as Command

@@ -1,6 +1,6 @@
 // Prints lists that the server gives page by page: one page with a note that more follows, or every row as it comes.
-import type { Bank } from './bank.ts'
-import { type Answer, flag, type Given, text } from './command.ts'
+import type { BankGiven } from './bank-command.ts'
+import { type Answer, flag, text } from './command.ts'
 import { Fault, usageFault } from './fault.ts'
 import { answerList, layOutTable } from './output.ts'
 import { toQuery } from './query.ts'
@@ -12,15 +12,8 @@ export const PAGE_OPTIONS = {
   all: flag('every row, page by page, as tables on a terminal and otherwise as lines of JSON'),
 } as const
 
-interface PageValues {
-  readonly limit: string | undefined
-  readonly cursor: string | undefined
-  readonly all: boolean
-}
-
 /** The path of a list, and the way from page to page. */
 export interface Listing {
-  readonly bank: Bank
   readonly path: string
   /** The parameters other than limit and cursor. */
   readonly query: Readonly<Record<string, string | number | undefined>>
@@ -36,10 +29,10 @@ export interface Listing {
 
 /** Answers one page of a list. With `--all` it prints every page as it comes, so that only one page is in memory. */
 export async function answerPages(
-  { bank, path, query, rows: member, cursor: [parameter, next], pageMax, isPart = false }: Listing,
-  { limit, cursor, all }: PageValues,
-  { terminal, isJson }: Pick<Given, 'terminal' | 'isJson'>,
+  { path, query, rows: member, cursor: [parameter, next], pageMax, isPart = false }: Listing,
+  { values: { limit, cursor, all }, terminal, isJson, openBank }: Omit<BankGiven<typeof PAGE_OPTIONS>, 'words' | 'application'>,
 ): Promise<Answer | undefined> {
+  const bank = openBank()
   if (all && limit !== undefined) throw usageFault('--all and --limit exclude each other')
   const read = async (from: string | undefined, count: string | number | undefined) => {
     const json = (await bank.call('GET', path + toQuery({ ...query, limit: count, [parameter]: from }))) as Page

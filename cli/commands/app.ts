@@ -1,7 +1,7 @@
 // Declares pawl app: applications, their versions, the values that are compiled into the mobile app, and the version rules for users.
-import { APPLICATION_OPTION, chooseApplication, readApplication, sdkConfigOf } from '../applications.ts'
-import { BANK_OPTIONS, openBank } from '../bank.ts'
-import { command, flag, many, type Noun, text } from '../command.ts'
+import { chooseApplication, readApplication, sdkConfigOf } from '../applications.ts'
+import { APPLICATION_OPTION, bankCommand } from '../bank-command.ts'
+import { flag, many, type Noun, text } from '../command.ts'
 import { usageFault } from '../fault.ts'
 import { readJsonArgument, readLooseJson } from '../json-argument.ts'
 import { answerList } from '../output.ts'
@@ -10,50 +10,46 @@ import { compact, toPath, toQuery } from '../query.ts'
 import { keepKeys, KEYS_OF_ALGORITHM } from '../sdk-config.ts'
 import { parseCount } from '../time.ts'
 
-const list = command({
+const list = bankCommand({
   name: 'list',
   summary: 'Lists applications',
-  options: BANK_OPTIONS,
   examples: ['app list', 'app list --json'],
-  run: async ({ values, terminal }) =>
-    answerList(await openBank(values, terminal).call('GET', '/admin/applications'), 'applications'),
+  run: async ({ openBank }) => answerList(await openBank().call('GET', '/admin/applications'), 'applications'),
 })
 
-const create = command({
+const create = bankCommand({
   name: 'create',
   summary: 'Creates an application',
   words: { '<id>': 'its id' },
   options: {
-    ...BANK_OPTIONS,
     name: text('TEXT', 'what people call its mobile app; makes the key that signs pinned certificates'),
   },
   examples: ['app create my-app', "app create my-app --name 'My bank'"],
-  run: async ({ words: [id], values, terminal }) => {
-    const bank = openBank(values, terminal)
-    if (values.name === undefined) return { json: await bank.call('POST', '/admin/application', { id }) }
-    return { json: await bank.call('POST', '/admin/apps', { name: id, displayName: values.name }) }
+  run: async ({ words: [id], values, openBank }) => {
+    const bank = openBank()
+    if (values.name === undefined) return bank.answer('POST', '/admin/application', { id })
+    return bank.answer('POST', '/admin/apps', { name: id, displayName: values.name })
   },
 })
 
-const show = command({
+const show = bankCommand({
   name: 'show',
   summary: 'Shows settings and versions of an application, and the values that are compiled into its mobile app',
   words: { '[id]': 'the application; by default the default one' },
-  options: { ...BANK_OPTIONS, version: text('NAME', 'the version whose keys are shown') },
+  options: { version: text('NAME', 'the version whose keys are shown') },
   examples: ['app show', 'app show my-app --version 2.0'],
-  run: async ({ words: [id], values, terminal }) => {
-    const bank = openBank(values, terminal)
+  run: async ({ words: [id], values, openBank }) => {
+    const bank = openBank()
     const json = await readApplication(bank, await chooseApplication(bank, id), values.version)
     return { json }
   },
 })
 
-const change = command({
+const change = bankCommand({
   name: 'change',
   summary: 'Changes the settings of an application',
   words: { '<id>': 'the application' },
   options: {
-    ...BANK_OPTIONS,
     default: flag('makes it the default one'),
     algorithm: many('NAME', 'an algorithm of protocol 4.0 that phones may use; all that are not given are taken away'),
     role: many('NAME', 'a role of the application; all that are not given are taken away'),
@@ -71,7 +67,7 @@ const change = command({
     'app change my-app --multi-device yes',
     'app change my-app --move-to new-app --spawn junior-app',
   ],
-  run: async ({ words: [id], values, terminal }) => {
+  run: async ({ words: [id], values, openBank }) => {
     const { minimumProtocolVersion: minimum } = values
     const body = {
       ...(values.set === undefined ? {} : readJsonArgument('--set', values.set)),
@@ -86,7 +82,7 @@ const change = command({
       }),
     }
     if (Object.keys(body).length === 0) throw usageFault('no setting is given')
-    return { json: await openBank(values, terminal).call('PATCH', toPath`/admin/applications/${id}`, body) }
+    return openBank().answer('PATCH', toPath`/admin/applications/${id}`, body)
   },
 })
 
@@ -104,47 +100,42 @@ function toTransfers(moveTo: readonly string[], spawn: readonly string[]) {
   return transfers.length === 0 ? undefined : transfers
 }
 
-const addVersion = command({
+const addVersion = bankCommand({
   name: 'add-version',
   summary: 'Adds a version, which has keys of its own',
   words: { '<id>': 'the application', '<version>': 'its name' },
-  options: BANK_OPTIONS,
   examples: ['app add-version my-app 2.0'],
-  run: async ({ words: [id, name], values, terminal }) => ({
-    json: await openBank(values, terminal).call('POST', toPath`/admin/applications/${id}/versions`, { name }),
-  }),
+  run: ({ words: [id, name], openBank }) => openBank().answer('POST', toPath`/admin/applications/${id}/versions`, { name }),
 })
 
-const setVersion = command({
+const setVersion = bankCommand({
   name: 'set-version',
   summary: 'Switches a version on or off; phones with a version that is off are refused',
   words: { '<id>': 'the application', '<version>': 'its name', '<state>': 'on or off' },
-  options: BANK_OPTIONS,
   examples: ['app set-version my-app 1.0 off'],
-  run: async ({ words: [id, version, state], values, terminal }) => {
+  run: async ({ words: [id, version, state], openBank }) => {
     if (state !== 'on' && state !== 'off') throw usageFault('the state is on or off')
     const path = toPath`/admin/applications/${id}/versions/${version}`
-    return { json: await openBank(values, terminal).call('PATCH', path, { isSupported: state === 'on' }) }
+    return openBank().answer('PATCH', path, { isSupported: state === 'on' })
   },
 })
 
-const sdkConfig = command({
+const sdkConfig = bankCommand({
   name: 'sdk-config',
   summary: 'Prints the configuration text that is compiled into a mobile app, or draws it as a QR code',
   options: {
-    ...BANK_OPTIONS,
     ...APPLICATION_OPTION,
     version: text('NAME', 'the version whose keys are meant'),
     algorithm: text('NAME', 'leaves out the keys that other algorithms need, which makes it short enough for a QR code'),
     qr: text('terminal|svg', 'draws it'),
   },
   examples: ['app sdk-config', 'app sdk-config --app my-app --algorithm EC_P384 --qr terminal'],
-  run: async ({ values: { app, version, algorithm, qr, ...values }, terminal }) => {
+  run: async ({ values: { version, algorithm, qr }, openBank, application }) => {
     const kept = algorithm === undefined ? undefined : KEYS_OF_ALGORITHM.get(algorithm)
     if (algorithm !== undefined && kept === undefined)
       throw usageFault(`--algorithm is one of ${[...KEYS_OF_ALGORITHM.keys()].join(', ')}`)
-    const bank = openBank(values, terminal)
-    const whole = sdkConfigOf(await readApplication(bank, await chooseApplication(bank, app), version))
+    const bank = openBank()
+    const whole = sdkConfigOf(await readApplication(bank, await application(), version))
     const mobileSdkConfig = kept === undefined ? whole : keepKeys(whole, kept)
     const text = qr === undefined ? `${mobileSdkConfig}\n` : drawAs(qr, mobileSdkConfig, QR_HINT)
     return { json: { mobileSdkConfig }, text }
@@ -153,22 +144,18 @@ const sdkConfig = command({
 
 const QR_HINT = 'choose --algorithm EC_P384 or EC_P384_ML_L3, or hand over the text'
 
-const rules = command({
+const rules = bankCommand({
   name: 'rules',
   summary: 'Lists the rules about versions of the mobile app that users run',
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
+  options: APPLICATION_OPTION,
   examples: ['app rules', 'app rules --app my-app'],
-  run: async ({ values, terminal }) => {
-    const bank = openBank(values, terminal)
-    return { json: await bank.call('GET', toPath`/admin/apps/${await chooseApplication(bank, values.app)}/versions`) }
-  },
+  run: async ({ openBank, application }) => openBank().answer('GET', toPath`/admin/apps/${await application()}/versions`),
 })
 
-const addRule = command({
+const addRule = bankCommand({
   name: 'add-rule',
   summary: 'Adds a rule: which version of the mobile app is suggested or required',
   options: {
-    ...BANK_OPTIONS,
     ...APPLICATION_OPTION,
     platform: text('NAME', 'ANDROID or IOS'),
     suggested: text('VERSION', 'older ones are told of a newer one'),
@@ -177,7 +164,7 @@ const addRule = command({
     message: text('KEY', 'the text that is shown; pawl app set-text writes it'),
   },
   examples: ['app add-rule --platform IOS --suggested 2.1.0 --required 2.0.0 --message update'],
-  run: async ({ values: { app, platform, suggested, required, os, message, ...values }, terminal }) => {
+  run: async ({ values: { platform, suggested, required, os, message }, openBank, application }) => {
     if (platform === undefined) throw usageFault('--platform is needed')
     const body = compact({
       platform,
@@ -186,75 +173,63 @@ const addRule = command({
       majorOsVersion: os === undefined ? undefined : parseCount('--os', os),
       messageKey: message,
     })
-    const bank = openBank(values, terminal)
-    return { json: await bank.call('POST', toPath`/admin/apps/${await chooseApplication(bank, app)}/versions`, body) }
+    return openBank().answer('POST', toPath`/admin/apps/${await application()}/versions`, body)
   },
 })
 
-const removeRule = command({
+const removeRule = bankCommand({
   name: 'remove-rule',
   summary: 'Removes a rule',
   words: { '<id>': 'the id that pawl app rules shows' },
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
+  options: APPLICATION_OPTION,
   examples: ['app remove-rule 3'],
-  run: async ({ words: [id], values, terminal }) => {
-    const bank = openBank(values, terminal)
-    return { json: await bank.call('DELETE', toPath`/admin/apps/${await chooseApplication(bank, values.app)}/versions/${id}`) }
-  },
+  run: async ({ words: [id], openBank, application }) =>
+    openBank().answer('DELETE', toPath`/admin/apps/${await application()}/versions/${id}`),
 })
 
-const texts = command({
+const texts = bankCommand({
   name: 'texts',
   summary: 'Lists the texts of rules',
-  options: BANK_OPTIONS,
   examples: ['app texts'],
-  run: async ({ values, terminal }) => answerList(await openBank(values, terminal).call('GET', '/admin/texts'), 'texts'),
+  run: async ({ openBank }) => answerList(await openBank().call('GET', '/admin/texts'), 'texts'),
 })
 
-const setText = command({
+const setText = bankCommand({
   name: 'set-text',
   summary: 'Stores a text of rules',
   words: { '<key>': 'its key', '<language>': 'two small letters', '<text>': 'what is shown' },
-  options: BANK_OPTIONS,
   examples: ["app set-text update en 'Please update the app'"],
-  run: async ({ words: [messageKey, language, shown], values, terminal }) => ({
-    json: await openBank(values, terminal).call('POST', '/admin/texts', { messageKey, language, text: shown }),
-  }),
+  run: ({ words: [messageKey, language, shown], openBank }) =>
+    openBank().answer('POST', '/admin/texts', { messageKey, language, text: shown }),
 })
 
-const removeText = command({
+const removeText = bankCommand({
   name: 'remove-text',
   summary: 'Removes a text of rules',
   words: { '<key>': 'its key', '<language>': 'two small letters' },
-  options: BANK_OPTIONS,
   examples: ['app remove-text update en'],
-  run: async ({ words: [key, language], values, terminal }) => ({
-    json: await openBank(values, terminal).call('DELETE', toPath`/admin/texts/${key}/${language}`),
-  }),
+  run: ({ words: [key, language], openBank }) => openBank().answer('DELETE', toPath`/admin/texts/${key}/${language}`),
 })
 
-const items = command({
+const items = bankCommand({
   name: 'config',
   summary: 'Lists the configuration items of an application',
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
+  options: APPLICATION_OPTION,
   examples: ['app config'],
-  run: async ({ values, terminal }) => {
-    const bank = openBank(values, terminal)
-    return { json: await bank.call('GET', toPath`/admin/applications/${await chooseApplication(bank, values.app)}/config`) }
-  },
+  run: async ({ openBank, application }) => openBank().answer('GET', toPath`/admin/applications/${await application()}/config`),
 })
 
-const setItem = command({
+const setItem = bankCommand({
   name: 'set-config',
   summary: 'Stores or, without a value, removes a configuration item of an application',
   words: { '<key>': 'its key', '[value]': 'JSON, or text that is none' },
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION, scope: text('NAME', 'APPLICATION, which is the default, or ACTIVATION') },
+  options: { ...APPLICATION_OPTION, scope: text('NAME', 'APPLICATION, which is the default, or ACTIVATION') },
   examples: ['app set-config limit 500', 'app set-config limit'],
-  run: async ({ words: [key, value], values: { app, scope, ...values }, terminal }) => {
-    const bank = openBank(values, terminal)
-    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/config/${key}` + toQuery({ scope })
-    if (value === undefined) return { json: await bank.call('DELETE', path) }
-    return { json: await bank.call('PUT', path, { value: readLooseJson(value) }) }
+  run: async ({ words: [key, value], values: { scope }, openBank, application }) => {
+    const bank = openBank()
+    const path = toPath`/admin/applications/${await application()}/config/${key}` + toQuery({ scope })
+    if (value === undefined) return bank.answer('DELETE', path)
+    return bank.answer('PUT', path, { value: readLooseJson(value) })
   },
 })
 

@@ -1,6 +1,6 @@
 // Declares pawl audit: lists the events of a user's phones and the changes by administrators, and verifies both logs.
-import { BANK_OPTIONS, type BankValues, openBank } from '../bank.ts'
-import { command, flag, many, type Noun, type Terminal, text } from '../command.ts'
+import { bankCommand } from '../bank-command.ts'
+import { command, flag, many, type Noun, text } from '../command.ts'
 import { layOut } from '../output.ts'
 import { answerPages, PAGE_OPTIONS } from '../pages.ts'
 import { parseMilliseconds } from '../time.ts'
@@ -17,27 +17,25 @@ const timesOf = ({ from, to }: { from: string | undefined; to: string | undefine
 })
 
 /** The members that both lists have in common. */
-const listOf = ({ values, terminal }: { values: BankValues; terminal: Terminal }) =>
-  ({ bank: openBank(values, terminal), rows: 'items', cursor: ['before', 'next'], pageMax: 1_000 }) as const
+const LISTING = { rows: 'items', cursor: ['before', 'next'], pageMax: 1_000 } as const
 
-const log = command({
+const log = bankCommand({
   name: 'log',
   summary: 'Shows the events of the phones of a user, newest first',
   words: { '<user>': 'the user' },
   more: 'It lists the last 30 days, or the time from --from on. Rows of one millisecond stay together on a page.',
-  options: { ...BANK_OPTIONS, ...PERIOD },
+  options: PERIOD,
   examples: ['audit log alice', 'audit log alice --from 2027-01-01 --limit 20', 'audit log alice --all >alice.jsonl'],
   run: async (given) => {
     const query = { userId: given.words[0], ...timesOf(given.values) }
-    return answerPages({ ...listOf(given), path: '/audit/log', query }, given.values, given)
+    return answerPages({ ...LISTING, path: '/audit/log', query }, given)
   },
 })
 
-const changes = command({
+const changes = bankCommand({
   name: 'changes',
   summary: 'Lists the changes by administrators, newest first',
   options: {
-    ...BANK_OPTIONS,
     ...PERIOD,
     user: text('NAME', 'of this administrator'),
     action: text('ACTION', 'of this kind, as it stands in the list'),
@@ -46,23 +44,22 @@ const changes = command({
   run: async (given) => {
     const { user: username, action } = given.values
     const query = { username, action, ...timesOf(given.values) }
-    return answerPages({ ...listOf(given), path: '/admin/audit', query }, given.values, given)
+    return answerPages({ ...LISTING, path: '/admin/audit', query }, given)
   },
 })
 
-const verify = command({
+const verify = bankCommand({
   name: 'verify',
   summary: 'Verifies the audit log of the configured database; exit code 1 when it was altered',
   more: 'Keep the heads that it prints elsewhere, in the form that --expect-head takes. Without them nobody can tell later whether the log was cut off, or written anew with the key. The embedded database can be opened only while its server is stopped; --online asks a running server.',
   options: {
-    ...BANK_OPTIONS,
     expectHead: many('CHAIN=POSITION:SEAL', 'a head that was noted; may be given several times'),
     online: flag('asks a running server, which verifies its own log and takes no heads'),
   },
   examples: ['audit verify', 'audit verify --expect-head application:my-app=41:5f0c…', 'audit verify --online'],
-  run: async ({ values, terminal }) => {
+  run: async ({ values, terminal, openBank }) => {
     if (values.online) {
-      const report = (await openBank(values, terminal).call('GET', '/admin/audit/verification')) as { isIntact?: boolean }
+      const report = (await openBank().call('GET', '/admin/audit/verification')) as { isIntact?: boolean }
       return { json: report, text: layOut(report), exitCode: report.isIntact === false ? 1 : 0 }
     }
     const { parseHead, verifyLocal } = await import('../local/audit-verification.ts')

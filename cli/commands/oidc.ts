@@ -1,7 +1,7 @@
 // Declares pawl oidc: OpenID providers of the bank, whose logins bind phones.
-import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
-import { type Bank, BANK_OPTIONS, openBank } from '../bank.ts'
-import { command, flag, many, type Noun, text } from '../command.ts'
+import { APPLICATION_OPTION, bankCommand } from '../bank-command.ts'
+import type { Bank } from '../bank.ts'
+import { flag, many, type Noun, text } from '../command.ts'
 import { Fault, usageFault } from '../fault.ts'
 import { answerList } from '../output.ts'
 import { compact, toPath } from '../query.ts'
@@ -9,40 +9,35 @@ import { readSecret } from '../secret-argument.ts'
 
 const PROVIDER = { '<provider>': 'its id, which the app names' } as const
 
-const list = command({
+const list = bankCommand({
   name: 'list',
   summary: 'Lists the OpenID providers of an application',
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
+  options: APPLICATION_OPTION,
   examples: ['oidc list', 'oidc list --app my-app'],
-  run: async ({ values: { app, ...values }, terminal }) => {
-    const bank = openBank(values, terminal)
+  run: async ({ openBank, application }) => {
+    const bank = openBank()
     const columns = ['providerId', 'issuer', 'clientId', 'clientAuthentication', 'hasCredentials', 'userIdClaim', 'isCommitted']
-    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/oidc-providers`
+    const path = toPath`/admin/applications/${await application()}/oidc-providers`
     return answerList(await bank.call('GET', path), 'providers', columns)
   },
 })
 
-const show = command({
+const show = bankCommand({
   name: 'show',
   summary: 'Reads an OpenID provider',
   words: PROVIDER,
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
+  options: APPLICATION_OPTION,
   examples: ['oidc show web-bank'],
-  run: async ({ words: [id], values: { app, ...values }, terminal }) => {
-    const bank = openBank(values, terminal)
-    return {
-      json: await bank.call('GET', toPath`/admin/applications/${await chooseApplication(bank, app)}/oidc-providers/${id}`),
-    }
-  },
+  run: async ({ words: [id], openBank, application }) =>
+    openBank().answer('GET', toPath`/admin/applications/${await application()}/oidc-providers/${id}`),
 })
 
-const set = command({
+const set = bankCommand({
   name: 'set',
   summary: 'Makes an OpenID provider, or changes one; settings without an option stay',
   more: 'A new one needs --issuer, --client-id and --redirect-uri. docs/OIDC.md says what to enter at the provider.',
   words: PROVIDER,
   options: {
-    ...BANK_OPTIONS,
     ...APPLICATION_OPTION,
     issuer: text('URL', 'as the provider writes it in its tokens'),
     clientId: text('ID', 'of the app at the provider'),
@@ -65,7 +60,7 @@ const set = command({
     'oidc set web-bank --issuer https://login.bank.example --client-id mobile-app --redirect-uri https://app.bank.example/oidc --secret-file secret.txt',
     'oidc set web-bank --user-id-claim customer_number --bank-commits',
   ],
-  run: async ({ words: [id], values: { app, ...values }, terminal }) => {
+  run: async ({ words: [id], values, openBank, application }) => {
     if (values.bankCommits && values.committed) throw usageFault('--bank-commits and --committed exclude each other')
     const given = compact({
       issuer: values.issuer,
@@ -84,9 +79,9 @@ const set = command({
       flags: orUndefined(values.flag),
       isCommitted: values.bankCommits ? false : values.committed || undefined,
     })
-    const bank = openBank(values, terminal)
-    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/oidc-providers/${id}`
-    return { json: await bank.call('PUT', path, { ...(await readBefore(bank, path)), ...given }) }
+    const bank = openBank()
+    const path = toPath`/admin/applications/${await application()}/oidc-providers/${id}`
+    return bank.answer('PUT', path, { ...(await readBefore(bank, path)), ...given })
   },
 })
 
@@ -105,18 +100,14 @@ async function readBefore(bank: Bank, path: string): Promise<Readonly<Record<str
   }
 }
 
-const remove = command({
+const remove = bankCommand({
   name: 'remove',
   summary: 'Removes an OpenID provider; phones that were bound by it stay',
   words: PROVIDER,
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
+  options: APPLICATION_OPTION,
   examples: ['oidc remove web-bank'],
-  run: async ({ words: [id], values: { app, ...values }, terminal }) => {
-    const bank = openBank(values, terminal)
-    return {
-      json: await bank.call('DELETE', toPath`/admin/applications/${await chooseApplication(bank, app)}/oidc-providers/${id}`),
-    }
-  },
+  run: async ({ words: [id], openBank, application }) =>
+    openBank().answer('DELETE', toPath`/admin/applications/${await application()}/oidc-providers/${id}`),
 })
 
 export const oidc: Noun = {

@@ -1,7 +1,7 @@
 // Declares pawl operation: creates, reads, cancels and searches operations, which users approve or reject.
-import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
-import { BANK_OPTIONS, type Bank, openBank } from '../bank.ts'
-import { command, flag, many, type Noun, text } from '../command.ts'
+import { APPLICATION_OPTION, bankCommand } from '../bank-command.ts'
+import type { Bank } from '../bank.ts'
+import { flag, many, type Noun, text } from '../command.ts'
 import { Fault, usageFault } from '../fault.ts'
 import { readPairs } from '../json-argument.ts'
 import { layOut } from '../output.ts'
@@ -13,12 +13,11 @@ import { parseCount, parseMilliseconds } from '../time.ts'
 
 const WAIT = { wait: text('SECONDS', 'waits so long for an end; exit code 1 when it is no approval') } as const
 
-const create = command({
+const create = bankCommand({
   name: 'create',
   summary: 'Asks a user to approve something',
   words: { '<user>': 'the user', '<template>': 'what is asked; pawl template list shows which there are' },
   options: {
-    ...BANK_OPTIONS,
     parameter: many('NAME=VALUE', 'a parameter of the template; may be given several times'),
     language: text('CODE', 'the language of the texts: two small letters'),
     externalId: text('TEXT', 'what the bank calls it'),
@@ -34,14 +33,14 @@ const create = command({
     'operation create alice login --wait 120',
     'operation create alice login --registration 0190b5a4-… --expires 2026-12-01T12:00:00Z',
   ],
-  run: async ({ words: [userId, template], values, terminal }) => {
+  run: async ({ words: [userId, template], values, terminal, openBank }) => {
     const { parameter, language, externalId, idempotencyKey: key, wait, registration, flag: mark, expires } = values
     const parameters = parameter.length === 0 ? undefined : readPairs('--parameter', parameter)
     const seconds = wait === undefined ? undefined : parseCount('--wait', wait)
     // These are the characters that fetch accepts. Its own error would be reported as a server that does not answer.
     if (key !== undefined && !/^[\x20-\x7E\xA0-\xFF]*$/.test(key))
       throw usageFault('--idempotency-key has a character that no HTTP header takes')
-    const bank = openBank(values, terminal)
+    const bank = openBank()
     const limits = compact({
       registrationId: registration,
       applicationFlag: mark,
@@ -57,14 +56,14 @@ const create = command({
   },
 })
 
-const show = command({
+const show = bankCommand({
   name: 'show',
   summary: 'Shows the state of an operation',
   words: { '<id>': 'the operation' },
-  options: { ...BANK_OPTIONS, ...WAIT },
+  options: WAIT,
   examples: ['operation show 0190b5a4-…', 'operation show 0190b5a4-… --wait 120'],
-  run: async ({ words: [id = ''], values: { wait, ...values }, terminal }) => {
-    const bank = openBank(values, terminal)
+  run: async ({ words: [id = ''], values: { wait }, openBank }) => {
+    const bank = openBank()
     if (wait !== undefined) return waitForEnd(bank, id, parseCount('--wait', wait))
     return { json: await read(bank, id) }
   },
@@ -87,24 +86,22 @@ async function waitForEnd(bank: Bank, id: string, seconds: number) {
   }
 }
 
-const cancel = command({
+const cancel = bankCommand({
   name: 'cancel',
   summary: 'Cancels an operation that waits',
   words: { '<id>': 'the operation' },
-  options: { ...BANK_OPTIONS, reason: text('TEXT', 'why') },
+  options: { reason: text('TEXT', 'why') },
   examples: ['operation cancel 0190b5a4-… --reason WITHDRAWN'],
-  run: async ({ words: [operationId], values: { reason, ...values }, terminal }) => ({
-    json: await openBank(values, terminal).call('DELETE', `/operations${toQuery({ operationId, statusReason: reason })}`),
-  }),
+  run: ({ words: [operationId], values: { reason }, openBank }) =>
+    openBank().answer('DELETE', `/operations${toQuery({ operationId, statusReason: reason })}`),
 })
 
-const offline = command({
+const offline = bankCommand({
   name: 'offline',
   summary:
     'Draws the QR code for an approval without a connection; with an OTP, approves by the digits that the user read from the phone',
   words: { '<id>': 'the operation', '[otp]': 'the one-time password' },
   options: {
-    ...BANK_OPTIONS,
     ...OTP_FILE,
     nonce: text('TEXT', 'the nonce that came with the QR code'),
     registration: text('ID', 'the phone that scans it, where the user has several: the id that registration list shows'),
@@ -113,13 +110,14 @@ const offline = command({
   examples: ['operation offline 0190b5a4-…', 'operation offline 0190b5a4-… --otp-file otp.txt --nonce jEgj…'],
   run: async ({
     words: [operationId, given],
-    values: { otpFile, nonce, registration: registrationId, withoutQr, ...values },
+    values: { otpFile, nonce, registration: registrationId, withoutQr },
     terminal,
+    openBank,
   }) => {
     const otp = readOtp(given, otpFile, terminal)
-    const bank = openBank(values, terminal)
+    const bank = openBank()
     if (otp !== undefined)
-      return { json: await bank.call('POST', '/operations/offline/otp', compact({ operationId, otp, nonce, registrationId })) }
+      return bank.answer('POST', '/operations/offline/otp', compact({ operationId, otp, nonce, registrationId }))
     const json = (await bank.call('GET', `/operations/offline/qr${toQuery({ operationId, registrationId })}`)) as {
       operationQrCodeData: string
     }
@@ -127,11 +125,10 @@ const offline = command({
   },
 })
 
-const list = command({
+const list = bankCommand({
   name: 'list',
   summary: 'Searches operations of an application, newest first',
   options: {
-    ...BANK_OPTIONS,
     ...APPLICATION_OPTION,
     user: text('USER', 'of this user'),
     search: text('TEXT', 'of users whose name holds this, whatever the capitals of A to Z'),
@@ -145,12 +142,11 @@ const list = command({
     'operation list --all >operations.jsonl',
   ],
   run: async (given) => {
-    const { app, user: userId, search: userIdPart, status } = given.values
-    const bank = openBank(given.values, given.terminal)
-    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/operations`
+    const { user: userId, search: userIdPart, status } = given.values
+    const path = toPath`/admin/applications/${await given.application()}/operations`
     const query = { userId, userIdPart, status }
-    const listing = { bank, path, query, rows: 'operations', cursor: ['cursor', 'nextCursor'], pageMax: 1_000 } as const
-    return answerPages(listing, given.values, given)
+    const listing = { path, query, rows: 'operations', cursor: ['cursor', 'nextCursor'], pageMax: 1_000 } as const
+    return answerPages(listing, given)
   },
 })
 

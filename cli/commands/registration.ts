@@ -1,6 +1,5 @@
 // Declares pawl registration: creates, confirms, blocks, removes and searches registrations, which bind users to phones.
-import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
-import { BANK_OPTIONS, openBank } from '../bank.ts'
+import { APPLICATION_OPTION, bankCommand } from '../bank-command.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
 import { usageFault } from '../fault.ts'
 import { readJsonArgument } from '../json-argument.ts'
@@ -26,12 +25,11 @@ function locate(userId: string | undefined, id: string | undefined) {
   return { path: '/registration', owner: { userId } }
 }
 
-const create = command({
+const create = bankCommand({
   name: 'create',
   summary: 'Creates a registration and draws the QR code that the phone scans',
   words: { '<user>': 'the user' },
   options: {
-    ...BANK_OPTIONS,
     app: text('ID', 'the application; by default that of the credential'),
     otp: text('OTP', 'a one-time password that the user has to know'),
     ...OTP_FILE,
@@ -43,92 +41,93 @@ const create = command({
   examples: ['registration create alice', 'registration create alice --otp 123456 --otp-phase ON_COMMIT'],
   run: async ({
     words: [userId],
-    values: { app, otp: given, otpFile, otpPhase, commitPhase, further, withoutQr, ...values },
+    values: { app, otp: given, otpFile, otpPhase, commitPhase, further, withoutQr },
     terminal,
+    openBank,
+    application,
   }) => {
-    const bank = openBank(values, terminal)
+    const bank = openBank()
     const otp = readOtp(given, otpFile, terminal)
     const more = compact({ otp, otpPhase, commitPhase })
     // Members that the shorter paths do not take need the path of an application, which only an administrator may call.
     const isPlain = app === undefined && (further || Object.keys(more).length === 0)
     const plain = further ? '/v2/registrations' : '/registration'
-    const path = isPlain ? plain : toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations`
+    const path = isPlain ? plain : toPath`/admin/applications/${await application()}/registrations`
     const json = (await bank.call('POST', path, { userId, ...more })) as { activationQrCodeData: string }
     const qr = withoutQr ? '' : drawQrCode(json.activationQrCodeData)
     return { json, text: `${layOut({ ...json, code: json.activationQrCodeData.split('#')[0] })}${qr}` }
   },
 })
 
-const show = command({
+const show = bankCommand({
   name: 'show',
   summary: 'Shows state and phone of the registration of a user, and the QR code as long as it waits for a phone',
   words: NAMED,
-  options: { ...BANK_OPTIONS, ...WHICH, ...QR },
+  options: { ...WHICH, ...QR },
   examples: ['registration show alice', 'registration show alice --json', 'registration show --id 0190b5a4-…'],
-  run: async ({ words: [userId], values: { id, withoutQr, ...values }, terminal }) => {
+  run: async ({ words: [userId], values: { id, withoutQr }, openBank }) => {
     const { path, owner } = locate(userId, id)
-    const json = await openBank(values, terminal).call('GET', `${path}${toQuery(owner)}`)
+    const json = await openBank().call('GET', `${path}${toQuery(owner)}`)
     const { activationQrCodeData } = json as { activationQrCodeData?: string }
     const qr = withoutQr || activationQrCodeData === undefined ? '' : drawQrCode(activationQrCodeData)
     return { json, text: layOut(json) + qr }
   },
 })
 
-const commit = command({
+const commit = bankCommand({
   name: 'commit',
   summary: 'Confirms the phone of a user, whose fingerprint was compared',
   words: NAMED,
-  options: { ...BANK_OPTIONS, ...WHICH, otp: text('OTP', 'the one-time password, where one was set'), ...OTP_FILE },
+  options: { ...WHICH, otp: text('OTP', 'the one-time password, where one was set'), ...OTP_FILE },
   examples: ['registration commit alice', 'registration commit alice --otp-file otp.txt', 'registration commit --id 0190b5a4-…'],
-  run: async ({ words: [userId], values: { id, otp: given, otpFile, ...values }, terminal }) => {
+  run: async ({ words: [userId], values: { id, otp: given, otpFile }, terminal, openBank }) => {
     const { path, owner } = locate(userId, id)
     const body = compact({ ...owner, otp: readOtp(given, otpFile, terminal) })
-    return { json: await openBank(values, terminal).call('POST', `${path}/commit`, body) }
+    return openBank().answer('POST', `${path}/commit`, body)
   },
 })
 
-const block = command({
+const block = bankCommand({
   name: 'block',
   summary: 'Blocks the phone of a user',
   words: NAMED,
-  options: { ...BANK_OPTIONS, ...WHICH, reason: text('TEXT', 'why, for the phone and the audit log') },
+  options: { ...WHICH, reason: text('TEXT', 'why, for the phone and the audit log') },
   examples: ['registration block alice --reason LOST'],
-  run: async ({ words: [userId], values: { id, reason, ...values }, terminal }) => {
+  run: async ({ words: [userId], values: { id, reason }, openBank }) => {
     const { path, owner } = locate(userId, id)
     const body = compact({ ...owner, change: 'BLOCK', blockReason: reason })
-    return { json: await openBank(values, terminal).call('PUT', path, body) }
+    return openBank().answer('PUT', path, body)
   },
 })
 
-const unblock = command({
+const unblock = bankCommand({
   name: 'unblock',
   summary: 'Lifts a block',
   words: NAMED,
-  options: { ...BANK_OPTIONS, ...WHICH },
+  options: WHICH,
   examples: ['registration unblock alice'],
-  run: async ({ words: [userId], values: { id, ...values }, terminal }) => {
+  run: async ({ words: [userId], values: { id }, openBank }) => {
     const { path, owner } = locate(userId, id)
-    return { json: await openBank(values, terminal).call('PUT', path, { ...owner, change: 'UNBLOCK' }) }
+    return openBank().answer('PUT', path, { ...owner, change: 'UNBLOCK' })
   },
 })
 
-const remove = command({
+const remove = bankCommand({
   name: 'remove',
   summary: 'Removes the registration of a user',
   words: NAMED,
-  options: { ...BANK_OPTIONS, ...WHICH },
+  options: WHICH,
   examples: ['registration remove alice', 'registration remove --id 0190b5a4-…'],
-  run: async ({ words: [userId], values: { id, ...values }, terminal }) => {
+  run: async ({ words: [userId], values: { id }, openBank }) => {
     const { path, owner } = locate(userId, id)
-    return { json: await openBank(values, terminal).call('DELETE', `${path}${toQuery(owner)}`) }
+    return openBank().answer('DELETE', `${path}${toQuery(owner)}`)
   },
 })
 
-const list = command({
+const list = bankCommand({
   name: 'list',
   summary: 'Searches registrations of an application, newest first',
   options: {
-    ...BANK_OPTIONS,
     ...APPLICATION_OPTION,
     user: text('USER', 'of this user'),
     search: text('TEXT', 'of users whose name holds this, whatever the capitals of A to Z'),
@@ -143,57 +142,54 @@ const list = command({
     'registration list --all >registrations.jsonl',
   ],
   run: async (given) => {
-    const { app, user: userId, search: userIdPart, state, protocolVersion } = given.values
-    const bank = openBank(given.values, given.terminal)
-    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations`
+    const { user: userId, search: userIdPart, state, protocolVersion } = given.values
+    const path = toPath`/admin/applications/${await given.application()}/registrations`
     const query = { userId, userIdPart, state, protocolVersion }
-    const listing = { bank, path, query, rows: 'registrations', cursor: ['cursor', 'nextCursor'], pageMax: 100 } as const
-    return answerPages(listing, given.values, given)
+    const listing = { path, query, rows: 'registrations', cursor: ['cursor', 'nextCursor'], pageMax: 100 } as const
+    return answerPages(listing, given)
   },
 })
 
-const history = command({
+const history = bankCommand({
   name: 'history',
   summary: 'A registration with what happened to it, newest first',
   words: { '<activation>': 'the activation id that list shows' },
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION, ...PAGE_OPTIONS },
+  options: { ...APPLICATION_OPTION, ...PAGE_OPTIONS },
   examples: ['registration history 0190b5a4-…', 'registration history 0190b5a4-… --all >history.jsonl'],
   run: async (given) => {
-    const bank = openBank(given.values, given.terminal)
-    const ofApp = toPath`/admin/applications/${await chooseApplication(bank, given.values.app)}`
+    const ofApp = toPath`/admin/applications/${await given.application()}`
     const path = ofApp + toPath`/registrations/${given.words[0]}`
-    const listing = { bank, path, query: {}, rows: 'history', cursor: ['before', 'next'], pageMax: 1_000, isPart: true } as const
-    return answerPages(listing, given.values, given)
+    const listing = { path, query: {}, rows: 'history', cursor: ['before', 'next'], pageMax: 1_000, isPart: true } as const
+    return answerPages(listing, given)
   },
 })
 
-const flags = command({
+const flags = bankCommand({
   name: 'flags',
   summary: 'Replaces the flags of an activation, which operations may demand',
   words: { '<activation>': 'the activation id that list shows' },
-  options: { ...BANK_OPTIONS, flag: many('NAME', 'a flag; may be given several times, and without any all are taken away') },
+  options: { flag: many('NAME', 'a flag; may be given several times, and without any all are taken away') },
   examples: ['registration flags 0190b5a4-… --flag VERIFIED', 'registration flags 0190b5a4-…'],
-  run: async ({ words: [id], values: { flag: given, ...values }, terminal }) => ({
-    json: await openBank(values, terminal).call('PUT', toPath`/admin/activations/${id}/flags`, { flags: given }),
-  }),
+  run: ({ words: [id], values: { flag: given }, openBank }) =>
+    openBank().answer('PUT', toPath`/admin/activations/${id}/flags`, { flags: given }),
 })
 
-const claims = command({
+const claims = bankCommand({
   name: 'claims',
   summary: 'What phones are told about a user: reads it, or replaces it',
   words: { '<user>': 'the user', '[claims]': 'a JSON object, or @FILE that holds one; without it they are read' },
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION, remove: flag('removes them') },
+  options: { ...APPLICATION_OPTION, remove: flag('removes them') },
   examples: [
     'registration claims alice',
     `registration claims alice '{"given_name":"Alice"}'`,
     'registration claims alice --remove',
   ],
-  run: async ({ words: [userId, given], values: { app, remove: isRemoved, ...values }, terminal }) => {
+  run: async ({ words: [userId, given], values: { remove: isRemoved }, openBank, application }) => {
     if (isRemoved && given !== undefined) throw usageFault('give claims, or --remove')
     const body = given === undefined ? undefined : readJsonArgument('claims', given)
-    const bank = openBank(values, terminal)
-    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/claims/${userId}`
-    return { json: await bank.call(isRemoved ? 'DELETE' : body === undefined ? 'GET' : 'PUT', path, body) }
+    const bank = openBank()
+    const path = toPath`/admin/applications/${await application()}/claims/${userId}`
+    return bank.answer(isRemoved ? 'DELETE' : body === undefined ? 'GET' : 'PUT', path, body)
   },
 })
 

@@ -1,6 +1,6 @@
 // Declares pawl template: lists, reads, writes and removes the templates of operations.
-import { BANK_OPTIONS, type BankValues, openBank } from '../bank.ts'
-import { command, flag, type Noun, type Terminal } from '../command.ts'
+import { bankCommand } from '../bank-command.ts'
+import { command, flag, type Noun } from '../command.ts'
 import { readJsonList } from '../json-argument.ts'
 import { answerList } from '../output.ts'
 import { toPath } from '../query.ts'
@@ -9,42 +9,42 @@ const LOCAL = { local: flag('on the database of the settings; an embedded one on
 
 type Row = Readonly<Record<string, unknown>>
 
-const online = async (values: BankValues, terminal: Terminal): Promise<unknown> =>
-  openBank(values, terminal).call('GET', '/admin/templates')
-
-const list = command({
+const list = bankCommand({
   name: 'list',
   summary: 'Lists templates',
-  options: { ...BANK_OPTIONS, ...LOCAL },
+  options: LOCAL,
   examples: ['template list', 'template list --local'],
-  run: async ({ values, terminal }) => {
+  run: async ({ values, terminal, openBank }) => {
     if (values.local) return (await import('../local/templates.ts')).listLocal(terminal)
-    return answerList(await online(values, terminal), 'templates', ['templateName', 'operationType', 'dataTemplate', 'source'])
+    return answerList(await openBank().call('GET', '/admin/templates'), 'templates', [
+      'templateName',
+      'operationType',
+      'dataTemplate',
+      'source',
+    ])
   },
 })
 
-const show = command({
+const show = bankCommand({
   name: 'show',
   summary: 'Reads a template',
   words: { '<name>': 'its name' },
-  options: BANK_OPTIONS,
   examples: ['template show payment'],
-  run: async ({ words: [name], values, terminal }) => {
-    const json = await openBank(values, terminal).call('GET', toPath`/admin/templates/${name}`)
+  run: async ({ words: [name], openBank }) => {
+    const json = await openBank().call('GET', toPath`/admin/templates/${name}`)
     return { json, text: `${JSON.stringify(json, null, 2)}\n` }
   },
 })
 
-const put = command({
+const put = bankCommand({
   name: 'put',
   summary: 'Creates a template, or replaces the one of the same name',
   more: 'Of a list, as export prints it, one after the other: what stands before a refused one is written.',
   words: { '<template>': '@FILE, or JSON as docs/TEMPLATES.md describes it; one template, or a list' },
-  options: BANK_OPTIONS,
   examples: ['template put @payment.json', 'template put @templates.json'],
-  run: async ({ words: [given = ''], values, terminal }) => {
+  run: async ({ words: [given = ''], openBank }) => {
     const read = readJsonList('the template', given)
-    const bank = openBank(values, terminal)
+    const bank = openBank()
     const { templates } = (await bank.call('GET', '/admin/templates')) as { templates: readonly Row[] }
     const known = new Set(templates.map(({ templateName }) => templateName))
     const written: unknown[] = []
@@ -62,26 +62,23 @@ const put = command({
   },
 })
 
-const remove = command({
+const remove = bankCommand({
   name: 'remove',
   summary: 'Removes a template',
   words: { '<name>': 'its name' },
-  options: BANK_OPTIONS,
   examples: ['template remove payment'],
-  run: async ({ words: [name], values, terminal }) => ({
-    json: await openBank(values, terminal).call('DELETE', toPath`/admin/templates/${name}`),
-  }),
+  run: ({ words: [name], openBank }) => openBank().answer('DELETE', toPath`/admin/templates/${name}`),
 })
 
-const exportAll = command({
+const exportAll = bankCommand({
   name: 'export',
   summary: 'Prints what import and PAWL_TEMPLATES_FILE read',
   more: 'A template that import would refuse, because it was altered in the database, is left out and named on stderr; the exit code is 1.',
-  options: { ...BANK_OPTIONS, ...LOCAL },
+  options: LOCAL,
   examples: ['template export >templates.json'],
-  run: async ({ values, terminal }) => {
+  run: async ({ values, terminal, openBank }) => {
     if (values.local) return (await import('../local/templates.ts')).exportLocal(terminal)
-    const { templates } = (await online(values, terminal)) as { templates: readonly Row[] }
+    const { templates } = (await openBank().call('GET', '/admin/templates')) as { templates: readonly Row[] }
     const { composeFile } = await import('../setup/template.ts')
     return composeFile(
       templates.map(({ source: _source, warning: _warning, ...template }) => template),

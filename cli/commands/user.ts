@@ -1,48 +1,45 @@
 // Declares pawl user: credentials of back ends and of people who call the bank's API, and the export and erasure of a user of the bank.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { BANK_OPTIONS, openBank } from '../bank.ts'
+import { bankCommand } from '../bank-command.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
 import { explainFault, Fault, usageFault } from '../fault.ts'
 import { answerList } from '../output.ts'
 import { compact, toPath } from '../query.ts'
 import { parseCount, parseMilliseconds } from '../time.ts'
 
-const list = command({
+const list = bankCommand({
   name: 'list',
   summary: 'Lists credentials',
-  options: BANK_OPTIONS,
   examples: ['user list'],
-  run: async ({ values, terminal }) => answerList(await openBank(values, terminal).call('GET', '/admin/users'), 'users'),
+  run: async ({ openBank }) => answerList(await openBank().call('GET', '/admin/users'), 'users'),
 })
 
-const show = command({
+const show = bankCommand({
   name: 'show',
   summary: 'A credential: its role, its application, when it ends',
   words: { '<name>': 'the user name' },
-  options: BANK_OPTIONS,
   examples: ['user show bank'],
-  run: async ({ words: [name = ''], values, terminal }) => {
-    const { users } = (await openBank(values, terminal).call('GET', '/admin/users')) as { users: readonly { username: string }[] }
+  run: async ({ words: [name = ''], openBank }) => {
+    const { users } = (await openBank().call('GET', '/admin/users')) as { users: readonly { username: string }[] }
     const found = users.find(({ username }) => username === name)
     if (found === undefined) throw new Fault('missing', `there is no credential ${name}`)
     return { json: found }
   },
 })
 
-const create = command({
+const create = bankCommand({
   name: 'create',
   summary: 'Creates a credential; its password is shown this once',
   words: { '<name>': 'the user name', '<role>': 'admin, integration, verification, internal or read-only' },
   options: {
-    ...BANK_OPTIONS,
     app: text('ID', 'the application of an integration or verification'),
     from: many('ADDRESS', 'an address or CIDR range it may be used from; by default from anywhere'),
     expires: text('TIME', 'when it ends: milliseconds since 1970, or a date'),
     passwordStdin: flag('reads the password from stdin instead of having one made'),
   },
   examples: ['user create bank integration --app my-app', 'user create auditor read-only --expires 2027-12-31'],
-  run: async ({ words: [username, role], values: { app, from, expires, passwordStdin, ...values }, terminal }) => {
+  run: async ({ words: [username, role], values: { app, from, expires, passwordStdin }, terminal, openBank }) => {
     const body = compact({
       username,
       role,
@@ -51,33 +48,33 @@ const create = command({
       expiresAt: expires === undefined ? undefined : parseMilliseconds(expires),
       password: passwordStdin ? (await terminal.readInput()).replace(/\r?\n$/, '') : undefined,
     })
-    return { json: await openBank(values, terminal).call('POST', '/admin/users', body) }
+    return openBank().answer('POST', '/admin/users', body)
   },
 })
 
-const allow = command({
+const allow = bankCommand({
   name: 'allow',
   summary: 'Sets the addresses that a credential may be used from; those set before are gone',
   more: 'Without --from it may be used from anywhere.',
   words: { '<name>': 'the user name' },
-  options: { ...BANK_OPTIONS, from: many('ADDRESS', 'an address or CIDR range; may be given several times') },
+  options: { from: many('ADDRESS', 'an address or CIDR range; may be given several times') },
   examples: ['user allow bank --from 10.20.0.0/16 --from 10.30.1.7'],
-  run: async ({ words: [name], values: { from, ...values }, terminal }) => {
+  run: async ({ words: [name], values: { from }, openBank }) => {
     const path = toPath`/admin/users/${name}/allowed-addresses`
-    return { json: await openBank(values, terminal).call('PUT', path, { allowedAddresses: from }) }
+    return openBank().answer('PUT', path, { allowedAddresses: from })
   },
 })
 
-const certificate = command({
+const certificate = bankCommand({
   name: 'certificate',
   summary: 'Says which client certificates stand for a credential, in place of those there were',
   more: 'Without --file none does. During a renewal name the old and the new one.',
   words: { '<name>': 'the user name' },
-  options: { ...BANK_OPTIONS, file: many('FILE', 'a certificate as PEM; may be given several times') },
+  options: { file: many('FILE', 'a certificate as PEM; may be given several times') },
   examples: ['user certificate bank --file bank-2026.pem --file bank-2027.pem'],
-  run: async ({ words: [name], values: { file, ...values }, terminal }) => {
+  run: async ({ words: [name], values: { file }, openBank }) => {
     const certificates = file.map(readFingerprint)
-    return { json: await openBank(values, terminal).call('PUT', toPath`/admin/users/${name}/certificates`, { certificates }) }
+    return openBank().answer('PUT', toPath`/admin/users/${name}/certificates`, { certificates })
   },
 })
 
@@ -90,46 +87,43 @@ function readFingerprint(path: string): string {
   }
 }
 
-const rights = command({
+const rights = bankCommand({
   name: 'rights',
   summary: 'Says what a credential may do beside its role, in place of what was said before',
   more: 'Without --right nothing. docs/DOORS.md, "Encrypted endpoints", and docs/REFERENCE-API.md, "What it gives away", say what they open.',
   words: { '<name>': 'the user name' },
-  options: { ...BANK_OPTIONS, right: many('RIGHT', 'envelopes:application or keys:derive; may be given several times') },
+  options: { right: many('RIGHT', 'envelopes:application or keys:derive; may be given several times') },
   examples: ['user rights bank --right envelopes:application', 'user rights bank'],
-  run: async ({ words: [name], values: { right, ...values }, terminal }) => ({
-    json: await openBank(values, terminal).call('PATCH', toPath`/admin/users/${name}`, { rights: right }),
-  }),
+  run: ({ words: [name], values: { right }, openBank }) =>
+    openBank().answer('PATCH', toPath`/admin/users/${name}`, { rights: right }),
 })
 
-const password = command({
+const password = bankCommand({
   name: 'password',
   summary: 'Gives a credential a new password, which is shown this once',
   words: { '<name>': 'the user name' },
   options: {
-    ...BANK_OPTIONS,
     keepPreviousSeconds: text('N', 'how long the old one is good too'),
     passwordStdin: flag('reads the password from stdin instead of having one made'),
   },
   examples: ['user password bank --keep-previous-seconds 3600'],
-  run: async ({ words: [name], values: { keepPreviousSeconds: keep, passwordStdin, ...values }, terminal }) => {
+  run: async ({ words: [name], values: { keepPreviousSeconds: keep, passwordStdin }, terminal, openBank }) => {
     const body = compact({
       keepPreviousSeconds: keep === undefined ? undefined : parseCount('--keep-previous-seconds', keep),
       password: passwordStdin ? (await terminal.readInput()).replace(/\r?\n$/, '') : undefined,
     })
-    return { json: await openBank(values, terminal).call('POST', toPath`/admin/users/${name}/password`, body) }
+    return openBank().answer('POST', toPath`/admin/users/${name}/password`, body)
   },
 })
 
-const remove = command({
+const remove = bankCommand({
   name: 'remove',
   summary: 'Removes a credential',
   words: { '<name>': 'the user name' },
-  options: BANK_OPTIONS,
   examples: ['user remove bank'],
-  run: async ({ words: [name = ''], values, terminal }) => {
+  run: async ({ words: [name = ''], openBank }) => {
     if (name === '') throw usageFault('the user name is empty')
-    return { json: await openBank(values, terminal).call('DELETE', toPath`/admin/users/${name}`) }
+    return openBank().answer('DELETE', toPath`/admin/users/${name}`)
   },
 })
 

@@ -1,7 +1,6 @@
 // Declares pawl webhook: manages webhooks of the bank, lists their deliveries, and replays dead ones.
-import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
-import { BANK_OPTIONS, openBank } from '../bank.ts'
-import { command, flag, many, type Noun, text } from '../command.ts'
+import { APPLICATION_OPTION, bankCommand } from '../bank-command.ts'
+import { flag, many, type Noun, text } from '../command.ts'
 import { usageFault } from '../fault.ts'
 import { answerList } from '../output.ts'
 import { answerPages, PAGE_OPTIONS } from '../pages.ts'
@@ -11,15 +10,15 @@ import { parseCount } from '../time.ts'
 
 const LOCAL = { local: flag('on the database of the settings; an embedded one only while its server is stopped') } as const
 
-const list = command({
+const list = bankCommand({
   name: 'list',
   summary: 'Lists webhooks, with what waits, was delivered, and was given up',
-  options: { ...BANK_OPTIONS, ...LOCAL },
+  options: LOCAL,
   examples: ['webhook list', 'webhook list --local'],
-  run: async ({ values, terminal }) => {
+  run: async ({ values, terminal, openBank }) => {
     if (values.local) return (await import('../local/webhooks.ts')).listLocal(terminal)
     const columns = ['id', 'application', 'kind', 'name', 'url', 'isEnabled', 'disabledReason', 'waiting', 'delivered', 'dead']
-    return answerList(await openBank(values, terminal).call('GET', '/admin/webhooks'), 'webhooks', columns)
+    return answerList(await openBank().call('GET', '/admin/webhooks'), 'webhooks', columns)
   },
 })
 
@@ -38,20 +37,20 @@ function readBasic(given: string | undefined, file: string | undefined): { usern
   return { username: user.slice(0, at), password: user.slice(at + 1) }
 }
 
-const create = command({
+const create = bankCommand({
   name: 'create',
   summary: 'Creates a webhook; its secret is shown this once',
   words: { '<kind>': 'OPERATION or ACTIVATION', '<url>': 'where messages go' },
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION, name: text('TEXT', 'its name; by default its kind'), ...TARGET },
+  options: { ...APPLICATION_OPTION, name: text('TEXT', 'its name; by default its kind'), ...TARGET },
   examples: [
     'webhook create OPERATION https://bank.example/pawl',
     'webhook create ACTIVATION https://bank.example/pawl --attribute userId',
   ],
-  run: async ({ words: [kind = '', url], values: { app, name, attribute, disabled, user, userFile, ...values }, terminal }) => {
+  run: async ({ words: [kind = '', url], values: { name, attribute, disabled, user, userFile }, openBank, application }) => {
     const basic = readBasic(user, userFile)
-    const bank = openBank(values, terminal)
+    const bank = openBank()
     const body = compact({
-      application: await chooseApplication(bank, app),
+      application: await application(),
       kind: kind.toUpperCase(),
       name: name ?? kind.toLowerCase(),
       url,
@@ -59,37 +58,33 @@ const create = command({
       isEnabled: !disabled,
       basic,
     })
-    return { json: await bank.call('POST', '/admin/webhooks', body) }
+    return bank.answer('POST', '/admin/webhooks', body)
   },
 })
 
-const show = command({
+const show = bankCommand({
   name: 'show',
   summary: 'Reads a webhook',
   words: { '<id>': 'its id' },
-  options: BANK_OPTIONS,
   examples: ['webhook show 0190b5a4-…'],
-  run: async ({ words: [id], values, terminal }) => ({
-    json: await openBank(values, terminal).call('GET', toPath`/admin/webhooks/${id}`),
-  }),
+  run: ({ words: [id], openBank }) => openBank().answer('GET', toPath`/admin/webhooks/${id}`),
 })
 
-const change = command({
+const change = bankCommand({
   name: 'change',
   summary: 'Changes a webhook; what is not given stays',
   words: { '<id>': 'its id' },
   options: {
-    ...BANK_OPTIONS,
     name: text('TEXT', 'its name'),
     to: text('URL', 'where messages go'),
     enabled: flag('sends again'),
     ...TARGET,
   },
   examples: ['webhook change 0190b5a4-… --to https://new.bank.example/pawl', 'webhook change 0190b5a4-… --enabled'],
-  run: async ({ words: [id], values: { name, to, enabled, attribute, disabled, user, userFile, ...values }, terminal }) => {
+  run: async ({ words: [id], values: { name, to, enabled, attribute, disabled, user, userFile }, openBank }) => {
     if (enabled && disabled) throw usageFault('--enabled and --disabled exclude each other')
     const basic = readBasic(user, userFile)
-    const bank = openBank(values, terminal)
+    const bank = openBank()
     const path = toPath`/admin/webhooks/${id}`
     const before = (await bank.call('GET', path)) as Readonly<Record<string, unknown>>
     const body = compact({
@@ -99,78 +94,69 @@ const change = command({
       isEnabled: enabled || (!disabled && before['isEnabled']),
       basic,
     })
-    return { json: await bank.call('PUT', path, body) }
+    return bank.answer('PUT', path, body)
   },
 })
 
-const remove = command({
+const remove = bankCommand({
   name: 'remove',
   summary: 'Removes a webhook and its deliveries',
   words: { '<id>': 'its id' },
-  options: BANK_OPTIONS,
   examples: ['webhook remove 0190b5a4-…'],
-  run: async ({ words: [id], values, terminal }) => ({
-    json: await openBank(values, terminal).call('DELETE', toPath`/admin/webhooks/${id}`),
-  }),
+  run: ({ words: [id], openBank }) => openBank().answer('DELETE', toPath`/admin/webhooks/${id}`),
 })
 
-const rotate = command({
+const rotate = bankCommand({
   name: 'rotate',
   summary: 'Gives a webhook a new secret, which is shown this once',
   words: { '<id>': 'its id' },
-  options: { ...BANK_OPTIONS, keepPreviousSeconds: text('N', 'how long messages are signed with the old one too') },
+  options: { keepPreviousSeconds: text('N', 'how long messages are signed with the old one too') },
   examples: ['webhook rotate 0190b5a4-… --keep-previous-seconds 86400'],
-  run: async ({ words: [id], values: { keepPreviousSeconds: keep, ...values }, terminal }) => {
+  run: async ({ words: [id], values: { keepPreviousSeconds: keep }, openBank }) => {
     const body = compact({ keepPreviousSeconds: keep === undefined ? undefined : parseCount('--keep-previous-seconds', keep) })
-    return { json: await openBank(values, terminal).call('POST', toPath`/admin/webhooks/${id}/secret`, body) }
+    return openBank().answer('POST', toPath`/admin/webhooks/${id}/secret`, body)
   },
 })
 
-const test = command({
+const test = bankCommand({
   name: 'test',
   summary: 'Sends a test message to a webhook, and says what the receiver answered',
   more: 'The exit code is 1 when it was not taken.',
   words: { '<id>': 'its id' },
-  options: BANK_OPTIONS,
   examples: ['webhook test 0190b5a4-…'],
-  run: async ({ words: [id], values, terminal }) => {
-    const json = await openBank(values, terminal).call('POST', toPath`/admin/webhooks/${id}/test`, {})
+  run: async ({ words: [id], openBank }) => {
+    const json = await openBank().call('POST', toPath`/admin/webhooks/${id}/test`, {})
     return { json, exitCode: (json as { isDelivered: boolean }).isDelivered ? 0 : 1 }
   },
 })
 
-const deliveries = command({
+const deliveries = bankCommand({
   name: 'deliveries',
   summary: 'Lists deliveries of a webhook, newest first',
   words: { '<id>': 'its id' },
   options: {
-    ...BANK_OPTIONS,
     status: text('STATUS', 'WAITING, DELIVERED or DEAD'),
     ...PAGE_OPTIONS,
   },
   examples: ['webhook deliveries 0190b5a4-… --status DEAD', 'webhook deliveries 0190b5a4-… --all >deliveries.jsonl'],
   run: async (given) => {
-    const {
-      words: [id],
-      values: { status },
-    } = given
-    const bank = openBank(given.values, given.terminal)
-    const path = toPath`/admin/webhooks/${id}/deliveries`
-    const listing = { bank, path, query: { status }, rows: 'deliveries', cursor: ['before', 'next'], pageMax: 1_000 } as const
-    return answerPages(listing, given.values, given)
+    const path = toPath`/admin/webhooks/${given.words[0]}/deliveries`
+    const { status } = given.values
+    const listing = { path, query: { status }, rows: 'deliveries', cursor: ['before', 'next'], pageMax: 1_000 } as const
+    return answerPages(listing, given)
   },
 })
 
-const replay = command({
+const replay = bankCommand({
   name: 'replay',
   summary: 'Lets one delivery, or all dead ones, wait again; a running server sends them',
   words: { '<id>': 'the webhook', '[delivery]': 'the delivery' },
-  options: { ...BANK_OPTIONS, ...LOCAL },
+  options: LOCAL,
   examples: ['webhook replay 0190b5a4-…', 'webhook replay 0190b5a4-… 0190b5a5-… --local'],
-  run: async ({ words: [id = '', deliveryId], values: { local, ...values }, terminal }) => {
+  run: async ({ words: [id = '', deliveryId], values: { local }, terminal, openBank }) => {
     if (local) return (await import('../local/webhooks.ts')).replayLocal(terminal, id, deliveryId)
     const body = deliveryId === undefined ? { status: 'DEAD' } : { deliveryId }
-    return { json: await openBank(values, terminal).call('POST', toPath`/admin/webhooks/${id}/deliveries`, body) }
+    return openBank().answer('POST', toPath`/admin/webhooks/${id}/deliveries`, body)
   },
 })
 
