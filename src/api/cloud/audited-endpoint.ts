@@ -32,7 +32,7 @@ interface Change<B, Q, U, H, R, P> {
   readonly audited: Audited<U, B, Q, R>
 }
 
-/** Declares an endpoint whose change is recorded. Only administrators may call it. */
+/** Declares an endpoint whose change is recorded. Only administrators may call it. It refuses with ADMINISTRATION_REFUSED if `errors` are absent. */
 export const auditedEndpoint = <
   B extends TSchema,
   Q extends TSchema,
@@ -43,6 +43,7 @@ export const auditedEndpoint = <
 >(
   endpoint: Omit<CloudDeclaration<B, Q, U, R, H>, 'roles'> & Change<Static<B>, Static<Q>, Static<U>, Static<H>, Static<R>, P>,
 ): AnyCloudEndpoint => ({
+  errors: ['ADMINISTRATION_REFUSED'],
   ...endpoint,
   roles: ['admin'],
   isAudited: true,

@@ -72,6 +72,13 @@ export const cloudEndpoint = <
   serve: (call) => endpoint.handle(call as CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>),
 })
 
+/** Declares a read of the administration, for administrators and for those who may only read. */
+export const adminRead = <Q extends TSchema, U extends TSchema, R extends TSchema>(
+  endpoint: Omit<CloudDeclaration<TVoid, Q, U, R, TVoid>, 'method' | 'roles'> & {
+    readonly handle: (call: CloudCall<unknown, Static<Q>, Static<U>>) => Promise<Static<R>>
+  },
+): AnyCloudEndpoint => cloudEndpoint({ ...endpoint, method: 'GET', roles: ['admin', 'read-only'] })
+
 /**
  * Describes one operation for each endpoint, with the refusals of the checks before its handler. `errors` is the error table of the API, and `tagOf`
  * gives the group of a path.

@@ -22,7 +22,7 @@ import {
 } from '../../../storage/application/applications.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead, cloudEndpoint } from '../endpoint.ts'
 import { Flags, Identifier, NewIdentifier, OfId } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
 
@@ -162,7 +162,6 @@ const applicationCreate = auditedEndpoint({
   path: '/admin/application',
   operationId: 'createApplication',
   summary: 'Creates an application',
-  errors: ['ADMINISTRATION_REFUSED'],
   body: Type.Object({ id: NewIdentifier }),
   response: ApplicationConfiguration,
   invalidAs: 'ADMINISTRATION_REFUSED',
@@ -191,12 +190,10 @@ const applicationRead = cloudEndpoint({
   },
 })
 
-const applicationsList = cloudEndpoint({
-  method: 'GET',
+const applicationsList = adminRead({
   path: '/admin/applications',
   operationId: 'listApplications',
   summary: 'Lists applications',
-  roles: ['admin', 'read-only'],
   response: Type.Object({ applications: Type.Array(Application) }),
   handle: async ({ parts }) => ({ applications: (await listApplications(parts.db)).map(toApplication) }),
 })
@@ -216,14 +213,12 @@ const ApplicationDetailWithKeys = ObjectResponse(
   ]),
 )
 
-const applicationDetail = cloudEndpoint({
-  method: 'GET',
+const applicationDetail = adminRead({
   path: '/admin/applications/:id',
   operationId: 'readApplication',
   summary: 'Settings and versions of an application, and what a mobile app needs of it',
   description: 'Keys are those of `version`, by default of `default`, else of the oldest version that is switched on.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfId,
   query: Type.Object({ version: Type.Optional(withExample(Identifier, 'default')) }),
   response: ApplicationDetailWithKeys,
@@ -253,7 +248,6 @@ const applicationChange = auditedEndpoint({
     'What is left out stays. `customObject` goes into the answers of activation/status, for anybody to read; null removes it. ' +
     '`minimumProtocolVersion`: null takes every version; with 4.0, phones of protocol 3 cannot start their upgrade any more, because its start ' +
     'has a code of theirs. `transfers` stand in place of all there were; a target stands in one entry.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfId,
   body: Type.Object({
     isDefault: Type.Optional(

@@ -9,7 +9,7 @@ import { notFound } from '../../../lib/errors.ts'
 import { type ApplicationRow, findApplication, listApplications } from '../../../storage/application/applications.ts'
 import { listPinnedDomains, type PinnedCertificateRow, type PinnedDomainRow } from '../../../storage/pinning/pinning.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import { Identifier, NewIdentifier, OfName, Seconds, toSeconds } from '../fields.ts'
 import { PinnedCertificate, toCertificate } from './certificates.ts'
 import type { KeyParts } from '../../../domain/secrets/secrets.ts'
@@ -90,7 +90,6 @@ const appCreate = auditedEndpoint({
   path: '/admin/apps',
   operationId: 'createApp',
   summary: 'Creates an application and its pinning key',
-  errors: ['ADMINISTRATION_REFUSED'],
   body: Type.Object({ name: NewIdentifier, displayName: Type.Optional(Identifier) }),
   response: AppDetail,
   async handle({ body: { name, displayName }, parts }) {
@@ -103,23 +102,19 @@ const appCreate = auditedEndpoint({
   },
 })
 
-const appsList = cloudEndpoint({
-  method: 'GET',
+const appsList = adminRead({
   path: '/admin/apps',
   operationId: 'listApps',
   summary: 'Lists applications with their names for people',
-  roles: ['admin', 'read-only'],
   response: Type.Object({ applications: Type.Array(App) }),
   handle: async ({ parts }) => ({ applications: (await listApplications(parts.db)).map(toApp) }),
 })
 
-const appDetail = cloudEndpoint({
-  method: 'GET',
+const appDetail = adminRead({
   path: '/admin/apps/:name',
   operationId: 'readApp',
   summary: 'Pinned domains and certificates of an application',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfName,
   response: AppDetail,
   handle: ({ params, parts }) => readAppDetail(parts, params.name),

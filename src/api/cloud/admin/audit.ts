@@ -3,16 +3,14 @@ import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { readAuditLog } from '../../../domain/audit/audit.ts'
 import { listAdminEvents } from '../../../storage/credential/admin-events.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import { cutPage, Identifier, OfId, OptionalTime, PageLimit, Time, UserId } from '../fields.ts'
 
-const adminAudit = cloudEndpoint({
-  method: 'GET',
+const adminAudit = adminRead({
   path: '/admin/audit',
   operationId: 'listAdminEvents',
   summary: 'What administrators changed',
   description: 'The newest first.',
-  roles: ['admin', 'read-only'],
   query: Type.Object({
     username: Type.Optional(Identifier),
     action: Type.Optional(Identifier),
@@ -49,8 +47,7 @@ const adminAudit = cloudEndpoint({
   },
 })
 
-const applicationAudit = cloudEndpoint({
-  method: 'GET',
+const applicationAudit = adminRead({
   path: '/admin/applications/:id/audit',
   operationId: 'listDeviceEvents',
   summary: 'What the phones of a user did, and which back end had it checked',
@@ -59,7 +56,6 @@ const applicationAudit = cloudEndpoint({
     'removed a token. The newest first, from the beginning on where no `timestampFrom` is given. There may be more than `limit`: all that share ' +
     'the millisecond of the last one.',
   errors: ['ADMINISTRATION_REFUSED', 'AUDIT_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfId,
   query: Type.Object({
     userId: UserId,
@@ -106,12 +102,10 @@ const applicationAudit = cloudEndpoint({
   },
 })
 
-const auditVerification = cloudEndpoint({
-  method: 'GET',
+const auditVerification = adminRead({
   path: '/admin/audit/verification',
   operationId: 'verifyAudit',
   summary: 'Verifies the seals of the audit log',
-  roles: ['admin', 'read-only'],
   response: Type.Object({
     isIntact: Type.Boolean(),
     chains: Type.Array(

@@ -65,7 +65,6 @@ const certificateAuto = auditedEndpoint({
   path: '/admin/apps/:name/certificates/auto',
   operationId: 'pinLiveCertificate',
   summary: 'Pins the certificate that a server shows',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfName,
   body: Type.Object({ domain: Identifier, port: Port, force: Force }),
   response: Type.Object({
@@ -104,7 +103,6 @@ const certificatePem = auditedEndpoint({
   path: '/admin/apps/:name/certificates/pem',
   operationId: 'pinCertificate',
   summary: 'Pins a certificate from a PEM file',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfName,
   body: Type.Object({ domain: Identifier, pem: Pem, force: Force }),
   response: PinnedOfDomain,
@@ -122,7 +120,6 @@ const certificateFingerprint = auditedEndpoint({
   path: '/admin/apps/:name/certificates/fingerprint',
   operationId: 'pinFingerprint',
   summary: 'Pins a certificate by its fingerprint',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfName,
   body: Type.Object({ domain: Identifier, fingerprint: Identifier, expires: Seconds }),
   response: PinnedOfDomain,
@@ -140,7 +137,6 @@ const certificateRemove = auditedEndpoint({
   path: '/admin/apps/:name/certificates',
   operationId: 'removeCertificate',
   summary: 'Removes a pinned certificate',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfName,
   query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
   async handle({ params: { name }, query: { domain, ...query }, parts, afterCommit }) {
@@ -157,7 +153,6 @@ const domainRemove = auditedEndpoint({
   path: '/admin/apps/:name/domains',
   operationId: 'removeDomain',
   summary: 'Removes a domain with its certificates',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfName,
   query: Type.Object({ domain: Identifier }),
   async handle({ params: { name }, query: { domain }, parts, afterCommit }) {
@@ -172,6 +167,7 @@ const expiredRemove = auditedEndpoint({
   path: '/admin/certificates/expired',
   operationId: 'removeExpiredCertificates',
   summary: 'Removes certificates that have ended',
+  errors: [],
   response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer({ description: 'pins that were removed' }) }),
   async handle({ parts, afterCommit }) {
     const removed = await deleteExpiredCertificates(parts.db, new Date(parts.platform.now()))

@@ -6,7 +6,7 @@ import { AnyMembers, MembersOf } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { deleteUserClaims } from '../../../storage/user/claims.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import { Identifier, UserId } from '../fields.ts'
 
 const OfUser = Type.Object({ id: Identifier, userId: UserId })
@@ -26,13 +26,11 @@ function refuseClaims(userId: string): never {
   throw notFound('claim', `about ${userId}`)
 }
 
-const claimsRead = cloudEndpoint({
-  method: 'GET',
+const claimsRead = adminRead({
   path: '/admin/applications/:id/claims/:userId',
   operationId: 'readClaims',
   summary: 'Reads what phones are told about a user',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfUser,
   response: AnyMembers,
   async handle({ params: { id, userId }, parts }) {
@@ -46,7 +44,6 @@ const claimsReplace = auditedEndpoint({
   path: '/admin/applications/:id/claims/:userId',
   operationId: 'replaceClaims',
   summary: 'Replaces what phones are told about a user',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfUser,
   // A request without a body must not remove all claims. That is done by DELETE.
   body: MembersOf(Type.Unknown(), { minProperties: 1 }),
@@ -62,7 +59,6 @@ const claimsRemove = auditedEndpoint({
   path: '/admin/applications/:id/claims/:userId',
   operationId: 'removeClaims',
   summary: 'Removes what phones are told about a user',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfUser,
   async handle({ params: { id, userId }, parts }) {
     await requireApplication(parts.db, id)

@@ -9,7 +9,7 @@ import { type ConfigOwner, deleteConfigItem, listConfigItems } from '../../../st
 import type { Db } from '../../../storage/database/database.ts'
 import type { ConfigScope } from '../../../storage/database/schema.ts'
 import { type AuditedCall, auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import { Identifier, OfId, WordOfPath } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
 
@@ -47,13 +47,11 @@ async function viewOfApplication({
   return items.find((item) => item.key === key && item.scope === scope)
 }
 
-const applicationConfigList = cloudEndpoint({
-  method: 'GET',
+const applicationConfigList = adminRead({
   path: '/admin/applications/:id/config',
   operationId: 'listApplicationConfig',
   summary: 'Lists the configuration items of an application',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfId,
   response: Items,
   async handle({ params: { id }, parts }) {
@@ -69,7 +67,6 @@ const applicationConfigStore = auditedEndpoint({
   summary: 'Stores a configuration item of an application',
   description:
     'Items in the scope `APPLICATION`, which is the default, are for every app, activated or not; those in `ACTIVATION` for activated ones.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfKey,
   query: OfScope,
   body: NewValue,
@@ -85,7 +82,6 @@ const applicationConfigRemove = auditedEndpoint({
   path: '/admin/applications/:id/config/:key',
   operationId: 'removeApplicationConfig',
   summary: 'Removes a configuration item of an application',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfKey,
   query: OfScope,
   async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, parts }) {
@@ -113,14 +109,12 @@ async function requireActivation(
   return { applicationId: activation.applicationId, activationId: id, isRemoved: activation.state === 'REMOVED' }
 }
 
-const activationConfigList = cloudEndpoint({
-  method: 'GET',
+const activationConfigList = adminRead({
   path: '/admin/activations/:id/config',
   operationId: 'listActivationConfig',
   summary: 'Lists the configuration items of an activation',
   description: 'Its own, without those of its application.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfId,
   response: Items,
   handle: async ({ params: { id }, parts }) => ({
@@ -134,7 +128,6 @@ const activationConfigStore = auditedEndpoint({
   operationId: 'storeActivationConfig',
   summary: 'Stores a configuration item of an activation',
   description: 'It stands above items of the application with the same key. A removed activation takes none.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfKey,
   body: NewValue,
   async handle({ params: { id, key }, body: { value }, parts }) {
@@ -150,7 +143,6 @@ const activationConfigRemove = auditedEndpoint({
   path: '/admin/activations/:id/config/:key',
   operationId: 'removeActivationConfig',
   summary: 'Removes a configuration item of an activation',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfKey,
   async handle({ params: { id, key }, parts }) {
     const owner = await requireActivation(parts, id)

@@ -12,7 +12,6 @@ export const activationFlags = auditedEndpoint({
   path: '/admin/activations/:id/flags',
   operationId: 'replaceFlags',
   summary: 'Replaces the flags of an activation',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfId,
   body: FlagsBody,
   response: FlagsBody,

@@ -15,7 +15,7 @@ import { named, OneOf, withExample } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import type { KeyParts } from '../../../domain/secrets/secrets.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import { Flags, Identifier, OfId, WordOfPath } from '../fields.ts'
 
 const ProviderId = withExample(WordOfPath, 'web-bank')
@@ -148,13 +148,11 @@ const auditedProvider: Audited<Static<typeof OfProvider>> = {
   },
 }
 
-const oidcProvidersList = cloudEndpoint({
-  method: 'GET',
+const oidcProvidersList = adminRead({
   path: '/admin/applications/:id/oidc-providers',
   operationId: 'listOidcProviders',
   summary: 'Lists the OpenID providers of an application',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfId,
   response: Type.Object({ providers: Type.Array(Provider) }),
   async handle({ params: { id }, parts }) {
@@ -163,13 +161,11 @@ const oidcProvidersList = cloudEndpoint({
   },
 })
 
-const oidcProviderRead = cloudEndpoint({
-  method: 'GET',
+const oidcProviderRead = adminRead({
   path: '/admin/applications/:id/oidc-providers/:providerId',
   operationId: 'readOidcProvider',
   summary: 'Reads an OpenID provider',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfProvider,
   response: Provider,
   handle: ({ params: { id, providerId }, parts }) => requireProvider(parts, id, providerId),
@@ -182,7 +178,6 @@ const oidcProviderStore = auditedEndpoint({
   summary: 'Stores an OpenID provider',
   description:
     'In place of the one of that id. Without `clientSecret` and `privateKey` what is there stays, which nobody can read back, as long as issuer, token endpoint, client and kind of authentication are the same.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfProvider,
   body: NewProvider,
   response: Provider,
@@ -199,7 +194,6 @@ const oidcProviderRemove = auditedEndpoint({
   path: '/admin/applications/:id/oidc-providers/:providerId',
   operationId: 'removeOidcProvider',
   summary: 'Removes an OpenID provider',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfProvider,
   handle: async ({ params: { id, providerId }, parts }) => removeOidcProvider(parts.db, id, providerId),
   audited: auditedProvider,

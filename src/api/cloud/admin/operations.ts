@@ -5,7 +5,7 @@ import { statusAt } from '../../../domain/operation/operation.ts'
 import { requestRefused } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import { type OperationSearch, searchOperations, searchOperationsWith } from '../../../storage/operation/operations.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import {
   Cursor,
   cutPage,
@@ -27,8 +27,7 @@ import { OPERATION_MEMBERS } from '../operations.ts'
 /** The place where the page begins. Callers that do not know `cursor` name the last operation of the previous page by the two others. */
 const PLACE = { cursor: Cursor, beforeTimestamp: OptionalTime, beforeOperationId: Type.Optional(OperationId) }
 
-export const operationsSearch = cloudEndpoint({
-  method: 'GET',
+export const operationsSearch = adminRead({
   path: '/admin/applications/:id/operations',
   operationId: 'searchOperations',
   summary: 'Searches operations of an application',
@@ -36,7 +35,6 @@ export const operationsSearch = cloudEndpoint({
     'The newest first. A search by `userIdPart` looks at 50,000 records. Where `nextCursor` is there it goes on behind them, also after an empty page. ' +
     'A search for EXPIRED finds an operation some seconds after its end, when that is stored.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfId,
   query: Type.Object({
     userId: Type.Optional(UserId),

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { named } from '../../../http/types.ts'
 import { listPushProviders } from '../../../storage/webhook/push-providers.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 
 const PushProvider = named(
   'PushProvider',
@@ -20,13 +20,11 @@ const PushProvider = named(
   }),
 )
 
-export const pushProvidersList = cloudEndpoint({
-  method: 'GET',
+export const pushProvidersList = adminRead({
   path: '/admin/push',
   operationId: 'listPushProviders',
   summary: 'How the providers of pushes are doing',
   description: 'Empty where pawl has never sent pushes itself.',
-  roles: ['admin', 'read-only'],
   response: Type.Object({ providers: Type.Array(PushProvider) }),
   async handle({ parts: { db, platform } }) {
     const now = platform.now()

@@ -14,7 +14,7 @@ import {
   type RegistrationDetailRow,
 } from '../../../storage/activation/search.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import {
   ATTEMPTS_AND_COMMIT,
   BeforeEntry,
@@ -114,15 +114,13 @@ const administrationRegistrationCommit = auditedEndpoint({
   audited: { ...auditedRegistration, committedRefusal: 'OTP_INVALID' },
 })
 
-const registrationsList = cloudEndpoint({
-  method: 'GET',
+const registrationsList = adminRead({
   path: '/admin/applications/:id/registrations',
   operationId: 'listRegistrations',
   summary: 'Searches registrations of an application',
   description:
     'The newest first. A search by `userIdPart` looks at 50,000 records. Where `nextCursor` is there it goes on behind them, also after an empty page.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfId,
   query: Type.Object({
     userId: Type.Optional(UserId),
@@ -186,13 +184,11 @@ const RegistrationDetail = named(
   ]),
 )
 
-const registrationDetail = cloudEndpoint({
-  method: 'GET',
+const registrationDetail = adminRead({
   path: '/admin/applications/:id/registrations/:activationId',
   operationId: 'readRegistrationDetail',
   summary: 'A registration with its history',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: Type.Object({ id: Identifier, activationId: Identifier }),
   query: Type.Object({ limit: PageLimit(1_000, 100), before: BeforeEntry }),
   response: RegistrationDetail,

@@ -15,7 +15,7 @@ import {
   type TemplateSource,
 } from '../../../storage/template/templates.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import { Identifier, NewIdentifier, OfName } from '../fields.ts'
 
 const signatureType = OneOf(SIGNATURE_TYPES)
@@ -142,12 +142,10 @@ async function viewTemplate(db: Db, templateName: string) {
   return row && { ...renderTemplate(toTemplate(row)), source: row.source }
 }
 
-const templatesList = cloudEndpoint({
-  method: 'GET',
+const templatesList = adminRead({
   path: '/admin/templates',
   operationId: 'listTemplates',
   summary: 'Lists templates',
-  roles: ['admin', 'read-only'],
   response: Type.Object({ templates: Type.Array(TemplateAnswer) }),
   async handle({ parts }) {
     const rows = await listTemplates(parts.db)
@@ -155,13 +153,11 @@ const templatesList = cloudEndpoint({
   },
 })
 
-const templateRead = cloudEndpoint({
-  method: 'GET',
+const templateRead = adminRead({
   path: '/admin/templates/:name',
   operationId: 'readTemplate',
   summary: 'Reads a template',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfName,
   response: TemplateAnswer,
   async handle({ params: { name }, parts }) {
@@ -176,7 +172,6 @@ const templateCreate = auditedEndpoint({
   path: '/admin/templates',
   operationId: 'createTemplate',
   summary: 'Creates a template',
-  errors: ['ADMINISTRATION_REFUSED'],
   body: Type.Object({ templateName: NewIdentifier, ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
   async handle({ body, caller, parts, afterCommit }) {
@@ -201,7 +196,6 @@ const templateReplace = auditedEndpoint({
   path: '/admin/templates/:name',
   operationId: 'replaceTemplate',
   summary: 'Replaces a template',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfName,
   body: Type.Object({ templateName: OptionalOrNull(Identifier), ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
@@ -225,7 +219,6 @@ const templateRemove = auditedEndpoint({
   path: '/admin/templates/:name',
   operationId: 'removeTemplate',
   summary: 'Removes a template',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfName,
   async handle({ params: { name }, caller, parts, afterCommit }) {
     if (!(await deleteTemplate(parts.db, name))) throw notFound('template', name)

@@ -4,7 +4,7 @@ import { named } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { deleteVersionText, findVersionText, listVersionTexts, storeVersionText } from '../../../storage/pinning/version-rules.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import { Identifier, NewIdentifier } from '../fields.ts'
 
 const OfText = Type.Object({
@@ -14,12 +14,10 @@ const OfText = Type.Object({
 
 const Text = named('VersionText', Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() }))
 
-const textsList = cloudEndpoint({
-  method: 'GET',
+const textsList = adminRead({
   path: '/admin/texts',
   operationId: 'listTexts',
   summary: 'Lists texts of version rules',
-  roles: ['admin', 'read-only'],
   response: Type.Object({ texts: Type.Array(Text) }),
   handle: async ({ parts }) => ({ texts: await listVersionTexts(parts.db) }),
 })
@@ -29,6 +27,7 @@ const textStore = auditedEndpoint({
   path: '/admin/texts',
   operationId: 'storeText',
   summary: 'Stores a text of version rules',
+  errors: [],
   body: Type.Object({
     messageKey: NewIdentifier,
     language: OfText.properties.language,
@@ -46,13 +45,11 @@ const textStore = auditedEndpoint({
   },
 })
 
-const textDetail = cloudEndpoint({
-  method: 'GET',
+const textDetail = adminRead({
   path: '/admin/texts/:key/:language',
   operationId: 'readText',
   summary: 'Reads a text of version rules',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfText,
   response: Text,
   async handle({ params: { key, language }, parts }) {
@@ -67,7 +64,6 @@ const textRemove = auditedEndpoint({
   path: '/admin/texts/:key/:language',
   operationId: 'removeText',
   summary: 'Removes a text of version rules',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfText,
   async handle({ params: { key, language }, parts, afterCommit }) {
     if (!(await deleteVersionText(parts.db, key, language))) throw notFound('text', `${key} in ${language}`)

@@ -9,7 +9,7 @@ import { deleteCredential, findCredential, listCredentials } from '../../../stor
 import type { Db } from '../../../storage/database/database.ts'
 import type { Right, Role } from '../../../storage/database/schema.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, readEnd, Username } from '../fields.ts'
 
 const RoleName = OneOf<Role>(['admin', 'integration', 'internal', 'read-only', 'verification'])
@@ -57,12 +57,10 @@ async function viewUser(db: Db, username: string) {
   }
 }
 
-const usersList = cloudEndpoint({
-  method: 'GET',
+const usersList = adminRead({
   path: '/admin/users',
   operationId: 'listUsers',
   summary: 'Lists credentials',
-  roles: ['admin', 'read-only'],
   response: Type.Object({
     users: Type.Array(
       Type.Object({
@@ -102,7 +100,6 @@ const userCreate = auditedEndpoint({
   description:
     'The password is shown this once; without `password` one is generated. A credential of the role integration or verification that has no ' +
     '`application` has no access. Without `expiresAt`, which is in the future, it does not end.',
-  errors: ['ADMINISTRATION_REFUSED'],
   body: Type.Object({
     username: Type.String({ ...forPaths(USERNAME), examples: ['bank'] }),
     role: RoleName,
@@ -137,7 +134,6 @@ const userRemove = auditedEndpoint({
   path: '/admin/users/:name',
   operationId: 'removeUser',
   summary: 'Removes a credential',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfUser,
   async handle({ params: { name }, caller, parts, afterCommit }) {
     if (name === caller.username)
@@ -156,7 +152,6 @@ const userChange = auditedEndpoint({
   description:
     'In place of those there were. `envelopes:application` opens envelopes of phones that have no registration yet. `keys:derive` is given the ' +
     'keys of one envelope (docs/REFERENCE-API.md). No credential has either by itself.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfUser,
   body: Type.Object({ rights: Rights }),
   async handle({ params: { name }, body: { rights }, parts, afterCommit }) {
@@ -172,7 +167,6 @@ const userPassword = auditedEndpoint({
   operationId: 'resetPassword',
   summary: 'Gives a credential a new password',
   description: 'Without `password` one is generated. It is shown this once.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfUser,
   body: Type.Object({ password: Type.Optional(ChosenPassword), keepPreviousSeconds: KeepPreviousSeconds }),
   response: Type.Object({ username: Type.String(), password: Type.String() }),
@@ -192,7 +186,6 @@ const userAllowedAddresses = auditedEndpoint({
   summary: 'Says which addresses a credential may be used from',
   description:
     'Addresses and CIDR ranges in place of those there were; none: from anywhere. From elsewhere the right password is a wrong one.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfUser,
   body: Type.Object({ allowedAddresses: AllowedAddresses }),
   async handle({ params: { name }, body: { allowedAddresses }, parts, afterCommit }) {
@@ -213,7 +206,6 @@ const userCertificates = auditedEndpoint({
   summary: 'Says which client certificates stand for a credential',
   description:
     'SHA-256 fingerprints in place of those there were. On a listener with TLS a caller with one of them needs no password. The password stays good.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfUser,
   body: Type.Object({
     certificates: Type.Array(

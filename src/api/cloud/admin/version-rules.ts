@@ -13,7 +13,7 @@ import {
   type VersionRuleRow,
 } from '../../../storage/pinning/version-rules.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import { Identifier, OfName } from '../fields.ts'
 
 const INT4_MAX = 2_147_483_647
@@ -59,13 +59,11 @@ const toRule = (rule: VersionRuleRow) => ({
   ...(rule.messageKey !== null && { messageKey: rule.messageKey }),
 })
 
-const rulesList = cloudEndpoint({
-  method: 'GET',
+const rulesList = adminRead({
   path: '/admin/apps/:name/versions',
   operationId: 'listVersionRules',
   summary: 'Lists version rules of an app',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfName,
   response: Type.Object({ applicationVersions: Type.Array(Rule) }),
   async handle({ params: { name }, parts }) {
@@ -80,7 +78,6 @@ const ruleCreate = auditedEndpoint({
   operationId: 'createVersionRule',
   summary: 'Adds a version rule',
   description: 'Users of apps older than `suggestedVersion` are told to update; those of apps older than `requiredVersion` must.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfName,
   body: Type.Object(ruleMembers),
   response: Rule,
@@ -106,13 +103,11 @@ const ruleCreate = auditedEndpoint({
   audited: auditedVersionRules,
 })
 
-const ruleDetail = cloudEndpoint({
-  method: 'GET',
+const ruleDetail = adminRead({
   path: '/admin/apps/:name/versions/:id',
   operationId: 'readVersionRule',
   summary: 'Reads a version rule',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfRule,
   response: Rule,
   async handle({ params: { name, id }, parts }) {
@@ -127,7 +122,6 @@ const ruleRemove = auditedEndpoint({
   path: '/admin/apps/:name/versions/:id',
   operationId: 'removeVersionRule',
   summary: 'Removes a version rule',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfRule,
   async handle({ params: { name, id }, parts, afterCommit }) {
     if (!(await deleteVersionRule(parts.db, name, id))) throw notFound('version rule', `${id} of ${name}`)

@@ -9,7 +9,7 @@ import type { DeliveryStatus } from '../../../storage/database/schema.ts'
 import { type DeliveryRow, findDelivery, listDeliveries } from '../../../storage/webhook/deliveries.ts'
 import { listWebhooks } from '../../../storage/webhook/webhooks.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead, cloudEndpoint } from '../endpoint.ts'
 import { cutPage, Identifier, NextCursor, OfId, PageLimit, Time } from '../fields.ts'
 
 const DeliveryStatusName = OneOf<DeliveryStatus>(['WAITING', 'DELIVERED', 'DEAD'])
@@ -36,14 +36,12 @@ const Delivery = named(
   }),
 )
 
-const webhookDeliveriesList = cloudEndpoint({
-  method: 'GET',
+const webhookDeliveriesList = adminRead({
   path: '/admin/webhooks/:id/deliveries',
   operationId: 'listWebhookDeliveries',
   summary: 'Lists deliveries of a webhook',
   description: 'The newest first. `objectId` leaves those about one operation or activation.',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfId,
   query: Type.Object({
     status: Type.Optional(DeliveryStatusName),
@@ -126,7 +124,6 @@ const webhookDeliveriesReplay = auditedEndpoint({
   operationId: 'replayWebhookDeliveries',
   summary: 'Sends deliveries again',
   description: 'Either the one of `deliveryId`, whatever its status, or with `status` up to 10,000 that were given up.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfId,
   body: Type.Object({ deliveryId: Type.Optional(Identifier), status: Type.Optional(Type.Literal('DEAD')) }),
   response: Type.Object({ replayed: Type.Integer({ description: 'deliveries that are sent again' }) }),

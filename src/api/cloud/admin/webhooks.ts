@@ -16,7 +16,7 @@ import { notFound } from '../../../lib/errors.ts'
 import type { WebhookKind } from '../../../storage/database/schema.ts'
 import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhook/webhooks.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { adminRead } from '../endpoint.ts'
 import { Identifier, KeepPreviousSeconds, OfId, Time, Username } from '../fields.ts'
 
 const Kind = OneOf<WebhookKind>(['OPERATION', 'ACTIVATION'])
@@ -141,12 +141,10 @@ function toWebhook(parts: KeyParts, row: WebhookRow & WebhookFigures) {
   }
 }
 
-const webhooksList = cloudEndpoint({
-  method: 'GET',
+const webhooksList = adminRead({
   path: '/admin/webhooks',
   operationId: 'listWebhooks',
   summary: 'Lists webhooks',
-  roles: ['admin', 'read-only'],
   response: Type.Object({ webhooks: Type.Array(Webhook) }),
   async handle({ parts, caller }) {
     const webhooks = (await listWebhooks(parts.db, null)).map((row) => toWebhook(parts, row))
@@ -154,13 +152,11 @@ const webhooksList = cloudEndpoint({
   },
 })
 
-const webhookDetail = cloudEndpoint({
-  method: 'GET',
+const webhookDetail = adminRead({
   path: '/admin/webhooks/:id',
   operationId: 'readWebhook',
   summary: 'Reads a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
   params: OfId,
   response: Webhook,
   handle: async ({ params: { id }, parts, caller }) => showTo(caller, await readWebhookDetail(parts, id)),
@@ -171,7 +167,6 @@ const webhookCreate = auditedEndpoint({
   path: '/admin/webhooks',
   operationId: 'createWebhook',
   summary: 'Creates a webhook',
-  errors: ['ADMINISTRATION_REFUSED'],
   body: Type.Object({ application: Identifier, kind: Kind, ...webhookMembers, basic: Type.Optional(Basic) }),
   response: Type.Composite([Webhook, Secret]),
   async handle({ body: { application, kind, name, url, attributes = [], basic, isEnabled = true }, parts }) {
@@ -192,7 +187,6 @@ const webhookChange = auditedEndpoint({
   summary: 'Replaces a webhook',
   description:
     'Without `basic` the credentials stay, which nobody can read back, as long as the server is the same; null removes them.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfId,
   body: Type.Object({ ...webhookMembers, basic: OptionalOrNull(Basic) }),
   response: Webhook,
@@ -208,7 +202,6 @@ const webhookRemove = auditedEndpoint({
   path: '/admin/webhooks/:id',
   operationId: 'removeWebhook',
   summary: 'Removes a webhook',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfId,
   async handle({ params: { id }, parts, afterCommit }) {
     await removeWebhook(parts, id)
@@ -222,7 +215,6 @@ const webhookSecret = auditedEndpoint({
   path: '/admin/webhooks/:id/secret',
   operationId: 'rotateWebhookSecret',
   summary: 'Gives a webhook a new secret',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfId,
   body: Type.Object({ keepPreviousSeconds: KeepPreviousSeconds }),
   response: Secret,
@@ -250,7 +242,6 @@ const webhookTest = auditedEndpoint({
   summary: 'Sends a test message to a webhook',
   description:
     'The message has the event `test` and examples as attributes. It is signed and sent like every other, once, also to a webhook that is disabled. The answer comes after the one of the receiver, or after ten seconds.',
-  errors: ['ADMINISTRATION_REFUSED'],
   params: OfId,
   body: Type.Object({}),
   response: WebhookTest,
