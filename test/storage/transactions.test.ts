@@ -58,8 +58,7 @@ test('a handler is told by its type what it works on', async () => {
   const { db } = server.context
   const call = { body: {}, query: {}, headers: {}, params: {}, caller: ADMIN, origin: '', source: '', parts: server.context }
   const declared = {
-    method: 'GET',
-    path: '/',
+    route: 'GET /',
     operationId: 'readNothing',
     summary: '',
     errors: [],

@@ -8,8 +8,7 @@ import { Identifier, PageLimit, Time } from './fields.ts'
 const AnyTime = Type.Unknown({ description: 'milliseconds since 1970-01-01 UTC', examples: ['1767225600000'] })
 
 export const auditLog = cloudEndpoint({
-  method: 'GET',
-  path: '/audit/log',
+  route: 'GET /audit/log',
   operationId: 'readAuditLog',
   summary: 'What happened to the device of a user',
   description:

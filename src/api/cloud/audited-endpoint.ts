@@ -4,7 +4,7 @@ import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { holdChanges } from '../../log/events.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
-import type { AnyCloudEndpoint, CloudCall, CloudDeclaration } from './endpoint.ts'
+import { type AnyCloudEndpoint, type CloudCall, type CloudDeclaration, splitRoute } from './endpoint.ts'
 import type { CloudParts } from './parts.ts'
 
 /** A call within the transaction of its change. It has no other access to the database. */
@@ -45,6 +45,7 @@ export const auditedEndpoint = <
 ): AnyCloudEndpoint => ({
   errors: ['ADMINISTRATION_REFUSED'],
   ...endpoint,
+  ...splitRoute(endpoint.route),
   roles: ['admin'],
   isAudited: true,
   async serve(given) {
@@ -66,7 +67,7 @@ export const auditedEndpoint = <
 
 /** Makes the change and records it. Returns a `refusal` whose count is to be committed; nothing is recorded then. */
 async function changeAndRecord<B, Q, U, H, R, P>(
-  { method, path, handle, audited }: Pick<AnyCloudEndpoint, 'method' | 'path'> & Change<B, Q, U, H, R, P>,
+  { route, handle, audited }: Pick<AnyCloudEndpoint, 'route'> & Change<B, Q, U, H, R, P>,
   call: AuditedCall<B, Q, U, H>,
   prepared: P,
 ): Promise<{ readonly answer: R } | { readonly refusal: PawlError }> {
@@ -77,7 +78,7 @@ async function changeAndRecord<B, Q, U, H, R, P>(
     const after = await audited.view(call, answer)
     await insertAdminEvent(call.parts.db, {
       username: call.caller.username,
-      action: `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`,
+      action: route.replaceAll(/:(\w+)/g, '{$1}'),
       target: audited.target(call, answer),
       before: JSON.stringify(before) ?? null,
       after: JSON.stringify(after) ?? null,

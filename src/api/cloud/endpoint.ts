@@ -23,10 +23,14 @@ export interface CloudCall<B = unknown, Q = unknown, U = unknown, H = unknown> {
   readonly parts: CloudParts
 }
 
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** Method and path, like `GET /admin/users/:name`. */
+type Route = `${Method} /${string}`
+
 /** The declaration of an endpoint, without its handler. */
 export interface CloudDeclaration<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema> {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  readonly path: string
+  readonly route: Route
   /** The name in the OpenAPI document and in generated clients: a verb and its object. */
   readonly operationId: string
   /** For the OpenAPI document: one line, and more text as Markdown. */
@@ -50,6 +54,8 @@ export interface CloudDeclaration<B extends TSchema, Q extends TSchema, U extend
 
 /** An endpoint of any schemas. `serve` takes calls that were checked against them. */
 export interface AnyCloudEndpoint extends CloudDeclaration<TSchema, TSchema, TSchema, TSchema, TSchema> {
+  readonly method: Method
+  readonly path: string
   /** Whether the audit log of administrators records its change. */
   readonly isAudited: boolean
   readonly serve: (call: CloudCall) => Promise<unknown>
@@ -68,16 +74,22 @@ export const cloudEndpoint = <
   },
 ): AnyCloudEndpoint => ({
   ...endpoint,
+  ...splitRoute(endpoint.route),
   isAudited: false,
   serve: (call) => endpoint.handle(call as CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>),
 })
 
+export function splitRoute(route: Route): Pick<AnyCloudEndpoint, 'method' | 'path'> {
+  const [method, path] = route.split(' ') as [Method, string]
+  return { method, path }
+}
+
 /** Declares a read of the administration, for administrators and for those who may only read. */
 export const adminRead = <Q extends TSchema, U extends TSchema, R extends TSchema>(
-  endpoint: Omit<CloudDeclaration<TVoid, Q, U, R, TVoid>, 'method' | 'roles'> & {
+  endpoint: Omit<CloudDeclaration<TVoid, Q, U, R, TVoid>, 'roles'> & {
     readonly handle: (call: CloudCall<unknown, Static<Q>, Static<U>>) => Promise<Static<R>>
   },
-): AnyCloudEndpoint => cloudEndpoint({ ...endpoint, method: 'GET', roles: ['admin', 'read-only'] })
+): AnyCloudEndpoint => cloudEndpoint({ ...endpoint, roles: ['admin', 'read-only'] })
 
 /**
  * Describes one operation for each endpoint, with the refusals of the checks before its handler. `errors` is the error table of the API, and `tagOf`

@@ -17,8 +17,7 @@ import { OfId, PageLimit, Time, UserId } from './fields.ts'
 const Line = (max: number) => Type.String({ pattern: `^[^\\u0000]{1,${max}}$`, description: `must be 1 to ${max} characters` })
 
 const inboxMessageCreate = cloudEndpoint({
-  method: 'POST',
-  path: '/inbox/messages',
+  route: 'POST /inbox/messages',
   operationId: 'createInboxMessage',
   summary: 'Leaves a message in the inbox of a user',
   errors: ['REGISTRATION_NOT_FOUND'],
@@ -61,8 +60,7 @@ const Message = Type.Object({
 })
 
 const inboxMessagesList = cloudEndpoint({
-  method: 'GET',
-  path: '/inbox/messages',
+  route: 'GET /inbox/messages',
   operationId: 'listInboxMessages',
   summary: 'Lists messages in the inbox of a user',
   description: 'Newest first, without their bodies. A page with fewer messages than `limit` (100) is the last.',
@@ -83,8 +81,7 @@ const inboxMessagesList = cloudEndpoint({
 })
 
 const inboxMessageRead = cloudEndpoint({
-  method: 'GET',
-  path: '/inbox/messages/:id',
+  route: 'GET /inbox/messages/:id',
   operationId: 'readInboxMessage',
   summary: 'Reads a message in an inbox',
   description: 'It stays unread for its user.',
@@ -100,8 +97,7 @@ const inboxMessageRead = cloudEndpoint({
 })
 
 const inboxMessageRemove = cloudEndpoint({
-  method: 'DELETE',
-  path: '/inbox/messages/:id',
+  route: 'DELETE /inbox/messages/:id',
   operationId: 'removeInboxMessage',
   summary: 'Takes a message out of an inbox',
   errors: ['REGISTRATION_NOT_FOUND'],

@@ -122,8 +122,7 @@ async function askUser(
 }
 
 const operationCreate = cloudEndpoint({
-  method: 'POST',
-  path: '/operations',
+  route: 'POST /operations',
   operationId: 'createOperation',
   summary: 'Asks a user to approve something',
   description: 'The same `Idempotency-Key` with the same body answers with the first operation.',
@@ -150,8 +149,7 @@ async function readShown(call: CloudCall, operationId: string): Promise<Operatio
 }
 
 const operationRead = cloudEndpoint({
-  method: 'GET',
-  path: '/operations',
+  route: 'GET /operations',
   operationId: 'readOperation',
   summary: 'State of an operation',
   errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND'],
@@ -162,8 +160,7 @@ const operationRead = cloudEndpoint({
 })
 
 const operationCancel = cloudEndpoint({
-  method: 'DELETE',
-  path: '/operations',
+  route: 'DELETE /operations',
   operationId: 'cancelOperation',
   summary: 'Cancels an operation that waits',
   errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS],
@@ -199,8 +196,7 @@ const toDeviceOperation = (parts: CloudParts, row: OperationRow): Static<typeof 
 }
 
 const deviceOperationCreate = cloudEndpoint({
-  method: 'POST',
-  path: '/v2/operations',
+  route: 'POST /v2/operations',
   operationId: 'createDeviceOperation',
   summary: 'Asks a user, one device of a user, or whoever claims it, to approve something',
   description:
@@ -238,8 +234,7 @@ const deviceOperationCreate = cloudEndpoint({
 })
 
 const deviceOperationRead = cloudEndpoint({
-  method: 'GET',
-  path: '/v2/operations/:id',
+  route: 'GET /v2/operations/:id',
   operationId: 'readDeviceOperation',
   summary: 'State of an operation, with whom it is for',
   errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND'],
@@ -250,8 +245,7 @@ const deviceOperationRead = cloudEndpoint({
 })
 
 const offlineQr = cloudEndpoint({
-  method: 'GET',
-  path: '/operations/offline/qr',
+  route: 'GET /operations/offline/qr',
   operationId: 'createOfflineQr',
   summary: 'QR code for an approval without connection',
   errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS],
@@ -268,8 +262,7 @@ const offlineQr = cloudEndpoint({
 })
 
 const offlineOtp = cloudEndpoint({
-  method: 'POST',
-  path: '/operations/offline/otp',
+  route: 'POST /operations/offline/otp',
   operationId: 'approveOffline',
   summary: 'Approves an operation by its one-time password',
   errors: ['OTP_INVALID', 'REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'TOO_MANY_REQUESTS'],
@@ -287,8 +280,7 @@ const offlineOtp = cloudEndpoint({
  * (cloud §8).
  */
 export const operationCallback = cloudEndpoint({
-  method: 'POST',
-  path: '/internal/callback/operation',
+  route: 'POST /internal/callback/operation',
   operationId: 'expireOperation',
   summary: 'Tells of an operation that changed inside',
   description: 'pawl tells itself; this makes an expiry durable that is due. An unknown operation is no error.',

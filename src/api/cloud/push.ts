@@ -10,8 +10,7 @@ import { OfSeveral, UserId } from './fields.ts'
 import { severalDevices } from '../../domain/activation/registration.ts'
 
 export const pushRegistrationRead = cloudEndpoint({
-  method: 'GET',
-  path: '/push/registration',
+  route: 'GET /push/registration',
   operationId: 'readPushRegistration',
   summary: 'Where pushes reach the phone of a user',
   description:

@@ -43,8 +43,7 @@ async function changeOwn(
 }
 
 const furtherChange = cloudEndpoint({
-  method: 'PUT',
-  path: '/v2/registrations/:id',
+  route: 'PUT /v2/registrations/:id',
   operationId: 'changeRegistrationOfId',
   summary: 'Blocks, unblocks or removes one registration',
   description: '`BLOCK` is for ACTIVE ones; it also makes a temporary block, which is seen as BLOCKED, one that lasts.',
@@ -56,8 +55,7 @@ const furtherChange = cloudEndpoint({
 })
 
 const furtherRemove = cloudEndpoint({
-  method: 'DELETE',
-  path: '/v2/registrations/:id',
+  route: 'DELETE /v2/registrations/:id',
   operationId: 'removeRegistrationOfId',
   summary: 'Removes one registration',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
@@ -67,8 +65,7 @@ const furtherRemove = cloudEndpoint({
 })
 
 const furtherState = cloudEndpoint({
-  method: 'POST',
-  path: '/v2/registrations/state',
+  route: 'POST /v2/registrations/state',
   operationId: 'changeRegistrations',
   summary: 'Blocks, unblocks or removes several registrations, all or none',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
@@ -103,8 +100,7 @@ const nameRegistration = ({ code, message, retryAfterSeconds }: PawlError, id: s
   })
 
 const furtherCommit = cloudEndpoint({
-  method: 'POST',
-  path: '/v2/registrations/:id/commit',
+  route: 'POST /v2/registrations/:id/commit',
   operationId: 'commitRegistrationOfSeveral',
   summary: 'Confirms the device of one registration',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED', 'OTP_INVALID'],
@@ -124,8 +120,7 @@ const furtherCommit = cloudEndpoint({
 })
 
 const furtherOtp = cloudEndpoint({
-  method: 'PUT',
-  path: '/v2/registrations/:id/otp',
+  route: 'PUT /v2/registrations/:id/otp',
   operationId: 'replaceRegistrationOtp',
   summary: 'Sets the one-time password that the commit of one registration demands',
   description: 'Only of one that is PENDING_COMMIT, and is committed ON_COMMIT.',
@@ -144,8 +139,7 @@ const furtherOtp = cloudEndpoint({
 })
 
 const furtherName = cloudEndpoint({
-  method: 'PUT',
-  path: '/v2/registrations/:id/name',
+  route: 'PUT /v2/registrations/:id/name',
   operationId: 'renameRegistration',
   summary: 'Renames the phone of one registration',
   description: 'Only of one that is ACTIVE or BLOCKED.',
@@ -161,8 +155,7 @@ const furtherName = cloudEndpoint({
 })
 
 const furtherFlags = cloudEndpoint({
-  method: 'PUT',
-  path: '/v2/registrations/:id/flags',
+  route: 'PUT /v2/registrations/:id/flags',
   operationId: 'replaceRegistrationFlags',
   summary: 'Replaces the flags of one registration',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],

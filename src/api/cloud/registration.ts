@@ -16,8 +16,7 @@ import { QR_TEXT } from './registration-members.ts'
 const OfUser = Type.Object({ userId: UserId })
 
 const registrationCreate = cloudEndpoint({
-  method: 'POST',
-  path: '/registration',
+  route: 'POST /registration',
   operationId: 'createRegistration',
   summary: 'Creates a registration',
   description: 'The whole answer is the content of the QR code; its part before `#` is the activation code for typing.',
@@ -37,8 +36,7 @@ const PHONE = { name: 'Phone of Alice', platform: 'ios', deviceInfo: 'iPhone15,2
 const Device = { name: Type.String(), platform: Type.String(), deviceInfo: Type.String() }
 
 const registrationRead = cloudEndpoint({
-  method: 'GET',
-  path: '/registration',
+  route: 'GET /registration',
   operationId: 'readRegistration',
   summary: 'State and device of a registration',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
@@ -79,8 +77,7 @@ const registrationRead = cloudEndpoint({
 })
 
 const registrationChange = cloudEndpoint({
-  method: 'PUT',
-  path: '/registration',
+  route: 'PUT /registration',
   operationId: 'changeRegistration',
   summary: 'Blocks, unblocks or removes a registration',
   description: '`BLOCK` is for ACTIVE ones; it also makes a temporary block, which is seen as BLOCKED, one that lasts.',
@@ -100,8 +97,7 @@ const registrationChange = cloudEndpoint({
 })
 
 const registrationRemove = cloudEndpoint({
-  method: 'DELETE',
-  path: '/registration',
+  route: 'DELETE /registration',
   operationId: 'removeRegistration',
   summary: 'Removes a registration',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
@@ -114,8 +110,7 @@ const registrationRemove = cloudEndpoint({
 })
 
 const registrationCommit = cloudEndpoint({
-  method: 'POST',
-  path: '/registration/commit',
+  route: 'POST /registration/commit',
   operationId: 'commitRegistration',
   summary: 'Confirms the device of a registration',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED', 'OTP_INVALID'],

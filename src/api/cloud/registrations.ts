@@ -67,8 +67,7 @@ const FurtherRegistration = Type.Object({
 })
 
 const furtherCreate = cloudEndpoint({
-  method: 'POST',
-  path: '/v2/registrations',
+  route: 'POST /v2/registrations',
   operationId: 'createFurtherRegistration',
   summary: 'Creates a registration, beside others where a user may have several',
   description:
@@ -105,8 +104,7 @@ const furtherCreate = cloudEndpoint({
 })
 
 const furtherList = cloudEndpoint({
-  method: 'GET',
-  path: '/v2/registrations',
+  route: 'GET /v2/registrations',
   operationId: 'searchRegistrations',
   summary: 'Registrations of the application, or of one user',
   description: 'The newest first. One that was never used counts as used when it was created.',
@@ -149,8 +147,7 @@ const furtherList = cloudEndpoint({
 })
 
 const furtherRead = cloudEndpoint({
-  method: 'GET',
-  path: '/v2/registrations/:id',
+  route: 'GET /v2/registrations/:id',
   operationId: 'readRegistrationOfSeveral',
   summary: 'State and device of one registration',
   description:
@@ -189,8 +186,7 @@ const furtherRead = cloudEndpoint({
 })
 
 const furtherHistory = cloudEndpoint({
-  method: 'GET',
-  path: '/v2/registrations/:id/history',
+  route: 'GET /v2/registrations/:id/history',
   operationId: 'readRegistrationHistory',
   summary: 'What became of one registration',
   errors: ['REGISTRATION_NOT_FOUND'],

@@ -8,8 +8,7 @@ import { cloudEndpoint } from './endpoint.ts'
 import { Identifier, OfId, State, Time } from './fields.ts'
 
 const tokensList = cloudEndpoint({
-  method: 'GET',
-  path: '/v2/registrations/:id/tokens',
+  route: 'GET /v2/registrations/:id/tokens',
   operationId: 'listTokens',
   summary: 'The tokens of a registration',
   description:
@@ -37,8 +36,7 @@ const tokensList = cloudEndpoint({
 })
 
 const tokenRemove = cloudEndpoint({
-  method: 'DELETE',
-  path: '/v2/registrations/:id/tokens/:tokenId',
+  route: 'DELETE /v2/registrations/:id/tokens/:tokenId',
   operationId: 'removeToken',
   summary: 'Removes a token',
   description:

@@ -12,8 +12,7 @@ import { judgeSignatures, type SentSignatures } from './judge-signatures.ts'
 const PEM_LENGTH_MAX = 65_536
 
 export const certificateRequest = cloudEndpoint({
-  method: 'POST',
-  path: '/verification/certificate-request',
+  route: 'POST /verification/certificate-request',
   operationId: 'verifyCertificateRequest',
   summary: 'Whether a phone made a certificate request with one of its device keys',
   description:

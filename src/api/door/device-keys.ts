@@ -10,8 +10,7 @@ import { OfId, State } from '../cloud/fields.ts'
 import { Algorithm } from './members.ts'
 
 export const deviceKeys = cloudEndpoint({
-  method: 'GET',
-  path: '/v2/registrations/:id/device-keys',
+  route: 'GET /v2/registrations/:id/device-keys',
   operationId: 'readDeviceKeys',
   summary: 'The public device keys of a phone',
   description:

@@ -41,8 +41,7 @@ const Request = Type.Object(
 )
 
 export const deviceSignature = cloudEndpoint({
-  method: 'POST',
-  path: '/verification/device-signature',
+  route: 'POST /verification/device-signature',
   operationId: 'verifyDeviceSignature',
   summary: 'Whether a phone signed data with its device keys',
   description:

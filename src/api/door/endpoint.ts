@@ -54,8 +54,7 @@ export function door<B extends TSchema, R extends TSchema>({
 }: DoorDeclaration<B, R>): AnyCloudEndpoint {
   return cloudEndpoint({
     ...declared,
-    method: 'POST',
-    path: `/${place}/${name}`,
+    route: `POST /${place}/${name}`,
     errors: ['REGISTRATION_NOT_FOUND'],
     roles: DOOR_ROLES,
     bodyBytesMax: BYTES_MAX,

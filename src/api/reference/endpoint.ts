@@ -74,8 +74,7 @@ export function referenceEndpoint<B extends TSchema, R extends TSchema>(
   return cloudEndpoint({
     roles: BANK_ROLES,
     ...declared,
-    method: 'POST',
-    path: `/rest/${dialect.name}/${path}`,
+    route: `POST /rest/${dialect.name}/${path}`,
     operationId: `${operationId}${dialect.name.toUpperCase()}`,
     errors: ['ADMINISTRATION_REFUSED', ...errors],
     bodyBytesMax: BYTES_MAX,

@@ -158,8 +158,7 @@ function baseUrlOf({ settings, publicListener }: Pick<CloudParts, 'settings' | '
 const EVERY_INTERFACE: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 const applicationCreate = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/application',
+  route: 'POST /admin/application',
   operationId: 'createApplication',
   summary: 'Creates an application',
   body: Type.Object({ id: NewIdentifier }),
@@ -176,8 +175,7 @@ const applicationCreate = auditedEndpoint({
 })
 
 const applicationRead = cloudEndpoint({
-  method: 'GET',
-  path: '/admin/application',
+  route: 'GET /admin/application',
   operationId: 'readApplicationConfiguration',
   summary: 'What a mobile app needs of its application',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -191,7 +189,7 @@ const applicationRead = cloudEndpoint({
 })
 
 const applicationsList = adminRead({
-  path: '/admin/applications',
+  route: 'GET /admin/applications',
   operationId: 'listApplications',
   summary: 'Lists applications',
   response: Type.Object({ applications: Type.Array(Application) }),
@@ -214,7 +212,7 @@ const ApplicationDetailWithKeys = ObjectResponse(
 )
 
 const applicationDetail = adminRead({
-  path: '/admin/applications/:id',
+  route: 'GET /admin/applications/:id',
   operationId: 'readApplication',
   summary: 'Settings and versions of an application, and what a mobile app needs of it',
   description: 'Keys are those of `version`, by default of `default`, else of the oldest version that is switched on.',
@@ -240,8 +238,7 @@ const ApplicationRole = Type.String({
 })
 
 const applicationChange = auditedEndpoint({
-  method: 'PATCH',
-  path: '/admin/applications/:id',
+  route: 'PATCH /admin/applications/:id',
   operationId: 'changeApplication',
   summary: 'Changes the settings of an application',
   description:

@@ -86,8 +86,7 @@ function toLive(row: PinnedDomainRow, pins: readonly PinnedCertificateRow[], now
 }
 
 const appCreate = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/apps',
+  route: 'POST /admin/apps',
   operationId: 'createApp',
   summary: 'Creates an application and its pinning key',
   body: Type.Object({ name: NewIdentifier, displayName: Type.Optional(Identifier) }),
@@ -103,7 +102,7 @@ const appCreate = auditedEndpoint({
 })
 
 const appsList = adminRead({
-  path: '/admin/apps',
+  route: 'GET /admin/apps',
   operationId: 'listApps',
   summary: 'Lists applications with their names for people',
   response: Type.Object({ applications: Type.Array(App) }),
@@ -111,7 +110,7 @@ const appsList = adminRead({
 })
 
 const appDetail = adminRead({
-  path: '/admin/apps/:name',
+  route: 'GET /admin/apps/:name',
   operationId: 'readApp',
   summary: 'Pinned domains and certificates of an application',
   errors: ['ADMINISTRATION_REFUSED'],

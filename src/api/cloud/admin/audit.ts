@@ -7,7 +7,7 @@ import { adminRead } from '../endpoint.ts'
 import { cutPage, Identifier, OfId, OptionalTime, PageLimit, Time, UserId } from '../fields.ts'
 
 const adminAudit = adminRead({
-  path: '/admin/audit',
+  route: 'GET /admin/audit',
   operationId: 'listAdminEvents',
   summary: 'What administrators changed',
   description: 'The newest first.',
@@ -48,7 +48,7 @@ const adminAudit = adminRead({
 })
 
 const applicationAudit = adminRead({
-  path: '/admin/applications/:id/audit',
+  route: 'GET /admin/applications/:id/audit',
   operationId: 'listDeviceEvents',
   summary: 'What the phones of a user did, and which back end had it checked',
   description:
@@ -103,7 +103,7 @@ const applicationAudit = adminRead({
 })
 
 const auditVerification = adminRead({
-  path: '/admin/audit/verification',
+  route: 'GET /admin/audit/verification',
   operationId: 'verifyAudit',
   summary: 'Verifies the seals of the audit log',
   response: Type.Object({

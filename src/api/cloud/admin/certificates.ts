@@ -61,8 +61,7 @@ const auditedCertificates: Audited<{ readonly name: string }> = {
 const Port = Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, default: 443, description: 'where it shows it' }))
 
 const certificateAuto = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/apps/:name/certificates/auto',
+  route: 'POST /admin/apps/:name/certificates/auto',
   operationId: 'pinLiveCertificate',
   summary: 'Pins the certificate that a server shows',
   params: OfName,
@@ -99,8 +98,7 @@ const Pem = Type.String({
 })
 
 const certificatePem = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/apps/:name/certificates/pem',
+  route: 'POST /admin/apps/:name/certificates/pem',
   operationId: 'pinCertificate',
   summary: 'Pins a certificate from a PEM file',
   params: OfName,
@@ -116,8 +114,7 @@ const certificatePem = auditedEndpoint({
 })
 
 const certificateFingerprint = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/apps/:name/certificates/fingerprint',
+  route: 'POST /admin/apps/:name/certificates/fingerprint',
   operationId: 'pinFingerprint',
   summary: 'Pins a certificate by its fingerprint',
   params: OfName,
@@ -133,8 +130,7 @@ const certificateFingerprint = auditedEndpoint({
 })
 
 const certificateRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/apps/:name/certificates',
+  route: 'DELETE /admin/apps/:name/certificates',
   operationId: 'removeCertificate',
   summary: 'Removes a pinned certificate',
   params: OfName,
@@ -149,8 +145,7 @@ const certificateRemove = auditedEndpoint({
 })
 
 const domainRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/apps/:name/domains',
+  route: 'DELETE /admin/apps/:name/domains',
   operationId: 'removeDomain',
   summary: 'Removes a domain with its certificates',
   params: OfName,
@@ -163,8 +158,7 @@ const domainRemove = auditedEndpoint({
 })
 
 const expiredRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/certificates/expired',
+  route: 'DELETE /admin/certificates/expired',
   operationId: 'removeExpiredCertificates',
   summary: 'Removes certificates that have ended',
   errors: [],

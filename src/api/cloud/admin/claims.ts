@@ -27,7 +27,7 @@ function refuseClaims(userId: string): never {
 }
 
 const claimsRead = adminRead({
-  path: '/admin/applications/:id/claims/:userId',
+  route: 'GET /admin/applications/:id/claims/:userId',
   operationId: 'readClaims',
   summary: 'Reads what phones are told about a user',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -40,8 +40,7 @@ const claimsRead = adminRead({
 })
 
 const claimsReplace = auditedEndpoint({
-  method: 'PUT',
-  path: '/admin/applications/:id/claims/:userId',
+  route: 'PUT /admin/applications/:id/claims/:userId',
   operationId: 'replaceClaims',
   summary: 'Replaces what phones are told about a user',
   params: OfUser,
@@ -55,8 +54,7 @@ const claimsReplace = auditedEndpoint({
 })
 
 const claimsRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/applications/:id/claims/:userId',
+  route: 'DELETE /admin/applications/:id/claims/:userId',
   operationId: 'removeClaims',
   summary: 'Removes what phones are told about a user',
   params: OfUser,

@@ -48,7 +48,7 @@ async function viewOfApplication({
 }
 
 const applicationConfigList = adminRead({
-  path: '/admin/applications/:id/config',
+  route: 'GET /admin/applications/:id/config',
   operationId: 'listApplicationConfig',
   summary: 'Lists the configuration items of an application',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -61,8 +61,7 @@ const applicationConfigList = adminRead({
 })
 
 const applicationConfigStore = auditedEndpoint({
-  method: 'PUT',
-  path: '/admin/applications/:id/config/:key',
+  route: 'PUT /admin/applications/:id/config/:key',
   operationId: 'storeApplicationConfig',
   summary: 'Stores a configuration item of an application',
   description:
@@ -78,8 +77,7 @@ const applicationConfigStore = auditedEndpoint({
 })
 
 const applicationConfigRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/applications/:id/config/:key',
+  route: 'DELETE /admin/applications/:id/config/:key',
   operationId: 'removeApplicationConfig',
   summary: 'Removes a configuration item of an application',
   params: OfKey,
@@ -110,7 +108,7 @@ async function requireActivation(
 }
 
 const activationConfigList = adminRead({
-  path: '/admin/activations/:id/config',
+  route: 'GET /admin/activations/:id/config',
   operationId: 'listActivationConfig',
   summary: 'Lists the configuration items of an activation',
   description: 'Its own, without those of its application.',
@@ -123,8 +121,7 @@ const activationConfigList = adminRead({
 })
 
 const activationConfigStore = auditedEndpoint({
-  method: 'PUT',
-  path: '/admin/activations/:id/config/:key',
+  route: 'PUT /admin/activations/:id/config/:key',
   operationId: 'storeActivationConfig',
   summary: 'Stores a configuration item of an activation',
   description: 'It stands above items of the application with the same key. A removed activation takes none.',
@@ -139,8 +136,7 @@ const activationConfigStore = auditedEndpoint({
 })
 
 const activationConfigRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/activations/:id/config/:key',
+  route: 'DELETE /admin/activations/:id/config/:key',
   operationId: 'removeActivationConfig',
   summary: 'Removes a configuration item of an activation',
   params: OfKey,

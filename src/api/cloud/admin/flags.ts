@@ -8,8 +8,7 @@ import { Flags, OfId } from '../fields.ts'
 const FlagsBody = Type.Object({ flags: Flags })
 
 export const activationFlags = auditedEndpoint({
-  method: 'PUT',
-  path: '/admin/activations/:id/flags',
+  route: 'PUT /admin/activations/:id/flags',
   operationId: 'replaceFlags',
   summary: 'Replaces the flags of an activation',
   params: OfId,

@@ -149,7 +149,7 @@ const auditedProvider: Audited<Static<typeof OfProvider>> = {
 }
 
 const oidcProvidersList = adminRead({
-  path: '/admin/applications/:id/oidc-providers',
+  route: 'GET /admin/applications/:id/oidc-providers',
   operationId: 'listOidcProviders',
   summary: 'Lists the OpenID providers of an application',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -162,7 +162,7 @@ const oidcProvidersList = adminRead({
 })
 
 const oidcProviderRead = adminRead({
-  path: '/admin/applications/:id/oidc-providers/:providerId',
+  route: 'GET /admin/applications/:id/oidc-providers/:providerId',
   operationId: 'readOidcProvider',
   summary: 'Reads an OpenID provider',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -172,8 +172,7 @@ const oidcProviderRead = adminRead({
 })
 
 const oidcProviderStore = auditedEndpoint({
-  method: 'PUT',
-  path: '/admin/applications/:id/oidc-providers/:providerId',
+  route: 'PUT /admin/applications/:id/oidc-providers/:providerId',
   operationId: 'storeOidcProvider',
   summary: 'Stores an OpenID provider',
   description:
@@ -190,8 +189,7 @@ const oidcProviderStore = auditedEndpoint({
 })
 
 const oidcProviderRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/applications/:id/oidc-providers/:providerId',
+  route: 'DELETE /admin/applications/:id/oidc-providers/:providerId',
   operationId: 'removeOidcProvider',
   summary: 'Removes an OpenID provider',
   params: OfProvider,

@@ -28,7 +28,7 @@ import { OPERATION_MEMBERS } from '../operations.ts'
 const PLACE = { cursor: Cursor, beforeTimestamp: OptionalTime, beforeOperationId: Type.Optional(OperationId) }
 
 export const operationsSearch = adminRead({
-  path: '/admin/applications/:id/operations',
+  route: 'GET /admin/applications/:id/operations',
   operationId: 'searchOperations',
   summary: 'Searches operations of an application',
   description:

@@ -21,7 +21,7 @@ const PushProvider = named(
 )
 
 export const pushProvidersList = adminRead({
-  path: '/admin/push',
+  route: 'GET /admin/push',
   operationId: 'listPushProviders',
   summary: 'How the providers of pushes are doing',
   description: 'Empty where pawl has never sent pushes itself.',

@@ -75,8 +75,7 @@ const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration>
 })
 
 const administrationRegistrationCreate = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/applications/:id/registrations',
+  route: 'POST /admin/applications/:id/registrations',
   operationId: 'createRegistrationOfId',
   summary: 'Creates a registration, with an OTP where one is wanted',
   errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_EXISTS'],
@@ -96,8 +95,7 @@ const administrationRegistrationCreate = auditedEndpoint({
 })
 
 const administrationRegistrationCommit = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/applications/:id/registrations/commit',
+  route: 'POST /admin/applications/:id/registrations/commit',
   operationId: 'commitRegistrationOfId',
   summary: 'Commits a registration, with its OTP',
   errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED', 'OTP_INVALID'],
@@ -115,7 +113,7 @@ const administrationRegistrationCommit = auditedEndpoint({
 })
 
 const registrationsList = adminRead({
-  path: '/admin/applications/:id/registrations',
+  route: 'GET /admin/applications/:id/registrations',
   operationId: 'listRegistrations',
   summary: 'Searches registrations of an application',
   description:
@@ -185,7 +183,7 @@ const RegistrationDetail = named(
 )
 
 const registrationDetail = adminRead({
-  path: '/admin/applications/:id/registrations/:activationId',
+  route: 'GET /admin/applications/:id/registrations/:activationId',
   operationId: 'readRegistrationDetail',
   summary: 'A registration with its history',
   errors: ['ADMINISTRATION_REFUSED'],

@@ -143,7 +143,7 @@ async function viewTemplate(db: Db, templateName: string) {
 }
 
 const templatesList = adminRead({
-  path: '/admin/templates',
+  route: 'GET /admin/templates',
   operationId: 'listTemplates',
   summary: 'Lists templates',
   response: Type.Object({ templates: Type.Array(TemplateAnswer) }),
@@ -154,7 +154,7 @@ const templatesList = adminRead({
 })
 
 const templateRead = adminRead({
-  path: '/admin/templates/:name',
+  route: 'GET /admin/templates/:name',
   operationId: 'readTemplate',
   summary: 'Reads a template',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -168,8 +168,7 @@ const templateRead = adminRead({
 })
 
 const templateCreate = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/templates',
+  route: 'POST /admin/templates',
   operationId: 'createTemplate',
   summary: 'Creates a template',
   body: Type.Object({ templateName: NewIdentifier, ...templateMembers, ...optionalTemplateMembers }),
@@ -192,8 +191,7 @@ const templateCreate = auditedEndpoint({
 })
 
 const templateReplace = auditedEndpoint({
-  method: 'PUT',
-  path: '/admin/templates/:name',
+  route: 'PUT /admin/templates/:name',
   operationId: 'replaceTemplate',
   summary: 'Replaces a template',
   params: OfName,
@@ -215,8 +213,7 @@ const templateReplace = auditedEndpoint({
 })
 
 const templateRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/templates/:name',
+  route: 'DELETE /admin/templates/:name',
   operationId: 'removeTemplate',
   summary: 'Removes a template',
   params: OfName,

@@ -15,7 +15,7 @@ const OfText = Type.Object({
 const Text = named('VersionText', Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() }))
 
 const textsList = adminRead({
-  path: '/admin/texts',
+  route: 'GET /admin/texts',
   operationId: 'listTexts',
   summary: 'Lists texts of version rules',
   response: Type.Object({ texts: Type.Array(Text) }),
@@ -23,8 +23,7 @@ const textsList = adminRead({
 })
 
 const textStore = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/texts',
+  route: 'POST /admin/texts',
   operationId: 'storeText',
   summary: 'Stores a text of version rules',
   errors: [],
@@ -46,7 +45,7 @@ const textStore = auditedEndpoint({
 })
 
 const textDetail = adminRead({
-  path: '/admin/texts/:key/:language',
+  route: 'GET /admin/texts/:key/:language',
   operationId: 'readText',
   summary: 'Reads a text of version rules',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -60,8 +59,7 @@ const textDetail = adminRead({
 })
 
 const textRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/texts/:key/:language',
+  route: 'DELETE /admin/texts/:key/:language',
   operationId: 'removeText',
   summary: 'Removes a text of version rules',
   params: OfText,

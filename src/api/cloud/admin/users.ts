@@ -58,7 +58,7 @@ async function viewUser(db: Db, username: string) {
 }
 
 const usersList = adminRead({
-  path: '/admin/users',
+  route: 'GET /admin/users',
   operationId: 'listUsers',
   summary: 'Lists credentials',
   response: Type.Object({
@@ -93,8 +93,7 @@ const usersList = adminRead({
 })
 
 const userCreate = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/users',
+  route: 'POST /admin/users',
   operationId: 'createUser',
   summary: 'Creates a credential',
   description:
@@ -130,8 +129,7 @@ const userCreate = auditedEndpoint({
 })
 
 const userRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/users/:name',
+  route: 'DELETE /admin/users/:name',
   operationId: 'removeUser',
   summary: 'Removes a credential',
   params: OfUser,
@@ -145,8 +143,7 @@ const userRemove = auditedEndpoint({
 })
 
 const userChange = auditedEndpoint({
-  method: 'PATCH',
-  path: '/admin/users/:name',
+  route: 'PATCH /admin/users/:name',
   operationId: 'changeUser',
   summary: 'Changes the rights of a credential',
   description:
@@ -162,8 +159,7 @@ const userChange = auditedEndpoint({
 })
 
 const userPassword = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/users/:name/password',
+  route: 'POST /admin/users/:name/password',
   operationId: 'resetPassword',
   summary: 'Gives a credential a new password',
   description: 'Without `password` one is generated. It is shown this once.',
@@ -180,8 +176,7 @@ const userPassword = auditedEndpoint({
 })
 
 const userAllowedAddresses = auditedEndpoint({
-  method: 'PUT',
-  path: '/admin/users/:name/allowed-addresses',
+  route: 'PUT /admin/users/:name/allowed-addresses',
   operationId: 'replaceAllowedAddresses',
   summary: 'Says which addresses a credential may be used from',
   description:
@@ -200,8 +195,7 @@ const userAllowedAddresses = auditedEndpoint({
 const EXAMPLE = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 const userCertificates = auditedEndpoint({
-  method: 'PUT',
-  path: '/admin/users/:name/certificates',
+  route: 'PUT /admin/users/:name/certificates',
   operationId: 'replaceClientCertificates',
   summary: 'Says which client certificates stand for a credential',
   description:

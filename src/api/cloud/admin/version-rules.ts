@@ -60,7 +60,7 @@ const toRule = (rule: VersionRuleRow) => ({
 })
 
 const rulesList = adminRead({
-  path: '/admin/apps/:name/versions',
+  route: 'GET /admin/apps/:name/versions',
   operationId: 'listVersionRules',
   summary: 'Lists version rules of an app',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -73,8 +73,7 @@ const rulesList = adminRead({
 })
 
 const ruleCreate = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/apps/:name/versions',
+  route: 'POST /admin/apps/:name/versions',
   operationId: 'createVersionRule',
   summary: 'Adds a version rule',
   description: 'Users of apps older than `suggestedVersion` are told to update; those of apps older than `requiredVersion` must.',
@@ -104,7 +103,7 @@ const ruleCreate = auditedEndpoint({
 })
 
 const ruleDetail = adminRead({
-  path: '/admin/apps/:name/versions/:id',
+  route: 'GET /admin/apps/:name/versions/:id',
   operationId: 'readVersionRule',
   summary: 'Reads a version rule',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -118,8 +117,7 @@ const ruleDetail = adminRead({
 })
 
 const ruleRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/apps/:name/versions/:id',
+  route: 'DELETE /admin/apps/:name/versions/:id',
   operationId: 'removeVersionRule',
   summary: 'Removes a version rule',
   params: OfRule,

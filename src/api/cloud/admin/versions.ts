@@ -9,8 +9,7 @@ import { Identifier, NewIdentifier, OfId } from '../fields.ts'
 import { ApplicationDetail, auditedApplication, readApplicationDetail } from './applications.ts'
 
 const versionCreate = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/applications/:id/versions',
+  route: 'POST /admin/applications/:id/versions',
   operationId: 'createVersion',
   summary: 'Adds a version',
   params: OfId,
@@ -26,8 +25,7 @@ const versionCreate = auditedEndpoint({
 })
 
 const versionChange = auditedEndpoint({
-  method: 'PATCH',
-  path: '/admin/applications/:id/versions/:name',
+  route: 'PATCH /admin/applications/:id/versions/:name',
   operationId: 'changeVersion',
   summary: 'Switches a version on or off',
   params: Type.Object({ id: Identifier, name: Identifier }),

@@ -37,7 +37,7 @@ const Delivery = named(
 )
 
 const webhookDeliveriesList = adminRead({
-  path: '/admin/webhooks/:id/deliveries',
+  route: 'GET /admin/webhooks/:id/deliveries',
   operationId: 'listWebhookDeliveries',
   summary: 'Lists deliveries of a webhook',
   description: 'The newest first. `objectId` leaves those about one operation or activation.',
@@ -61,8 +61,7 @@ const webhookDeliveriesList = adminRead({
 })
 
 const webhookDeliveryRead = cloudEndpoint({
-  method: 'GET',
-  path: '/admin/webhooks/:id/deliveries/:deliveryId',
+  route: 'GET /admin/webhooks/:id/deliveries/:deliveryId',
   operationId: 'readWebhookDelivery',
   summary: 'A delivery of a webhook, with the body of its message',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -119,8 +118,7 @@ function toDelivery(row: DeliveryRow) {
 }
 
 const webhookDeliveriesReplay = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/webhooks/:id/deliveries',
+  route: 'POST /admin/webhooks/:id/deliveries',
   operationId: 'replayWebhookDeliveries',
   summary: 'Sends deliveries again',
   description: 'Either the one of `deliveryId`, whatever its status, or with `status` up to 10,000 that were given up.',

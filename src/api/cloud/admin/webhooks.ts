@@ -142,7 +142,7 @@ function toWebhook(parts: KeyParts, row: WebhookRow & WebhookFigures) {
 }
 
 const webhooksList = adminRead({
-  path: '/admin/webhooks',
+  route: 'GET /admin/webhooks',
   operationId: 'listWebhooks',
   summary: 'Lists webhooks',
   response: Type.Object({ webhooks: Type.Array(Webhook) }),
@@ -153,7 +153,7 @@ const webhooksList = adminRead({
 })
 
 const webhookDetail = adminRead({
-  path: '/admin/webhooks/:id',
+  route: 'GET /admin/webhooks/:id',
   operationId: 'readWebhook',
   summary: 'Reads a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
@@ -163,8 +163,7 @@ const webhookDetail = adminRead({
 })
 
 const webhookCreate = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/webhooks',
+  route: 'POST /admin/webhooks',
   operationId: 'createWebhook',
   summary: 'Creates a webhook',
   body: Type.Object({ application: Identifier, kind: Kind, ...webhookMembers, basic: Type.Optional(Basic) }),
@@ -181,8 +180,7 @@ const webhookCreate = auditedEndpoint({
 })
 
 const webhookChange = auditedEndpoint({
-  method: 'PUT',
-  path: '/admin/webhooks/:id',
+  route: 'PUT /admin/webhooks/:id',
   operationId: 'changeWebhook',
   summary: 'Replaces a webhook',
   description:
@@ -198,8 +196,7 @@ const webhookChange = auditedEndpoint({
 })
 
 const webhookRemove = auditedEndpoint({
-  method: 'DELETE',
-  path: '/admin/webhooks/:id',
+  route: 'DELETE /admin/webhooks/:id',
   operationId: 'removeWebhook',
   summary: 'Removes a webhook',
   params: OfId,
@@ -211,8 +208,7 @@ const webhookRemove = auditedEndpoint({
 })
 
 const webhookSecret = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/webhooks/:id/secret',
+  route: 'POST /admin/webhooks/:id/secret',
   operationId: 'rotateWebhookSecret',
   summary: 'Gives a webhook a new secret',
   params: OfId,
@@ -236,8 +232,7 @@ const WebhookTest = named(
 )
 
 const webhookTest = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/webhooks/:id/test',
+  route: 'POST /admin/webhooks/:id/test',
   operationId: 'testWebhook',
   summary: 'Sends a test message to a webhook',
   description:
