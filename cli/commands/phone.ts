@@ -1,17 +1,6 @@
 // Declares pawl phone: phones in the terminal. They work with any server of the protocol.
-import { BANK_OPTIONS } from '../bank.ts'
 import { command, flag, type Noun, text } from '../command.ts'
-
-const STORE = {
-  store: text(
-    'FILE',
-    'where phones are kept; by default PAWL_PHONES, or pawl/phones.json in the directory for data of this account',
-  ),
-  insecureStore: flag('the file may be without a passphrase: for tests'),
-} as const
-const OPTIONS = { ...STORE, phone: text('NAME', 'which phone, where the file has several') } as const
-const BIOMETRY = { biometry: flag('by biometry instead of the password') } as const
-const PICTURE = { picture: text('FILE', 'a PNG picture of the QR code') } as const
+import { ALL, BIND, BIOMETRY, CALL, OFFLINE, OPTIONS, SIGN, STORE } from '../phone/options.ts'
 
 // Only commands that need the cryptography of phones load it.
 const work = () => import('../phone/commands.ts')
@@ -23,27 +12,7 @@ const bind = command({
     'The passphrase of the file and the password of the phone are asked for, or stand in PAWL_PHONE_PASSPHRASE and PAWL_PHONE_PASSWORD. ' +
     'With --oidc the address to log in at is shown, and the one at which the browser ends is asked for, or read from stdin.',
   words: { '[code]': 'the activation code, or the whole text of the QR code, whose signature is then checked' },
-  options: {
-    ...STORE,
-    ...PICTURE,
-    oidc: text('PROVIDER', 'instead of a code: by a login at this OpenID provider of the bank'),
-    name: text('NAME', 'how the phone is called here and at the bank'),
-    otp: text('TEXT', 'the one-time password of the registration, where it demands one'),
-    phonesUrl: text(
-      'URL',
-      'where phones reach the server, with what stands before /pa; by default what the server says with --app, else this machine at PAWL_PORT or 8080',
-    ),
-    operationsUrl: text('URL', 'the same for /api, where that is another one'),
-    protocol: text('VERSION', '3.0, 3.1, 3.2, 3.3 or 4.0; by default 3.3, and 4.0 with --algorithm'),
-    algorithm: text('NAME', 'of 4.0: EC_P384, EC_P384_ML_L3 or EC_P384_ML_L5'),
-    dialect: text('NAME', 'powerauth, which is the default, or svc: how headers are spelled'),
-    sdkConfig: text('TEXT', 'what is compiled into the app, as pawl app sdk-config prints it'),
-    appKey: text('BASE64', 'the same for 3.x in three values: application key,'),
-    appSecret: text('BASE64', 'application secret,'),
-    masterKey: text('BASE64', 'and public master key of P-256'),
-    app: text('ID', 'the application of a server of pawl, which is asked for these values with --url and --admin'),
-    ...BANK_OPTIONS,
-  },
+  options: BIND,
   examples: [
     'phone bind 4SYFV-BCW6R-K3OCA-PGBWA --app my-app --name alice',
     'phone bind --picture qr.png --sdk-config AW… --algorithm EC_P384_ML_L3 --phones-url https://phones.bank.example',
@@ -80,7 +49,6 @@ const list = command({
   run: async ({ values, terminal }) => (await work()).list(values, terminal),
 })
 
-const ALL = { all: flag('all that wait') } as const
 const OPERATION = { '[operation]': 'its id; may be missing when only one waits' } as const
 
 const approve = command({
@@ -106,14 +74,7 @@ const offline = command({
   summary: 'Computes the one-time password for the QR code of an operation or of free data, without a connection',
   more: 'With --resource-id and --body the text is free data of the bank (docs/OFFLINE.md), else it is an operation.',
   words: { '[text]': 'the text of the QR code, lines apart by \\n; without it and without a picture it is read from stdin' },
-  options: {
-    ...OPTIONS,
-    ...PICTURE,
-    ...BIOMETRY,
-    resourceId: text('ID', 'of free data: what the code is for'),
-    body: text('TEXT', 'of free data: what the code covers'),
-    proximity: flag('of free data: the text has the password of a proximity check'),
-  },
+  options: OFFLINE,
   examples: [
     'phone offline <qr.txt',
     'phone offline --picture qr.png',
@@ -126,17 +87,7 @@ const sign = command({
   name: 'sign',
   summary: 'Signs a request, and prints it as a curl command that works once',
   more: 'Without a path, the request is for signature/validate, or auth/validate in 4.0, where a server checks a code over any body.',
-  options: {
-    ...OPTIONS,
-    body: text('TEXT', 'what is signed; by default {}'),
-    method: text('NAME', 'by default POST'),
-    path: text('PATH', 'of the request, below the URL of the server; needs --resource-id'),
-    query: text('TEXT', 'of the request, which a GET signs instead of a body'),
-    resourceId: text('ID', 'what the endpoint is called within the code'),
-    possession: flag('with possession alone'),
-    ...BIOMETRY,
-    send: flag('sends it and prints the answer'),
-  },
+  options: SIGN,
   examples: [
     `phone sign --body '{"amount":"100"}' --send`,
     'phone sign --path /pa/v3/token/remove --resource-id /pa/token/remove',
@@ -149,16 +100,7 @@ const call = command({
   summary: "Calls an endpoint of the bank as the bank's app would",
   more: 'With --resource-id the request is signed, with --encrypt it is encrypted, with both it is both. A token is for reads.',
   words: { '<url>': 'the whole address of the endpoint' },
-  options: {
-    ...OPTIONS,
-    body: text('JSON', 'what is sent'),
-    method: text('NAME', 'by default POST with a body, else GET'),
-    resourceId: text('ID', 'what the endpoint is called within the code'),
-    encrypt: flag('sends an envelope, and opens that of the answer'),
-    token: flag('sends the header of a token instead of a code'),
-    possession: flag('with possession alone'),
-    ...BIOMETRY,
-  },
+  options: CALL,
   examples: [
     `phone call http://127.0.0.1:8090/login --resource-id /login --body '{}'`,
     'phone call http://127.0.0.1:8090/accounts --token',

@@ -18,33 +18,14 @@ import { phonesUrl } from '../environment.ts'
 import { Fault, usageFault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
 import { logIn } from './login.ts'
+import type { BindValues, CallValues, DecideValues, PhoneValues, SignValues } from './options.ts'
 import { readSdk } from './sdk.ts'
 import { readPicture } from './picture.ts'
 import { drawOperation, quote } from './screen.ts'
-import { openPhones, type PhoneValues, readPassword, readUnlock, type Session, toFault, withPhone } from './session.ts'
+import { openPhones, readPassword, readUnlock, type Session, toFault, withPhone } from './session.ts'
 
 const VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0'] as const
 const DIALECTS = { powerauth: 'PowerAuth', svc: 'Svc' } as const
-
-export interface BindValues extends PhoneValues {
-  readonly name: string | undefined
-  readonly otp: string | undefined
-  readonly phonesUrl: string | undefined
-  readonly operationsUrl: string | undefined
-  readonly protocol: string | undefined
-  readonly algorithm: string | undefined
-  readonly dialect: string | undefined
-  readonly sdkConfig: string | undefined
-  readonly appKey: string | undefined
-  readonly appSecret: string | undefined
-  readonly masterKey: string | undefined
-  readonly app: string | undefined
-  readonly picture: string | undefined
-  readonly oidc: string | undefined
-  readonly url: string | undefined
-  readonly admin: string | undefined
-  readonly adminFile: string | undefined
-}
 
 /** Binds a new phone by the code of a registration, or by a login of its user. */
 export async function bind(given: string | undefined, values: BindValues, terminal: Terminal): Promise<Answer> {
@@ -156,10 +137,6 @@ export const list = (values: PhoneValues & { language: string | undefined }, ter
     return { json: { operations }, text: operations.length === 0 ? 'Nothing waits.\n' : shown }
   })
 
-export interface DecideValues extends PhoneValues {
-  readonly all: boolean
-}
-
 /** Approves one operation, or all that wait. */
 export const approve = (
   id: string | undefined,
@@ -200,17 +177,6 @@ function decide(
   })
 }
 
-export interface SignValues extends PhoneValues {
-  readonly body: string | undefined
-  readonly method: string | undefined
-  readonly path: string | undefined
-  readonly query: string | undefined
-  readonly resourceId: string | undefined
-  readonly possession: boolean
-  readonly biometry: boolean
-  readonly send: boolean
-}
-
 /** Makes a request with an authentication code, and prints it as a curl command or sends it. */
 export const sign = (values: SignValues, terminal: Terminal): Promise<Answer> =>
   withPhone(values, terminal, async ({ phone }) => {
@@ -235,16 +201,6 @@ export const sign = (values: SignValues, terminal: Terminal): Promise<Answer> =>
     const { status, text, json } = await phone.transfer(request)
     return { json: { status, body: json ?? text }, text: `HTTP ${status} ${text}\n`, exitCode: status === 200 ? 0 : 1 }
   })
-
-export interface CallValues extends PhoneValues {
-  readonly method: string | undefined
-  readonly body: string | undefined
-  readonly resourceId: string | undefined
-  readonly token: boolean
-  readonly encrypt: boolean
-  readonly possession: boolean
-  readonly biometry: boolean
-}
 
 /** Calls an endpoint of the bank as its app would: signed, encrypted, both, or with a token. */
 export const call = (target: string, values: CallValues, terminal: Terminal): Promise<Answer> =>

@@ -1,7 +1,8 @@
 // Runs pawl phone hand-over: the phone asks for a code that binds another application of the bank (mobile-token §9).
 import { randomBytes } from 'node:crypto'
 import type { Answer, Terminal } from '../command.ts'
-import { type PhoneValues, readUnlock, withPhone } from './session.ts'
+import type { PhoneValues } from './options.ts'
+import { readUnlock, withPhone } from './session.ts'
 
 /** Asks for a code for another application, with an OTP of its own. */
 export const handOver = (

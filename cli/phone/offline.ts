@@ -1,17 +1,10 @@
 // Runs `pawl phone offline`.
 import type { Answer, Terminal } from '../command.ts'
 import { usageFault } from '../fault.ts'
+import type { OfflineValues } from './options.ts'
 import { readPicture } from './picture.ts'
 import { drawFree, drawScanned } from './screen.ts'
-import { type PhoneValues, readUnlock, withPhone } from './session.ts'
-
-export interface OfflineValues extends PhoneValues {
-  readonly picture: string | undefined
-  readonly biometry: boolean
-  readonly resourceId: string | undefined
-  readonly body: string | undefined
-  readonly proximity: boolean
-}
+import { readUnlock, withPhone } from './session.ts'
 
 /** Makes the one-time password for the QR code of an operation, or of free data. */
 export async function offline(given: string | undefined, values: OfflineValues, terminal: Terminal): Promise<Answer> {

@@ -3,13 +3,8 @@ import type { Handset, HandsetRecord, Unlock } from '../../phone/handset.ts'
 import { openHandset } from '../../phone/handset-open.ts'
 import type { Terminal } from '../command.ts'
 import { explainFault, Fault, usageFault } from '../fault.ts'
+import type { PhoneValues } from './options.ts'
 import { openStore, phonesPath, type PhoneStore } from './store.ts'
-
-export interface PhoneValues {
-  readonly store: string | undefined
-  readonly insecureStore: boolean
-  readonly phone?: string | undefined
-}
 
 /** Opens the file of phones. With `mustExist` false it begins a missing file. */
 export const openPhones = ({ store, insecureStore }: PhoneValues, terminal: Terminal, mustExist = true): Promise<PhoneStore> =>
