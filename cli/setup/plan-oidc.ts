@@ -1,25 +1,11 @@
 // Plans the steps that make an application's OpenID providers equal to those of a set-up file, without their secrets, which are in no file.
 import { toPath } from '../query.ts'
-import type { SetupOidcProvider } from './schema.ts'
+import { OidcProvider, type SetupOidcProvider } from './schema.ts'
 import type { Pair } from './plan-application.ts'
 import type { ServerOidcProvider } from './state.ts'
 import { type Draft, findDifferences, findRest, newMembers } from './step.ts'
 
-const MEMBERS = [
-  'issuer',
-  'clientId',
-  'clientAuthentication',
-  'keyId',
-  'redirectUri',
-  'scopes',
-  'authorizationEndpoint',
-  'tokenEndpoint',
-  'jwksUri',
-  'algorithms',
-  'userIdClaim',
-  'isCommitted',
-  'flags',
-] as const
+const MEMBERS = Object.keys(OidcProvider.properties).filter((name) => name !== 'providerId')
 /** Members whose change needs the client's secret again. */
 const OF_SECRET: readonly string[] = ['issuer', 'clientId', 'clientAuthentication', 'tokenEndpoint']
 

@@ -148,7 +148,7 @@ const Word = Type.String({
   description: 'must be a text of 1 to 255 printable characters without spaces',
 })
 
-const OidcProvider = Type.Object(
+export const OidcProvider = Type.Object(
   {
     providerId: WordInPath,
     issuer: Address,
