@@ -1,5 +1,5 @@
 // Sends requests over a socket exactly as given: any method, header and body, nothing added but Host and Content-Length.
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import { request as openPlain } from 'node:http'
 import { request as openSecure } from 'node:https'
 
@@ -21,8 +21,13 @@ export interface HttpReply {
 
 export const NO_BODY = new Uint8Array(0)
 
+/** A request that may have headers several times. */
+interface AnyRequest extends Omit<HttpRequest, 'headers'> {
+  readonly headers: OutgoingHttpHeaders
+}
+
 /** Sends one request and reads the whole answer. Rejects when the connection breaks before there is one. */
-export function send(url: string, { method, path, headers, body }: HttpRequest): Promise<HttpReply> {
+export function send(url: string, { method, path, headers, body }: AnyRequest): Promise<HttpReply> {
   const length = body.length > 0 ? { 'Content-Length': String(body.length) } : {}
   return new Promise((resolve, reject) => {
     const open = url.startsWith('https:') ? openSecure : openPlain

@@ -1,37 +1,24 @@
 // Calls /app/init as a mobile app does, and checks answers as the pinning SDKs do (utility §6).
-import { request as openRequest } from 'node:http'
-import type { HttpReply } from './http.ts'
+import { type HttpReply, NO_BODY, send } from './http.ts'
 import { isEcdsa, random, unb64 } from './v3/crypto.ts'
 
 /** Base64 of 16 random bytes, as SDKs send it. */
 export const newChallenge = (): string => Buffer.from(random(16)).toString('base64')
 
 export interface UtilityReply extends HttpReply {
-  /** The bytes of the body, unchanged. */
+  /** The bytes of the body. */
   readonly body: Buffer
 }
 
 /** GET with any headers; a list of values sends the header several times. */
-export function get(
+export async function get(
   url: string,
   path: string,
   headers: Record<string, string | string[]> = {},
   method = 'GET',
 ): Promise<UtilityReply> {
-  return new Promise((resolve, reject) => {
-    const outgoing = openRequest(url + path, { method, headers }, (incoming) => {
-      const chunks: Buffer[] = []
-      incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
-      incoming.on('error', reject)
-      incoming.on('end', () => {
-        const body = Buffer.concat(chunks)
-        const text = body.toString()
-        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body, text, json: JSON.parse(text) })
-      })
-    })
-    outgoing.on('error', reject)
-    outgoing.end()
-  })
+  const reply = await send(url, { method, path, headers, body: NO_BODY })
+  return { ...reply, body: Buffer.from(reply.text) }
 }
 
 /** GET /app/init of an application. */

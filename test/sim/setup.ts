@@ -9,7 +9,7 @@ vi.mock('../../phone/http.ts', async (importOriginal) => {
   const original = await importOriginal<typeof PhoneHttp>()
   return {
     ...original,
-    send: (...[url, request]: Parameters<typeof original.send>) => theNetwork().send(url, request),
+    send: (url: string, request: PhoneHttp.HttpRequest) => theNetwork().send(url, request),
     sendJson: (url: string, method: string, path: string, json?: unknown, headers: Record<string, string> = {}) => {
       const body = json === undefined ? original.NO_BODY : Buffer.from(JSON.stringify(json))
       const type = json === undefined ? {} : { 'Content-Type': 'application/json' }
