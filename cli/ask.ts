@@ -17,7 +17,6 @@ export interface Reply {
   readonly text: string
 }
 
-/** Whether the environment names a client certificate. */
 export const hasClientCertificate = (env: Environment): boolean => Boolean(env['PAWL_CLIENT_CERTIFICATE'])
 
 /**

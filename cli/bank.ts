@@ -54,7 +54,6 @@ export function connectBank(url: string, admin: string, env: Terminal['env']): B
   return { url, admin, call, answer: async (method, path, body) => ({ json: await call(method, path, body) }) }
 }
 
-/** The time limit for an answer. */
 const TIMEOUT_MS = 30_000
 
 async function callBank(

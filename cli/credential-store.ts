@@ -6,7 +6,6 @@ import type { Environment } from './environment.ts'
 import { Fault } from './fault.ts'
 import { writeWhole } from './whole-file.ts'
 
-/** A server and the credential for it. */
 export interface StoredCredential {
   readonly url: string
   /** `user:password`. */

@@ -1,6 +1,5 @@
 // Finds the address of a server with this environment, as far as its settings give it.
 
-/** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The address at which a server with this environment serves phones. */

@@ -26,7 +26,6 @@ export class Fault extends Error {
 /** A command line that cannot be carried out as it is given. */
 export const usageFault = (message: string): Fault => new Fault('usage', `${message}; --help says how to call it`)
 
-/** The exit code for a thrown value. */
 export const exitCodeOf = (error: unknown): number => EXIT_CODES[error instanceof Fault ? error.kind : 'refused'][0]
 
 /** Explains a thrown value in one line, with its causes: for a request, why no answer came. */

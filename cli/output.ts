@@ -66,7 +66,6 @@ const shorten = (text: string, max: number): string =>
 const TIME_MAX = 8.64e15
 /** Limits in characters: of a cell of a table, and of a value in a line of its own. */
 const [CELL_MAX, VALUE_MAX] = [80, 300]
-/** The sign for a line break in a text. */
 const LINE_END = ' ⏎ '
 
 /** Replaces characters that would steer the terminal, or that nobody sees, by `\u{…}`; the console marks the same (src/console/markup.ts). */

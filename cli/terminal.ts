@@ -7,7 +7,6 @@ import type { Terminal } from './command.ts'
 import { explainFault, Fault } from './fault.ts'
 import { decodeUtf8 } from './json-argument.ts'
 
-/** The terminal of this process. */
 export function openTerminal(): Terminal {
   // A failed write to stderr must not end the process: the exit code still reports the fault.
   process.stderr.on('error', () => undefined)

@@ -6,7 +6,6 @@ import type { PhoneKeyPair } from './v3/crypto.ts'
 import { bytesOf, join, signEcdsa } from './v3/crypto.ts'
 import type { PhoneAlgorithm, PhonePair } from './v4/crypto.ts'
 
-/** One device key. */
 export interface DeviceSigner {
   readonly alg: 'ES256' | 'ES384' | 'ML-DSA-65' | 'ML-DSA-87'
   /** SubjectPublicKeyInfo. */

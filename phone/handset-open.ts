@@ -22,7 +22,6 @@ export function newHandset(identity: HandsetIdentity, persist: (record: HandsetR
   return createHandset({ record, generation, persist: () => persist(record) })
 }
 
-/** Opens the phone of a stored record. */
 export function openHandset(record: HandsetRecord, persist: () => void): Handset {
   const generation = createGeneration(record.identity, record.state)
   record.state = generation.state

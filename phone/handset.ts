@@ -79,7 +79,6 @@ export type Identity = Readonly<Record<string, string>>
 
 /** The parts of a handset that differ between the generations of the protocol. */
 export interface Generation {
-  /** The state of the phone. */
   readonly state: { activationId: string; readonly tokens: { readonly id: string; readonly factors: string }[] }
   /** Prepares an activation by a code, or by the values with which a provider of the bank recognises the user. */
   readonly prepareBind: (
@@ -102,7 +101,6 @@ export interface Generation {
   readonly prepareRemove: (proof: Proof) => Prepared<unknown>
   readonly prepareRename: (name: string, proof: Proof) => Promise<Prepared<unknown>>
   readonly prepareTokenRemove: (id: string) => Prepared<unknown>
-  /** Makes the token header of one request. */
   readonly tokenHeader: () => Promise<Record<string, string>>
   /** Agrees with the server on a new key of knowledge in 4.0; in 3.x the answer opens to the present key. */
   readonly prepareNewKnowledge: (proof: Proof) => Promise<Prepared<Uint8Array>>
@@ -182,7 +180,6 @@ export interface HandsetParts {
 
 export type Handset = ReturnType<typeof createHandset>
 
-/** Makes a phone from its record. */
 export function createHandset({ record, generation, persist }: HandsetParts) {
   const { identity } = record
   const transfer = async (request: Prepared<unknown>, url = identity.url): Promise<HttpReply> => {

@@ -4,7 +4,6 @@ import type { HttpRequest } from './http.ts'
 /** The contract for which an app was built. It determines the header names and the scheme word. */
 export type Dialect = 'PowerAuth' | 'Svc'
 
-/** Name of a protocol header in a dialect. */
 export const headerName = (dialect: Dialect, kind: 'Authorization' | 'Token' | 'Encryption'): string => `X-${dialect}-${kind}`
 
 /** `PowerAuth key="value", ...`; pairs without a value are left out. */
@@ -13,7 +12,6 @@ function headerValue(scheme: string, pairs: Readonly<Record<string, string | und
   return `${scheme} ${given.map(([key, value]) => `${key}="${value}"`).join(', ')}`
 }
 
-/** One protocol header of a phone. */
 export const headerOf = (
   { dialect = 'PowerAuth', scheme = dialect }: { readonly dialect?: Dialect; readonly scheme?: string },
   kind: 'Authorization' | 'Token' | 'Encryption',

@@ -58,7 +58,6 @@ export function sendJson(
   return send(url, { method, path, headers: { ...contentType, ...headers }, body })
 }
 
-/** The text of a query string. */
 export const toQuery = (members: Readonly<Record<string, unknown>>): string =>
   new URLSearchParams(Object.entries(members).map(([name, value]): [string, string] => [name, String(value)])).toString()
 

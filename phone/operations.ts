@@ -7,7 +7,6 @@ import { bytesOf, computeSignature, isEcdsa, nextCtrData, signedData, unb64 } fr
 import type { PhoneContext, PhoneFactors, PhoneToken, Prepared, SignOptions } from './v3/state.ts'
 import { accepted, keysOf } from './v3/state.ts'
 
-/** Paths of the calls with a token. */
 export const TOKEN_PATHS = {
   list: '/api/auth/token/app/operation/list',
   detail: '/api/auth/token/app/operation/detail',
@@ -81,7 +80,6 @@ export const bindOperations = (phone: PhoneContext) => ({
   /** A call with a token; `requestObject` undefined sends `{}`. */
   prepareTokenCall: (call: TokenCall, token: PhoneToken, requestObject?: unknown, options?: TokenOptions) =>
     prepareTokenCall(phone, TOKEN_PATHS[call], token, requestObject, options),
-  /** A call with a code. */
   prepareSignedCall: (call: SignedCall, requestObject?: unknown, options?: OperationSignOptions) =>
     prepareSignedCall(phone, call, requestObject, options),
   prepareAuthorize: ({ id, data }: ApprovableOperation, options: AuthorizeOptions = {}) => {

@@ -9,7 +9,6 @@ export function toJson(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).flatMap(([name, part]) => (part === undefined ? [] : [[name, toJson(part)]])))
 }
 
-/** Restores a value that toJson converted. */
 export function fromJson(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(fromJson)
   if (typeof value !== 'object' || value === null) return value

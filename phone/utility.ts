@@ -21,7 +21,6 @@ export async function get(
   return { ...reply, body: Buffer.from(reply.text) }
 }
 
-/** GET /app/init of an application. */
 export const getInit = (
   url: string,
   appName: string,

@@ -16,7 +16,6 @@ const timesOf = ({ from, to }: { from: string | undefined; to: string | undefine
   timestampTo: to === undefined ? undefined : parseMilliseconds(to),
 })
 
-/** The members that both lists have in common. */
 const LISTING = { rows: 'items', cursor: ['before', 'next'], pageMax: 1_000 } as const
 
 const log = bankCommand({

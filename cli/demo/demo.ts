@@ -145,7 +145,6 @@ async function makeRoom(demo: Demo): Promise<void> {
   await step(demo, `${userId} has the phone of an earlier demo. The bank removes it:`, 'DELETE', path)
 }
 
-/** Whether the user has this activation. */
 async function isPhoneOf({ bank, userId, applicationId }: Demo, activationId: string): Promise<boolean> {
   const path = toPath`/admin/applications/${applicationId}/registrations` + toQuery({ userId })
   const { registrations } = (await bank.call('GET', path)) as { registrations: { activationId: string }[] }

@@ -33,7 +33,6 @@ export const PRIVATE_RANGES: readonly string[] = [
   'fe80::/10',
 ]
 
-/** Whether a text is an address of one of the private ranges. */
 export const isPrivateAddress = createRanges(PRIVATE_RANGES)
 
 /** Whether a text is an address without a zone, or a host name for a certificate: letters, digits, `-` and `.`, at most 253 characters. */

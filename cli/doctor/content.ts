@@ -3,7 +3,6 @@ import { explainFault } from '../fault.ts'
 import { type Finding, fault, type Instruments, ok, warning } from './finding.ts'
 
 export interface Pin {
-  /** The id of the application. */
   readonly app: string
   readonly domain: string
   readonly expiresAt: Date

@@ -171,7 +171,6 @@ async function examineKeys(database: Database, settings: Settings): Promise<Find
   }
 }
 
-/** Examines whether sealed records are bound to their users. */
 async function examineRecords(database: Database): Promise<Finding> {
   const { stage, left } = await readBinding(database)
   if (stage === 'BOUND') return ok('records', 'all sealed records are bound to their users')

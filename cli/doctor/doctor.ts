@@ -50,7 +50,6 @@ const render = ({ check, state, says, todo }: Finding): string =>
 
 const TIMEOUT_MS = 5_000
 
-/** The instruments of this machine. */
 const createInstruments = (env: Terminal['env']): Instruments => ({
   env,
   now: Date.now,

@@ -55,7 +55,6 @@ async function examineInside(url: string, env: Instruments['env']): Promise<Find
   }
 }
 
-/** Examines the key set that verifies access tokens. */
 async function examineTokenKeys(url: string): Promise<Finding> {
   const todo = 'check PAWL_JWT_JWKS_URL, and that this machine may reach it: until then access tokens are answered 503'
   try {

@@ -11,7 +11,6 @@ import type { TakenApplications } from './applications.ts'
 import { explainRefusal, type ImportParts, isSourceId, NOT_FOR_PATHS, parseTexts, SECOND_ROW } from './parts.ts'
 import type { SourceCallback } from './source.ts'
 
-/** Imports the callbacks of the imported applications. */
 export async function importCallbacks(parts: ImportParts, applications: TakenApplications): Promise<void> {
   const { source, record } = parts
   const callbacks = await source.callbacks()

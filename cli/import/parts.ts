@@ -12,21 +12,17 @@ import type { OpenRecord } from './records.ts'
 import type { Recorder } from './report.ts'
 import type { Source } from './source.ts'
 
-/** The source of an import. */
 export interface SourceParts {
   readonly source: Source
   readonly openRecord: OpenRecord
   readonly hasMasterDbKey: boolean
   readonly record: Recorder
-  /** Whether nothing is written. */
   readonly isDryRun: boolean
   /** Whether removed activations are left out. */
   readonly isLiveOnly: boolean
-  /** Prints a line of progress. */
   readonly note: (line: string) => void
 }
 
-/** The target of an import. */
 export interface TargetParts {
   readonly db: Pool
   readonly platform: Platform

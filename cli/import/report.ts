@@ -30,7 +30,6 @@ export interface Report {
 /** The report about a row: why it was left out, or what was mended. */
 export type Told = { readonly kind: Kind; readonly id: string } & ({ readonly reason: string } | { readonly mended: string })
 
-/** Counts while the import goes on. */
 export interface Recorder {
   readonly found: (kind: Kind, count: number) => void
   readonly imported: (kind: Kind, count: number) => void

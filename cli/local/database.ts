@@ -71,7 +71,6 @@ async function openPlatform({ note }: Pick<Terminal, 'note'>, { readTime }: Data
   return { ...systemPlatform, now: clock.now }
 }
 
-/** Record encryption under the master keys of the settings. */
 export const openRecordKeys = async ({ kind, db }: Pick<Database, 'kind' | 'db'>, settings: Settings): Promise<RecordKeys> =>
   createRecordKeys(await loadMasterKeys(settings, kind, systemPlatform, () => isWritten(db)), systemPlatform, {
     origin: findKeyOrigin(settings, kind),
@@ -90,7 +89,6 @@ export async function openOwnedRecordKeys(database: Database, settings: Settings
   return recordKeys
 }
 
-/** Opens the parts for the binding of records. */
 export async function openBindingParts(database: Database, settings: Settings, platform: Platform): Promise<BindingParts> {
   const events = createEvents(createLog('silent', process.stderr))
   const recordKeys = await openRecordKeys(database, settings)

@@ -11,7 +11,6 @@ import { openRecordKeys, type Settings, withDatabase } from './database.ts'
 /** The purpose of the key that is tried. Any key that the first start makes would do. */
 const PURPOSE = 'credential-hash'
 
-/** Whether the master keys of the settings fit the database. */
 export interface KeyFit {
   /** Undefined when no server has ever started on the database: then nothing is sealed. */
   readonly doesFit: boolean | undefined

@@ -102,7 +102,6 @@ async function readApp(
   return { app: await readSdk(sdkConfigOf(detail)), serviceBaseUrl: detail.serviceBaseUrl }
 }
 
-/** Lists the phones of the file. */
 export async function listPhones(values: PhoneValues, terminal: Terminal): Promise<Answer> {
   const store = await openPhones(values, terminal)
   store.close()
@@ -128,7 +127,6 @@ async function prepareTo(session: Session, terminal: Terminal): Promise<void> {
   if (!phone.hasToken()) await phone.createToken({ password })
 }
 
-/** Lists the operations that wait, as the phone shows them. */
 export const list = (values: PhoneValues & { language: string | undefined }, terminal: Terminal): Promise<Answer> =>
   withPhone(values, terminal, async (session) => {
     await prepareTo(session, terminal)
@@ -137,7 +135,6 @@ export const list = (values: PhoneValues & { language: string | undefined }, ter
     return { json: { operations }, text: operations.length === 0 ? 'Nothing waits.\n' : shown }
   })
 
-/** Approves one operation, or all that wait. */
 export const approve = (
   id: string | undefined,
   values: DecideValues & { biometry: boolean },
@@ -147,7 +144,6 @@ export const approve = (
     phone.approve(operation, await readUnlock(values.biometry, terminal)),
   )
 
-/** Rejects one operation, or all that wait. */
 export const reject = (
   id: string | undefined,
   values: DecideValues & { reason: string | undefined },
@@ -258,7 +254,6 @@ function describeReply(reply: HttpReply, sealed?: Prepared<unknown>): Answer {
   return { json: { status: reply.status, body }, text: `HTTP ${reply.status}${how} ${shown}\n`, exitCode: isGood ? 0 : 1 }
 }
 
-/** Reads the status of the activation from the server. */
 export const status = (values: PhoneValues, terminal: Terminal): Promise<Answer> =>
   withPhone(values, terminal, async ({ name, phone }) => ({
     json: { ...describe(name, phone.record), ...(await phone.status()) },
@@ -282,7 +277,6 @@ export const token = (values: PhoneValues & { remove: boolean }, terminal: Termi
     }
   })
 
-/** Gives the activation another name, at the server. */
 export const rename = (name: string, values: PhoneValues, terminal: Terminal): Promise<Answer> =>
   withPhone(values, terminal, async ({ phone }) => {
     await phone.rename(name, { password: await readPassword(terminal) })
@@ -298,7 +292,6 @@ export const password = (values: PhoneValues, terminal: Terminal): Promise<Answe
     return { json: { isChanged: true }, text: 'the password is changed\n' }
   })
 
-/** Switches biometry on or off. */
 export const biometry = (state: string, values: PhoneValues, terminal: Terminal): Promise<Answer> =>
   withPhone(values, terminal, async ({ phone }) => {
     if (state !== 'on' && state !== 'off') throw usageFault('biometry is on or off')
@@ -306,7 +299,6 @@ export const biometry = (state: string, values: PhoneValues, terminal: Terminal)
     return { json: { biometry: state }, text: `biometry is ${state}\n` }
   })
 
-/** Moves a phone of 3.3 to 4.0. */
 export const upgrade = (values: PhoneValues & { algorithm: string | undefined }, terminal: Terminal): Promise<Answer> =>
   withPhone(values, terminal, async ({ name, phone, store }) => {
     const algorithm = PHONE_ALGORITHMS.find((one) => one === (values.algorithm ?? 'EC_P384_ML_L3'))

@@ -104,7 +104,6 @@ export async function readState(bank: Bank): Promise<ServerState> {
 
 type TemplateAnswer = SetupTemplate & { readonly source: string; readonly warning?: string }
 
-/** Reads all webhooks of the server. */
 export const listWebhooks = async (bank: Bank): Promise<readonly ServerWebhook[]> =>
   ((await bank.call('GET', '/admin/webhooks')) as { webhooks: readonly ServerWebhook[] }).webhooks
 

@@ -50,7 +50,6 @@ export interface Plan {
   readonly conflicts: readonly Conflict[]
   /** Things of the server that the file does not name, and that stay. */
   readonly notInFile: readonly Rest[]
-  /** Further notes. */
   readonly notes: readonly string[]
 }
 

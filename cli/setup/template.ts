@@ -18,7 +18,6 @@ export function readTemplate(given: unknown): ReadTemplate {
   return { faults: parsed.violations.map(({ fieldName, hint }) => ({ path: toPath(fieldName), problem: hint })) }
 }
 
-/** The first fault as one text. */
 export const describeFault = ({ faults: [first] }: Faulty): string => `${first?.path.join('.')} ${first?.problem}`
 
 const toPath = (name: string): Path => name.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part))

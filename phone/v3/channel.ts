@@ -169,14 +169,12 @@ export function openTemporaryKey(
   return { id: String(claims.sub), publicKey: unb64(String(claims.publicKey)), expiresAt: Number(claims.exp_ms) }
 }
 
-/** Fetches a new temporary key of the server. */
 export async function fetchTemporaryKey(phone: PhoneContext, scope: PhoneScope): Promise<TemporaryKey> {
   const request = newTemporaryKeyRequest(phone, scope)
   const reply = await sendJson(phone.options.url, 'POST', '/pa/v3/keystore/create', request.json)
   return openTemporaryKey(phone, scope, request.challenge, reply)
 }
 
-/** The encryption header of a scope. */
 export function encryptionHeader(phone: PhoneContext, scope: PhoneScope): Record<string, string> {
   const { app, version } = phone.options
   const activationId = scope === 'activation' ? phone.state.activationId : undefined

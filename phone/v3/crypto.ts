@@ -41,19 +41,14 @@ export interface PhoneKeys {
   readonly vault: Uint8Array
 }
 
-/** `length` random bytes. */
 export const random = (length: number): Uint8Array => randomBytes(length)
 /** Standard Base64 with padding. */
 export const b64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64')
-/** Bytes of a Base64 text. */
 export const unb64 = (text: string): Uint8Array => Buffer.from(text, 'base64')
-/** UTF-8 bytes of a text. */
 export const bytesOf = (text: string | Uint8Array): Uint8Array => (typeof text === 'string' ? Buffer.from(text, 'utf8') : text)
-/** Text of UTF-8 bytes. */
 export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8')
 /** a ‖ b ‖ ... */
 export const join = (...parts: readonly Uint8Array[]): Uint8Array => Buffer.concat(parts)
-/** SHA-256. */
 export const sha256 = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest()
 /** HMAC-SHA256, 32 bytes. */
 export const hmac = (key: Uint8Array, bytes: Uint8Array): Uint8Array => createHmac('sha256', key).update(bytes).digest()

@@ -57,7 +57,6 @@ export interface SealedRequest {
   readonly open: (answer: unknown) => Uint8Array
 }
 
-/** Seals `plaintext` for the server. */
 export function sealEnvelope(context: EnvelopeContext, plaintext: Uint8Array, input: SealInput): SealedRequest {
   const ephemeral = input.ephemeral ?? newKeyPair()
   const ephemeralPublicKey = input.compressed ? ephemeral.compressed : ephemeral.uncompressed

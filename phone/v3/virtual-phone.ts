@@ -104,7 +104,6 @@ function bindPhone(phone: PhoneContext) {
     readStatus: (request?: StatusOptions) => readStatus(phone, request),
     activate: async (code: string, request?: ActivationOptions) => exchange(await prepareActivation(phone, code, request)),
     createToken: async (factors: PhoneFactors = 'possession_knowledge') => exchange(await prepareTokenCreate(phone, { factors })),
-    /** Keys that sign for the device. */
     deviceSigners: () => v3DeviceSigners(state.device),
     /** Moves the counter ahead, as do requests that never arrive. */
     skip: (steps: number) => {

@@ -156,7 +156,6 @@ export function openV4TemporaryKey(
   return { id: String(claims.sub), secret, expiresAt: Number(claims.exp_ms) }
 }
 
-/** Fetches a new temporary key of the server. */
 export async function fetchV4TemporaryKey(phone: V4PhoneContext, scope: PhoneScope): Promise<V4TemporaryKey> {
   const request = newV4TemporaryKeyRequest(phone, scope)
   const reply = await sendJson(phone.options.url, 'POST', '/pa/v4/keystore/create', request.json)

@@ -29,7 +29,6 @@ const { createMac } = nodeCrypto as unknown as {
   ) => Kmac
 }
 
-/** SHA3-256. */
 export const sha3 = (bytes: Uint8Array): Uint8Array => createHash('sha3-256').update(bytes).digest()
 
 /** KDF (v4 §1.3). */

@@ -119,7 +119,6 @@ function bindPhone(phone: V4PhoneContext) {
     /** Computes the one-time password for free data of the bank. The counter moves. */
     answerOffline: (covered: OfflineCovered, options?: V4OfflineOptions) => answerOffline(phone, { ...covered, ...options }),
     isPersonalized: (payload: string) => isPersonalized(phone, payload),
-    /** Keys that sign for the device. */
     deviceSigners: () => v4DeviceSigners(options.algorithm, state.device),
     /** Moves the counter ahead, as do requests that never arrive. */
     skip: (steps: number) => moveV4Counter(phone, steps),

@@ -16,7 +16,6 @@ export interface CheckedServer {
   readonly folder: string
 }
 
-/** Folder of the project. */
 export const project = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Copies a folder of the project without what was built or installed there. */
@@ -95,7 +94,6 @@ export async function createVerifier({ url, credential }: CheckedServer, usernam
   return (made.json as { password: string }).password
 }
 
-/** Binds a phone to a user. */
 export async function bindPhone({ url, credential }: CheckedServer): Promise<{ phone: VirtualPhone; userId: string }> {
   const bank = createBank(url, credential)
   const app = readApplication(await bank.call('GET', '/admin/application?id=my-app'))

@@ -1,7 +1,6 @@
 // Connects a worker with the process that started it, and defines the messages between both.
 import { BEAT_MS } from './heartbeat.ts'
 
-/** From a worker to its primary. */
 export type WorkerMessage =
   /** The worker listens. The primary prints the `startText` of the first worker for the operator. */
   | { readonly kind: 'ready'; readonly startText: string }
@@ -12,7 +11,6 @@ export type WorkerMessage =
   /** The text that `tell` asked for. */
   | { readonly kind: 'text'; readonly round: number; readonly text: string }
 
-/** From the primary to a worker. */
 export type PrimaryMessage =
   | { readonly kind: 'tell'; readonly round: number }
   /** Answers `collect` with the texts of the workers that sent theirs in time. */

@@ -59,7 +59,6 @@ export const TOKEN_SETTINGS = {
   },
 } satisfies Settings
 
-/** Settings of the doors and of the API of the reference. */
 export const DOOR_SETTINGS = {
   doorIdempotencySeconds: {
     name: 'PAWL_DOOR_IDEMPOTENCY_SECONDS',

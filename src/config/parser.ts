@@ -6,7 +6,6 @@ import { type Config, SETTINGS } from './config.ts'
 import type { Parsed, Setting } from './kinds.ts'
 import { SECRET_SETTINGS, type Secrets, TLS_MODE } from './secrets.ts'
 
-/** Environment variables by name. */
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Thrown for an environment with faults. `problems` has one line for each fault and no secret value. */
@@ -54,7 +53,6 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   return { config: Object.freeze(config) as unknown as Config, secrets: hideSecrets(secrets) }
 }
 
-/** Picks the variables in COMMON_VARIABLES and those in `names`. */
 const pickVariables = (env: Environment, names: readonly string[]): Record<string, string> =>
   Object.fromEntries([...COMMON_VARIABLES, ...names].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
 const COMMON_VARIABLES = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']

@@ -72,7 +72,6 @@ export const TLS_SETTINGS = {
   },
 } satisfies Settings
 
-/** Settings for the retention of rows in days, and for the audit log. */
 export const RETENTION_SETTINGS = {
   auditRetentionDays: {
     name: 'PAWL_AUDIT_RETENTION_DAYS',

@@ -64,7 +64,6 @@ function boundPieces(server: Server, raw: IncomingMessage, answer: ServerRespons
   }
 }
 
-/** The code of the error for a body in too many chunks. */
 export const TOO_MANY_PIECES = 'PAWL_TOO_MANY_PIECES'
 // 256 KiB in the smallest segments of TCP are 490 chunks.
 const PIECES_MAX = 512

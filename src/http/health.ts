@@ -58,7 +58,6 @@ export const front =
 
 const tag = 'Description and health'
 
-/** Describes the endpoints of health and front for the OpenAPI document. */
 export const openOperations: readonly Operation[] = [
   {
     method: 'GET',

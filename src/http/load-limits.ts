@@ -40,7 +40,6 @@ interface Connection {
   arriving: Call | undefined
 }
 
-/** A request. */
 interface Call {
   readonly connection: Connection
   readonly request: FastifyRequest

@@ -8,7 +8,6 @@ export type Json = Record<string, unknown>
 export interface Schemas {
   /** The schema for one place in the document: a reference if it has a title or `name` is given. */
   readonly place: (schema: unknown, name?: string) => unknown
-  /** All named schemas. */
   readonly components: () => Record<string, unknown>
 }
 

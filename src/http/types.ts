@@ -8,10 +8,8 @@ export const ObjectRequest = <S extends TSchema>(schema: S) => Type.Object({ req
 export const ObjectResponse = <S extends TSchema>(schema: S) =>
   Type.Object({ status: Type.Literal('OK'), responseObject: schema })
 
-/** `{ "status": "OK" }`. */
 export const Ok = Type.Object({ status: Type.Literal('OK') }, { title: 'Ok' })
 
-/** Composes an ObjectResponse. */
 export const ok = <T>(responseObject: T) => ({ status: 'OK' as const, responseObject })
 
 /** Text with at least one character that is not white space. */
@@ -21,11 +19,9 @@ export const NotBlank = (max: number) =>
 /** Any text up to `max` UTF-16 code units. */
 export const Text = (max: number) => Type.String({ pattern: `^[^]{0,${max}}$`, description: `must be at most ${max} characters` })
 
-/** A text that is one of `values`. */
 export const OneOf = <const T extends string>(values: readonly T[], options: StringOptions = {}) =>
   Type.Unsafe<T>(Type.String({ enum: [...values], ...options }))
 
-/** A schema with an example for the OpenAPI document. */
 export const withExample = <S extends TSchema>(schema: S, example: unknown): S => ({ ...schema, examples: [example] })
 
 /** A schema with a name of its own in the OpenAPI document. */
@@ -38,5 +34,4 @@ export const OptionalOrNull = <S extends TSchema>(schema: S) => Type.Optional(Ty
 export const MembersOf = <S extends TSchema>(schema: S, options: ObjectOptions = {}) =>
   Type.Record(Type.String({ pattern: '^[\\s\\S]*$' }), schema, options)
 
-/** Any JSON object. */
 export const AnyMembers = MembersOf(Type.Unknown())

@@ -124,7 +124,6 @@ export type Kind =
 export const notFound = (kind: Kind, name: string): PawlError =>
   administrationRefused(toFieldName(kind), `there is no ${kind} ${name}`)
 
-/** The refusal to make a thing that exists. */
 export const existsAlready = (kind: Kind, name: string): PawlError =>
   administrationRefused(toFieldName(kind), `${kind} ${name} exists already`)
 

@@ -25,7 +25,6 @@ export interface FairQueueLimits {
   readonly waitingPerKeyMax?: number
 }
 
-/** Makes an empty queue. */
 export function createFairQueue({ atOnce, waitingMax, waitingPerKeyMax = Infinity }: FairQueueLimits): FairQueue {
   // Keys in the order of their turns. No list is empty.
   const waiting = new Map<string, Waiter[]>()

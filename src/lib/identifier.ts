@@ -3,7 +3,6 @@
 interface Rule {
   /** The form for JSON schemas. */
   readonly pattern: string
-  /** The rule in words. */
   readonly description: string
 }
 

@@ -22,7 +22,6 @@ export function parseForeignObject(bytes: Uint8Array): Record<string, unknown> {
 export const isJsonObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Whether a JSON value is an object whose members are all texts. */
 export const isObjectOfTexts = (value: unknown): value is Record<string, string> =>
   isJsonObject(value) && Object.values(value).every((member) => typeof member === 'string')
 

@@ -191,7 +191,6 @@ export interface Caches {
   readonly startForgetting: (clock: () => number) => () => void
 }
 
-/** Makes the caches of one server. */
 export function createCaches(): Caches {
   const uses: (() => CacheUse)[] = []
   const forgetters: ((now: number) => void)[] = []

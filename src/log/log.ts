@@ -37,7 +37,6 @@ function describeError(error: unknown, depth = 0): Record<string, unknown> {
   return cause === undefined || depth > 4 ? described : { ...described, cause: describeError(cause, depth + 1) }
 }
 
-/** The text that replaces a secret. */
 const CENSORED = '[secret]'
 
 /**

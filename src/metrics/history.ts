@@ -6,7 +6,6 @@ import type { Instruments } from './instruments.ts'
 export interface Sample {
   /** The end of the span, in milliseconds since 1970. */
   readonly at: number
-  /** The length of the span. */
   readonly seconds: number
   readonly requests: number
   /** Requests that were answered with 5xx. */

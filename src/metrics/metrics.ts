@@ -39,7 +39,6 @@ export interface Metrics {
   readonly events: Events
   /** Sets the sources that are read beside the counters. Call it when the database is open. */
   readonly watch: (sources: MetricSources) => void
-  /** Times the requests of a listener. */
   readonly timeRequests: (app: FastifyInstance) => void
   /** Returns the answer to Prometheus. */
   readonly render: () => Promise<{ readonly contentType: string; readonly text: string }>

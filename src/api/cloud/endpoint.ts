@@ -13,7 +13,6 @@ export interface CloudCall<B = unknown, Q = unknown, U = unknown, H = unknown> {
   readonly body: B
   readonly query: Q
   readonly headers: H
-  /** Parameters of the path. */
   readonly params: U
   readonly caller: Caller
   /** `scheme://host` as the caller used it. */

@@ -40,7 +40,6 @@ export const rendering = {
   INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' },
 } satisfies Record<CloudCode, RenderedError>
 
-/** Answers with the documented body. Violations are listed if there are any. */
 export function renderCloudError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
   const { status, code, message } = rowOf(rendering, error.code)
   if (status === 401) askForBasic(reply)

@@ -12,10 +12,8 @@ export const Identifier = Type.String({ minLength: 1, ...IDENTIFIER, examples: [
 /** The identifier of a new thing whose name occurs in paths of URLs. */
 export const NewIdentifier = Type.String({ minLength: 1, ...forPaths(IDENTIFIER), examples: ['my-app'] })
 
-/** The parameter of a path with an id: `/admin/webhooks/{id}`. */
 export const OfId = Type.Object({ id: Identifier })
 
-/** The parameter of a path with a name: `/admin/templates/{name}`. */
 export const OfName = Type.Object({ name: Identifier })
 
 export const UserId = withExample(Identifier, 'alice')
@@ -40,7 +38,6 @@ export const OptionalText = OptionalOrNull(
   Type.String({ pattern: '^[^\\u0000]{0,255}$', description: 'must be at most 255 characters' }),
 )
 
-/** The user name of a credential. */
 export const Username = Type.String({ ...USERNAME, examples: ['bank'] })
 
 /** A name that only paths of URLs contain: the key of a configuration item, the id of an OpenID provider. */
@@ -55,7 +52,6 @@ export const Flag = Type.String({
   examples: ['VERIFIED'],
 })
 
-/** All flags of a registration. */
 export const Flags = Type.Array(Flag, { uniqueItems: true, maxItems: 64 })
 
 /** The id of the registration, needed when a user has several. */
@@ -68,7 +64,6 @@ export const OfSeveral = Type.Optional(
   }),
 )
 
-/** A password that a person chooses. */
 export const ChosenPassword = Type.String({
   pattern: '^[^\\u0000-\\u001F\\u007F]{12,255}$',
   description: 'must be 12 to 255 characters without control characters',
@@ -96,10 +91,8 @@ export const StatusReason = Type.Optional(
 /** Seconds since 1970-01-01 UTC, to the end of year 9999. */
 export const Seconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799, description: 'seconds since 1970-01-01 UTC' })
 
-/** Writes a time as Seconds. */
 export const toSeconds = (time: Date): number => Math.floor(time.getTime() / 1000)
 
-/** A time in an answer. */
 export const Time = Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })
 
 /** A time in a query or a body, up to the year 9999. */
@@ -158,7 +151,6 @@ export const Cursor = Type.Optional(
 /** The schema of the member that nextCursorAt composes. */
 export const NextCursor = Type.Optional(Type.String({ description: 'leads to the next page; absent on the last one' }))
 
-/** Parses a text that matches Cursor. */
 export function parseCursor(cursor: string): { readonly createdAt: Date; readonly id: string } {
   const [, time = '', id = ''] = CURSOR.exec(cursor) ?? []
   return { createdAt: new Date(Number(time)), id }

@@ -20,7 +20,6 @@ import type { CloudParts } from './parts.ts'
 export const cloudApi = (parts: CloudParts, more: readonly AnyCloudEndpoint[]) =>
   apiOfCallers(parts, [...cloudEndpoints, ...more], renderCloudError)
 
-/** Serves endpoints for callers of the cloud API. */
 export const apiOfCallers =
   (parts: CloudParts, endpoints: readonly AnyCloudEndpoint[], renderError: ErrorRenderer) => async (app: FastifyInstance) => {
     keepJsonBodies(app)

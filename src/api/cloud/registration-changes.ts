@@ -89,7 +89,6 @@ const furtherState = cloudEndpoint({
   },
 })
 
-/** Copies a refusal and names the registration in it. */
 const nameRegistration = ({ code, message, retryAfterSeconds }: PawlError, id: string): PawlError =>
   new PawlError(code, {
     detail: message,

@@ -29,10 +29,8 @@ export const Expires = Type.Optional(
   Type.Integer({ description: 'milliseconds since 1970-01-01 UTC, in the states CREATED and PENDING_COMMIT' }),
 )
 
-/** An example of the content of a QR code. */
 export const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
 
-/** The members of a request for a new registration. */
 export const NEW_REGISTRATION = {
   userId: UserId,
   otp: Type.Optional(Identifier),
@@ -67,7 +65,6 @@ export const listedMembers = (row: ListedRegistrationRow) => ({
   ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
 })
 
-/** The members of listedMembers, with blocks, attempts and commit. */
 export const detailMembers = (row: RegistrationDetailRow) => ({
   ...listedMembers(row),
   ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
@@ -93,7 +90,6 @@ export const HistoryEntry = Type.Object({
   timestamp: Time,
 })
 
-/** Composes a HistoryEntry. */
 export const toHistoryEntry = ({
   fromState,
   toState,

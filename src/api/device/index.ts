@@ -97,7 +97,6 @@ export const deviceApi = (parts: DeviceParts) => (app: FastifyInstance) =>
     renderError: renderDeviceError,
   })
 
-/** Describes one operation for each method and path. */
 export const describeDeviceApi = (): Operation[] =>
   deviceGroups.flatMap(({ prefix, generations, endpoints }) =>
     describeDeviceEndpoints(

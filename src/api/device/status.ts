@@ -23,7 +23,6 @@ export const status = plainEndpoint({
   handle: async (_, parts: DeviceParts) => ok(serverStatusOf(parts)),
 })
 
-/** Composes a ServerStatus. */
 const serverStatusOf = ({ platform, settings }: DeviceParts) => ({
   serverTime: platform.now(),
   application: { name: settings.statusName, version: settings.statusVersion },

@@ -32,7 +32,6 @@ export const docsApi =
 const tag = 'Description and health'
 const OfFile = Type.Object({ file: Type.String({ examples: ['start.js'] }) })
 
-/** Describes the endpoints of docsApi for the OpenAPI document. */
 export const docsOperations: readonly Operation[] = [
   {
     method: 'GET',

@@ -179,7 +179,6 @@ async function findParties(
   return parties
 }
 
-/** The answer for a judged code. */
 export function composeAnswer(
   request: FlagTerms,
   { factors, version: protocolVersion }: AuthorizationHeader,

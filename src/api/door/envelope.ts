@@ -23,7 +23,6 @@ export interface SealedRequest {
   readonly envelope: Envelope
 }
 
-/** An opened envelope. */
 export interface OpenedRequest extends Opened {
   /** Undefined in application scope. */
   readonly activation: ActivationRow | undefined

@@ -9,7 +9,6 @@ import type { ActivationState } from '../../storage/database/schema.ts'
 import type { CloudCall } from '../cloud/endpoint.ts'
 import type { SignatureRefusal } from './members.ts'
 
-/** A signature as the phone sent it. */
 export interface SentSignature {
   /** Whether the signature is to be verified with this key. */
   readonly fits: (key: DeviceKey) => boolean
@@ -34,7 +33,6 @@ export interface SentSignatures {
   readonly isEnough: (verified: readonly SignatureAlgorithm[], all: readonly SignatureAlgorithm[]) => boolean
 }
 
-/** The door that judges. */
 export interface Door {
   /** The name in the log. */
   readonly path: string

@@ -11,7 +11,6 @@ import { toList } from '../../storage/database/columns.ts'
 import type { ActivationState, Right, Role } from '../../storage/database/schema.ts'
 import { Flag, State, Time } from '../cloud/fields.ts'
 
-/** A header that the phone sent, as the bank received it. */
 export const HeaderOfPhone = (description: string, example: string) =>
   Type.String({ minLength: 1, maxLength: 4096, description, examples: [example] })
 

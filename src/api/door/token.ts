@@ -66,7 +66,6 @@ export const verificationToken = door({
   judge: judgeTokenOf,
 })
 
-/** Judges the token of a request. */
 export async function judgeTokenOf(call: DoorCall<Request>): Promise<Answer> {
   const { request, parts, asker } = call
   const { isRepeatable = false, client } = request

@@ -29,7 +29,6 @@ export const rendering = {
   INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error' },
 } satisfies Record<MobileTokenCode, RenderedError>
 
-/** Answers with the documented body. */
 export function renderMobileTokenError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
   const { status, code, message } = rowOf(rendering, error.code)
   sendErrorResponse(reply, error, status, { code, message })

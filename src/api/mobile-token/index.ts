@@ -39,7 +39,6 @@ export const mobileTokenApi = (parts: MobileTokenParts) => (app: FastifyInstance
     renderError: renderMobileTokenError,
   })
 
-/** Describes one operation for each endpoint. */
 export const describeMobileTokenApi = (): Operation[] =>
   describeDeviceEndpoints(
     { place: '/api', prefix: '/', protocols: ['v3', 'v4'], tag: 'Mobile token API', errors: { rendering } },

@@ -154,7 +154,6 @@ export const updateName = (dialect: Dialect) =>
     },
   })
 
-/** The wanted state of an activation. */
 type Target = 'ACTIVE' | 'BLOCKED' | 'REMOVED'
 
 interface Wanted {

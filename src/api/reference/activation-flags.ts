@@ -12,7 +12,6 @@ import { ActivationId, CHANGE_ERRORS, Names } from './members.ts'
 
 const FLAGS_MAX = 64
 
-/** Flags in a request. */
 export const Flags = Type.Array(withExample(Flag, 'VIP'), { maxItems: FLAGS_MAX })
 
 const Answer = Type.Object({ activationId: Type.String(), activationFlags: Names })

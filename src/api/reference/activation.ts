@@ -172,7 +172,6 @@ export const activationHistory = (dialect: Dialect) =>
     },
   })
 
-/** Composes an activation for an answer. */
 function toActivation(row: RegistrationDetailRow, applicationId: string) {
   const { blockedReason, name, platform, deviceInfo, extras, externalId, lastUsedAt } = row
   return {

@@ -16,7 +16,6 @@ const SIGNED = {
   signatureFormat: OptionalOrNull(Format),
 }
 
-/** Declares one of the three endpoints. */
 const deviceEndpoint = <B extends TSchema>(
   dialect: Dialect,
   path: string,

@@ -63,7 +63,6 @@ interface ReferenceDeclaration<B extends TSchema, R extends TSchema>
   readonly handle: (call: ReferenceCall<Static<B>>) => Promise<Static<R>>
 }
 
-/** Declares an endpoint in a dialect. */
 export function referenceEndpoint<B extends TSchema, R extends TSchema>(
   dialect: Dialect,
   { path, operationId, errors = [], request, response, handle, ...declared }: ReferenceDeclaration<B, R>,

@@ -37,7 +37,6 @@ export function renderReferenceError(error: PawlError, _request: FastifyRequest,
   sendErrorResponse(reply, error, status, { code, message: told === '' ? message : `${message}: ${told}` })
 }
 
-/** The errors for the description of the APIs. */
 export const errorsOfReference: ErrorDescription = {
   rendering,
   headers: { 401: { 'WWW-Authenticate': 'asks for HTTP Basic' } },

@@ -13,7 +13,6 @@ export const ActivationId = withExample(Given, '3f2504e0-4f89-41d3-9a0c-0305e82c
 export const FactorNames = OneOf<Factors>(FACTOR_COMBINATIONS)
 export const Names = Type.Array(Type.String())
 
-/** The errors of endpoints that change an activation. */
 export const CHANGE_ERRORS = ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'] as const
 
 /** A list of texts in a request. */
@@ -27,7 +26,6 @@ export const PAGE = {
   pageSize: OptionalOrNull(Type.Integer({ minimum: 1, maximum: PAGE_SIZE })),
 }
 
-/** The place of a page in its list. */
 export function placeOf({ pageNumber, pageSize }: { pageNumber?: number | null; pageSize?: number | null }): {
   readonly limit: number
   readonly offset: number

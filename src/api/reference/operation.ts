@@ -198,7 +198,6 @@ async function viewOperations(
   })
 }
 
-/** Composes one operation for an answer. */
 async function viewOperation(dialect: Dialect, call: ReferenceCall, row: OperationRow): Promise<Static<TObject>> {
   const [view] = await viewOperations(dialect, call, [row])
   if (view === undefined) throw new TypeError('one operation has one view')

@@ -26,7 +26,6 @@ export const utilityApi =
     mountInitPublicKey(app, parts)
   }
 
-/** The query of both endpoints. */
 const OfApplication = Type.Object({ appName: Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] }) })
 const parseApplication = compileParser(OfApplication)
 

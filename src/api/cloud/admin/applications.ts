@@ -68,7 +68,6 @@ const Application = named(
 
 const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
 
-/** The settings of an application with its versions. */
 const Detail = Type.Composite([
   Application,
   Type.Object({ customObject: Type.Optional(AnyMembers), transfers: Transfers, versions: Type.Array(Version) }),

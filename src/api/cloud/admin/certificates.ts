@@ -16,7 +16,6 @@ import {
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { Identifier, OfName, Seconds, toSeconds } from '../fields.ts'
 
-/** A member of all requests that pin a certificate. */
 const Force = Type.Optional(Type.Boolean({ description: 'pins a certificate for other names too' }))
 
 const certificateMembers = {
@@ -31,7 +30,6 @@ const certificateMembers = {
 
 export const PinnedCertificate = Type.Object(certificateMembers)
 
-/** A pinned certificate with the name of its domain. */
 const PinnedOfDomain = named('PinnedCertificate', Type.Object({ name: Type.String(), ...certificateMembers }))
 
 /** The PinnedCertificate of a row; `now` in milliseconds. */

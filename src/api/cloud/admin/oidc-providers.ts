@@ -75,7 +75,6 @@ const NewProvider = withExample(
   },
 )
 
-/** The answer for a provider. Members without a value are left out. */
 const toAnswer = ({ providerId, settings }: OidcProvider): Static<typeof Provider> => {
   const { keyId, authorizationEndpoint, tokenEndpoint, jwksUri, ...others } = settings
   return {

@@ -49,7 +49,6 @@ const auditedVersionRules: Audited<{ readonly name: string }> = {
   view: async ({ params: { name }, parts }) => (await listVersionRules(parts.db, name)).map(toRule),
 }
 
-/** The answer for a rule. Members without a value are left out. */
 const toRule = (rule: VersionRuleRow) => ({
   id: rule.id,
   platform: rule.platform,

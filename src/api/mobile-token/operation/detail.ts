@@ -14,7 +14,6 @@ import { findOperation, lockOperation, type OperationRow } from '../../../storag
 import type { MobileTokenParts } from '../parts.ts'
 import { formatTime, OperationObject, toOperationObjects } from './view.ts'
 
-/** `{ "requestObject": { "id": ... } }` */
 export const OfOperation = ObjectRequest(Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) }))
 
 const OperationResponse = Type.Object({
