@@ -1,4 +1,5 @@
-// Finds the address of a server with this environment, as far as its settings give it.
+// Finds the address of a server: in what somebody typed, or in the settings of this environment.
+import { usageFault } from './fault.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -21,4 +22,14 @@ function localUrl(host: string | undefined, port: string | undefined, scheme: 'h
   const isEvery = !host || host === '0.0.0.0' || host === '::'
   const name = isEvery ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
   return `${scheme}://${name}:${port || '8080'}`
+}
+
+/** The address of a server in the form of a browser, without a slash at its end. Throws a Fault for any other text. */
+export function readUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw usageFault(`${text} is no address of a server, which is like http://127.0.0.1:8081`)
+  const { username, password, search, hash } = url
+  if (username + password + search + hash !== '') throw usageFault('the address of a server has no user, no ? and no #')
+  return url.href.replace(/\/+$/, '')
 }

@@ -25,8 +25,8 @@ export function layOutTable(rows: readonly Row[], given: readonly string[] = col
     columns.map((column) => column.toUpperCase()),
     ...rows.map((row) => columns.map((column) => shorten(cell(column, row[column]), CELL_MAX))),
   ]
-  const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)))
-  const pad = (line: readonly string[]): string => line.map((one, index) => one.padEnd(widths[index] ?? 0)).join('  ')
+  const widths = columns.map((_, index) => Math.max(...lines.map((line) => widthOf(line[index] ?? ''))))
+  const pad = (line: readonly string[]): string => line.map((one, index) => padTo(one, widths[index] ?? 0)).join('  ')
   return lines.map((line) => `${pad(line).trimEnd()}\n`).join('')
 }
 
@@ -35,12 +35,12 @@ function layOutObject(object: Row): string {
   const members = Object.entries(object)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => [printable(name), value] as const)
-  const width = Math.max(...members.map(([name]) => name.length), 0)
+  const width = Math.max(...members.map(([name]) => widthOf(name)), 0)
   return members
     .map(([name, value]) => {
       if (Array.isArray(value) && value.length > 0 && value.every(isRow)) return `${name}:\n${indent(layOutTable(value))}`
       if (isRow(value)) return `${name}:\n${indent(layOutObject(value))}`
-      return `${`${name.padEnd(width)}  ${shorten(cell(name, value), VALUE_MAX)}`.trimEnd()}\n`
+      return `${`${padTo(name, width)}  ${shorten(cell(name, value), VALUE_MAX)}`.trimEnd()}\n`
     })
     .join('')
 }
@@ -52,7 +52,7 @@ function cell(name: string, value: unknown): string {
   if (typeof value === 'number' && /^timestamp|At$/.test(name) && Math.abs(value) <= TIME_MAX)
     return new Date(value).toISOString()
   if (Array.isArray(value) && !value.some((one) => typeof one === 'object')) return printable(value.join(', '))
-  return printable((typeof value === 'object' ? JSON.stringify(value) : String(value)).replaceAll(/\r?\n/g, LINE_END))
+  return printable(typeof value === 'object' ? JSON.stringify(value) : String(value))
 }
 
 /**
@@ -60,20 +60,40 @@ function cell(name: string, value: unknown): string {
  * whole.
  */
 const shorten = (text: string, max: number): string =>
-  text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters, --json shows them)`
+  text.length <= max ? text : `${text.slice(0, max).replace(HALF, '')}… (${text.length} characters, --json shows them)`
 
 /** The largest time of a JavaScript Date. A number that somebody wrote into a claim or an item may be larger. */
 const TIME_MAX = 8.64e15
 /** Limits in characters: of a cell of a table, and of a value in a line of its own. */
 const [CELL_MAX, VALUE_MAX] = [80, 300]
+/** The first half of a character of two halves, at the end of a text that was cut. */
+const HALF = /[\uD800-\uDBFF]$/
+/** The sign for a line break in a text. */
 const LINE_END = ' ⏎ '
 
-/** Replaces characters that would steer the terminal, or that nobody sees, by `\u{…}`; the console marks the same (src/console/markup.ts). */
+/**
+ * Writes a text in one line. Replaces characters that would steer the terminal, or that nobody sees, by `\u{…}`; the console marks the same
+ * (src/console/markup.ts).
+ */
 export const printable = (value: string): string =>
-  value.replaceAll(
-    /(?!\uFE0E|\uFE0F)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
-    (char) => `\\u{${char.codePointAt(0)?.toString(16) ?? ''}}`,
-  )
+  value
+    .replaceAll(/\r?\n/g, LINE_END)
+    .replaceAll(
+      /(?!\uFE0E|\uFE0F)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
+      (char) => `\\u{${char.codePointAt(0)?.toString(16) ?? ''}}`,
+    )
+
+/** The columns of a terminal that a text takes. Signs of East Asia and emoji take two, and marks on a letter take none of their own. */
+export const widthOf = (text: string): number =>
+  ASCII.test(text) ? text.length : [...LETTERS.segment(text)].reduce((sum, { segment }) => sum + (WIDE.test(segment) ? 2 : 1), 0)
+
+/** A text with spaces behind it, so that it takes `width` columns. */
+export const padTo = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - widthOf(text)))
+
+const ASCII = /^[ -~]*$/
+const LETTERS = new Intl.Segmenter('en')
+const WIDE =
+  /\p{Emoji_Presentation}|\uFE0F|[\u1100-\u115F\u2E80-\uA4CF\uA960-\uA97F\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF01-\uFF60\uFFE0-\uFFE6\u{20000}-\u{3FFFD}]/u
 
 const indent = (lines: string): string => lines.replaceAll(/^(?=.)/gm, '  ')
 

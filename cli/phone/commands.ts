@@ -14,7 +14,7 @@ import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
 import { readApplication, sdkConfigOf } from '../applications.ts'
 import { openBank } from '../bank.ts'
 import type { Answer, Terminal } from '../command.ts'
-import { phonesUrl } from '../environment.ts'
+import { phonesUrl, readUrl } from '../environment.ts'
 import { Fault, usageFault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
 import { logIn } from './login.ts'
@@ -72,18 +72,16 @@ async function readIdentity(values: BindValues, terminal: Terminal): Promise<Han
   if (dialect === undefined) throw usageFault('--dialect is powerauth or svc')
   const { operationsUrl } = values
   const { app, serviceBaseUrl } = await readApp(values, terminal)
-  const url = trim(values.phonesUrl ?? serviceBaseUrl ?? phonesUrl(terminal.env))
+  const url = readUrl(values.phonesUrl ?? serviceBaseUrl ?? phonesUrl(terminal.env))
   return {
     url,
-    ...(operationsUrl !== undefined && { operationsUrl: trim(operationsUrl) }),
+    ...(operationsUrl !== undefined && { operationsUrl: readUrl(operationsUrl) }),
     dialect,
     version,
     ...(algorithm !== undefined && { algorithm }),
     app,
   }
 }
-
-const trim = (url: string): string => url.replace(/\/+$/, '')
 
 /** Reads the values of the app from the command line, or from a server of pawl, which also says at which URL it serves phones. */
 async function readApp(
@@ -141,7 +139,7 @@ export const approve = (
   terminal: Terminal,
 ): Promise<Answer> =>
   decide(id, values, terminal, 'approved', async ({ phone }, operation) =>
-    phone.approve(operation, await readUnlock(values.biometry, terminal)),
+    phone.approve(operation, await readUnlock(values.biometry, terminal, drawOperation(operation))),
   )
 
 export const reject = (
@@ -151,13 +149,14 @@ export const reject = (
 ): Promise<Answer> =>
   decide(id, values, terminal, 'rejected', ({ phone }, operation) => phone.reject(operation.id, values.reason))
 
-function decide(
+async function decide(
   id: string | undefined,
   values: DecideValues,
   terminal: Terminal,
   done: string,
   act: (session: Session, operation: ListedOperation) => Promise<unknown>,
 ): Promise<Answer> {
+  if (id !== undefined && values.all) throw usageFault('an operation and --all exclude each other')
   return withPhone(values, terminal, async (session) => {
     await prepareTo(session, terminal)
     const waiting = await session.phone.list()

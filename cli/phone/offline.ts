@@ -16,12 +16,14 @@ export async function offline(given: string | undefined, values: OfflineValues, 
     const text = read.replaceAll(String.raw`\n`, '\n')
     if (resourceId !== undefined && body !== undefined) {
       const { data, nonce, totp } = phone.scanFree(text, proximity)
-      const otp = phone.answerOffline({ resourceId, body, nonce, totp }, await readUnlock(biometry, terminal))
-      return { json: { data, otp, nonce }, text: `${drawFree(data)}${otp}\n` }
+      const drawn = drawFree(data)
+      const otp = phone.answerOffline({ resourceId, body, nonce, totp }, await readUnlock(biometry, terminal, drawn))
+      return { json: { data, otp, nonce }, text: `${drawn}${otp}\n` }
     }
     const qr = phone.scan(text)
-    const otp = phone.computeOtp(qr, await readUnlock(biometry, terminal))
+    const drawn = drawScanned(qr)
+    const otp = phone.computeOtp(qr, await readUnlock(biometry, terminal, drawn))
     const { operationId, nonce, title, message, data } = qr
-    return { json: { operationId, title, message, data, otp, nonce }, text: `${drawScanned(qr)}${otp}\n` }
+    return { json: { operationId, title, message, data, otp, nonce }, text: `${drawn}${otp}\n` }
   })
 }

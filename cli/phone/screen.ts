@@ -1,18 +1,34 @@
 // Shows an operation to the user of a phone before the password is typed.
 import type { ListedOperation } from '../../phone/handset.ts'
 import type { OperationQr } from '../../phone/operations.ts'
-import { printable } from '../output.ts'
+import { padTo, printable, widthOf } from '../output.ts'
 
-const LABEL_WIDTH = 16
+const LABEL_WIDTH = 15
 
 /** An operation as the phone shows it. */
-export function drawOperation({ formData: { title, message, attributes = [] } }: ListedOperation): string {
-  const rows = attributes.map((attribute) => {
-    const value = attribute['valueFormatted'] ?? attribute['value'] ?? attribute['note'] ?? ''
-    return `${String(attribute['label'] ?? '').padEnd(LABEL_WIDTH)}${String(value)}`
-  })
-  return frame([title, message, ...rows])
+export const drawOperation = ({ formData: { title, message, attributes = [] } }: ListedOperation): string =>
+  frame([title, message, ...attributes.map((attribute) => drawRow(String(attribute['label'] ?? ''), valueOf(attribute)))])
+
+const drawRow = (label: string, value: string): string => `${padTo(label, LABEL_WIDTH)} ${value}`
+
+/** What a row says beside its label. A row has only the members of its kind (mobile-token §5). */
+function valueOf({ partyInfo, ...row }: Readonly<Record<string, unknown>>): string {
+  const members = { ...row, ...(partyInfo ?? {}) } as Readonly<Record<string, unknown>>
+  return VALUES.flatMap((name) => (members[name] === undefined ? [] : [String(members[name])])).join(' · ')
 }
+
+const VALUES = [
+  'valueFormatted',
+  'sourceValueFormatted',
+  'targetValueFormatted',
+  'value',
+  'note',
+  'title',
+  'message',
+  'name',
+  'description',
+  'thumbnailUrl',
+]
 
 /**
  * Draws the contents of a QR code: title, message, and the signed data split as phones do (cloud §5). Data of no known form are shown
@@ -31,7 +47,7 @@ function readFields(data: string): string[] | undefined {
       const letter = field.charAt(0)
       const value = field.slice(1).replaceAll(/\\([^])/g, (_, escaped: string) => (escaped === 'n' ? ' ' : escaped))
       const { label, write } = FIELDS[letter] ?? { label: letter }
-      return `${label.padEnd(LABEL_WIDTH)}${write?.(value) ?? value}`
+      return drawRow(label, write?.(value) ?? value)
     })
 }
 
@@ -55,9 +71,9 @@ export const drawFree = (data: string): string => frame(data.split('\n'))
 
 function frame(given: readonly string[]): string {
   const lines = given.map(printable)
-  const width = Math.max(...lines.map((line) => line.length))
+  const width = Math.max(...lines.map(widthOf))
   const edge = `  +-${'-'.repeat(width)}-+`
-  return [edge, ...lines.map((line) => `  | ${line.padEnd(width)} |`), edge].map((line) => `${line}\n`).join('')
+  return [edge, ...lines.map((line) => `  | ${padTo(line, width)} |`), edge].map((line) => `${line}\n`).join('')
 }
 
 /** One word of a shell. */

@@ -78,6 +78,6 @@ export async function readPassword(
   return given
 }
 
-/** Biometry when the command line says so, else the password. */
-export const readUnlock = async (isByBiometry: boolean, terminal: Terminal): Promise<Unlock> =>
-  isByBiometry ? { isByBiometry } : { password: await readPassword(terminal) }
+/** Biometry when the command line says so, else the password. Whoever types the password is shown `meant` first: what it approves. */
+export const readUnlock = async (isByBiometry: boolean, terminal: Terminal, meant = ''): Promise<Unlock> =>
+  isByBiometry ? { isByBiometry } : { password: await readPassword(terminal, `${meant}Password of the phone: `) }

@@ -319,6 +319,14 @@ test('what others wrote does not steer the terminal, and is shown where it is no
   expect(layOut({ expiresAt: 1_800_000_000_000, seenAt: 9e15 })).toBe(
     'expiresAt  2027-01-15T08:00:00.000Z\nseenAt     9000000000000000\n',
   )
+  // A sign of two columns, a text of two lines, and a text that is cut within a sign.
+  expect(
+    layOut([
+      { name: '東京', x: 1 },
+      { name: 'a\nb', x: 2 },
+    ]),
+  ).toBe('NAME   X\n東京   1\na ⏎ b  2\n')
+  expect(layOut({ name: `${'x'.repeat(299)}🦊🦊` })).toMatch(/x… \(303 characters/)
   expect(layOut([{ a: 1 }, { b: ['x', 'y'] }])).toBe('A  B\n1\n   x, y\n')
 })
 

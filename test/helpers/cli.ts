@@ -39,7 +39,11 @@ export async function runCli(
     note: (line) => {
       printed.stderr += `${line}\n`
     },
-    askSecret: () => Promise.resolve(left.shift()),
+    askSecret: (question) => {
+      const answer = left.shift()
+      if (answer !== undefined) printed.stderr += `${question}\n`
+      return Promise.resolve(answer)
+    },
     readInput: () => Promise.resolve(input),
     interruption: () => new AbortController().signal,
   }

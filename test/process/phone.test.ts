@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member } from '../../phone/http.ts'
 import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
+import { runCli } from '../helpers/cli.ts'
 import { ALL_PHONE_VERSIONS } from '../helpers/phone-versions.ts'
 import { drawPicture, ok, openPhoneDesk, PASSWORD, type PhoneDesk } from '../helpers/phone-desk.ts'
 import { expectOk, type World } from '../helpers/world.ts'
@@ -93,6 +94,20 @@ describe.each(KINDS)('a phone of %s, %s', (name, dialect, given) => {
       })
     }
     expect(await phone(store, ['offline', 'x', '--resource-id', '/cash'])).toMatchObject({ code: 2 })
+  })
+
+  test('shows what is approved before it asks for the password', async () => {
+    const id = await ask(userId, '12.00')
+    const env = { PAWL_PHONES: join(desk.directory, store) }
+    const qr = String(member(expectOk(await world.bank.offlineQr(id)).json, 'operationQrCodeData'))
+    for (const line of [
+      ['offline', qr],
+      ['approve', id],
+    ]) {
+      const { code, stderr } = await runCli(['phone', ...line], env, { secrets: [PASSWORD] })
+      expect([line[0], code]).toEqual([line[0], 0])
+      expect(stderr).toMatch(/Amount +(?:€12\.00|12\.00 EUR) [^]*Password of the phone: \n$/)
+    }
   })
 
   test("a wrong password is the server's to refuse, and counts", async () => {
