@@ -27,7 +27,15 @@ export async function ask(env: Environment, url: string, { method, headers, body
   const signal = AbortSignal.timeout(timeoutMs)
   const { PAWL_CLIENT_CERTIFICATE: certificate, PAWL_CLIENT_KEY: key } = env
   if (!certificate || !url.startsWith('https:')) {
-    const reply = await fetch(url, { method, signal, ...(headers && { headers }), ...(body !== undefined && { body }) })
+    // A redirect is no answer of pawl. Followed, it would lose the credential, and a POST would become a GET.
+    const options = {
+      method,
+      signal,
+      redirect: 'manual',
+      ...(headers && { headers }),
+      ...(body !== undefined && { body }),
+    } as const
+    const reply = await fetch(url, options)
     return { status: reply.status, text: await reply.text() }
   }
   // fetch cannot send a client certificate, so node:https does. One file may hold the certificate and its key.

@@ -2,8 +2,8 @@
 import { ask, type Reply } from './ask.ts'
 import { type Answer, text, type Terminal, type Values } from './command.ts'
 import { readCredential } from './credential-store.ts'
-import { bankUrl } from './environment.ts'
-import { explainFault, Fault, type FaultKind, usageFault } from './fault.ts'
+import { bankUrl, readUrl } from './environment.ts'
+import { explainFault, Fault, type FaultKind } from './fault.ts'
 import { parseJson } from './json-argument.ts'
 import { readSecret } from './secret-argument.ts'
 
@@ -35,9 +35,9 @@ export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Ba
   const given = readSecret('--admin-file', values.admin, values.adminFile) ?? (env['PAWL_ADMIN'] || undefined)
   const givenUrl = values.url || env['PAWL_URL'] || undefined
   const stored = given !== undefined && givenUrl !== undefined ? undefined : readCredential(env)
-  const url = (givenUrl ?? stored?.url ?? bankUrl(env)).replace(/\/+$/, '')
+  const url = readUrl(givenUrl ?? stored?.url ?? bankUrl(env))
   // A stored credential is sent only to the server that it was stored for.
-  const admin = given ?? (stored?.url === url ? stored.admin : undefined)
+  const admin = given ?? (stored !== undefined && readUrl(stored.url) === url ? stored.admin : undefined)
   if (!admin?.includes(':'))
     throw new Fault(
       'credential',
@@ -46,10 +46,8 @@ export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Ba
   return connectBank(url, admin, env)
 }
 
-/** A client of the server at `url` that sends `admin`, and the client certificate that `env` names. Throws a Fault when `url` is no HTTP URL. */
+/** A client of the server at `url` that sends `admin`, and the client certificate that `env` names. */
 export function connectBank(url: string, admin: string, env: Terminal['env']): Bank {
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw usageFault(`${url} is no address of a server: --url and PAWL_URL are like http://127.0.0.1:8081`)
   const call: Bank['call'] = (method, path, body, headers) => callBank({ url, admin, env }, method, path, body, headers)
   return { url, admin, call, answer: async (method, path, body) => ({ json: await call(method, path, body) }) }
 }
@@ -79,7 +77,11 @@ function readReply(call: string, { status, text: said }: Reply): unknown {
   const json = parseJson(said)
   const ok = status >= 200 && status < 300
   if (ok && json !== undefined) return json
-  if (ok) throw new Fault('unreachable', `${call}: what answers is no server of pawl; --url says where the bank's API is`)
+  if (ok || (status >= 300 && status < 400))
+    throw new Fault(
+      'unreachable',
+      `${call}: HTTP ${status}, so what answers is no server of pawl; --url says where the bank's API is`,
+    )
   const { code = '', message = '', violations } = readError(json)
   const details = (violations ?? []).map(({ fieldName, hint }) => `${fieldName ?? ''}: ${hint ?? ''}`).join(', ')
   const missing = violations?.find((violation) => violation.hint?.startsWith('there is no '))?.hint

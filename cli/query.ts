@@ -11,9 +11,9 @@ export function toQuery(members: Readonly<Record<string, string | number | undef
 export const toPath = (parts: TemplateStringsArray, ...values: readonly (string | undefined)[]): string =>
   parts.map((part, index) => part + (index < values.length ? toSegment(values[index] ?? '') : '')).join('')
 
-/** Encodes a segment of a path. It refuses . and .., which every URL resolves to another path, even when they are encoded. */
+/** Encodes a segment of a path. Refuses `.` and `..`, which every URL resolves to another path, even when they are encoded, and an empty text. */
 function toSegment(value: string): string {
-  if (value === '.' || value === '..') throw usageFault(`${value} is no name that a path can have`)
+  if (/^\.{0,2}$/.test(value)) throw usageFault(`${value || 'an empty text'} is no name that a path can have`)
   return encodeURIComponent(value)
 }
 

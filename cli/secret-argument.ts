@@ -3,9 +3,10 @@ import { type Terminal, text } from './command.ts'
 import { usageFault } from './fault.ts'
 import { readFile } from './json-argument.ts'
 
-/** The given secret, or the contents of the file without white space around it. Throws a Fault that names the option of the file. */
+/** The given secret, or the contents of the file without white space around it. Throws a Fault that names the option of the file, also for both. */
 export function readSecret(option: string, given: string | undefined, file: string | undefined): string | undefined {
   if (file === undefined) return given
+  if (given !== undefined) throw usageFault(`${option} takes the place of a secret in the command line, and both are given`)
   const secret = readFile(option, file).trim()
   if (secret === '') throw usageFault(`${option}: ${file} is empty`)
   return secret

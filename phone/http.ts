@@ -20,18 +20,20 @@ export interface HttpReply {
 }
 
 export const NO_BODY = new Uint8Array(0)
+const TIMEOUT_MS = 60_000
 
 /** A request that may have headers several times. */
 interface AnyRequest extends Omit<HttpRequest, 'headers'> {
   readonly headers: OutgoingHttpHeaders
 }
 
-/** Sends one request and reads the whole answer. Rejects when the connection breaks before there is one. */
-export function send(url: string, { method, path, headers, body }: AnyRequest): Promise<HttpReply> {
+/** Sends one request and reads the whole answer. Rejects when the connection breaks before there is one, and when none comes within `timeoutMs`. */
+export function send(url: string, { method, path, headers, body }: AnyRequest, timeoutMs = TIMEOUT_MS): Promise<HttpReply> {
+  const signal = AbortSignal.timeout(timeoutMs)
   const length = body.length > 0 ? { 'Content-Length': String(body.length) } : {}
   return new Promise((resolve, reject) => {
     const open = url.startsWith('https:') ? openSecure : openPlain
-    const outgoing = open(url + path, { method, headers: { ...headers, ...length } }, (incoming) => {
+    const outgoing = open(url + path, { method, headers: { ...headers, ...length }, signal }, (incoming) => {
       const chunks: Buffer[] = []
       incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
       incoming.on('error', reject)

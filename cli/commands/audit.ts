@@ -1,6 +1,7 @@
 // Declares pawl audit: lists the events of a user's phones and the changes by administrators, and verifies both logs.
 import { bankCommand } from '../bank-command.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
+import { usageFault } from '../fault.ts'
 import { layOut } from '../output.ts'
 import { answerPages, PAGE_OPTIONS } from '../pages.ts'
 import { parseMilliseconds } from '../time.ts'
@@ -58,6 +59,7 @@ const verify = bankCommand({
   examples: ['audit verify', 'audit verify --expect-head application:my-app=41:5f0c…', 'audit verify --online'],
   run: async ({ values, terminal, openBank }) => {
     if (values.online) {
+      if (values.expectHead.length > 0) throw usageFault('--online and --expect-head exclude each other')
       const report = (await openBank().call('GET', '/admin/audit/verification')) as { isIntact?: boolean }
       return { json: report, text: layOut(report), exitCode: report.isIntact === false ? 1 : 0 }
     }

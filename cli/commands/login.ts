@@ -2,7 +2,7 @@
 import { type Bank, connectBank } from '../bank.ts'
 import { command, flag, type Terminal, text } from '../command.ts'
 import { forgetCredential, storeCredential } from '../credential-store.ts'
-import { bankUrl } from '../environment.ts'
+import { bankUrl, readUrl } from '../environment.ts'
 import { Fault, usageFault } from '../fault.ts'
 
 export const login = command({
@@ -21,7 +21,7 @@ export const login = command({
       return { json: { isForgotten }, text: isForgotten ? 'forgotten\n' : 'nothing was kept\n' }
     }
     if (user.includes(':')) throw usageFault('a user name has no colon')
-    const url = (given || terminal.env['PAWL_URL'] || bankUrl(terminal.env)).replace(/\/+$/, '')
+    const url = readUrl(given || terminal.env['PAWL_URL'] || bankUrl(terminal.env))
     const admin = `${user}:${await readPassword(terminal, `Password of ${user} at ${url}: `)}`
     await check(connectBank(url, admin, terminal.env))
     const path = storeCredential(terminal.env, { url, admin })

@@ -115,6 +115,7 @@ const offline = bankCommand({
     openBank,
   }) => {
     const otp = readOtp(given, otpFile, terminal)
+    if (nonce !== undefined && otp === undefined) throw usageFault('--nonce belongs to a one-time password')
     const bank = openBank()
     if (otp !== undefined)
       return bank.answer('POST', '/operations/offline/otp', compact({ operationId, otp, nonce, registrationId }))

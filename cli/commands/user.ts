@@ -121,10 +121,7 @@ const remove = bankCommand({
   summary: 'Removes a credential',
   words: { '<name>': 'the user name' },
   examples: ['user remove bank'],
-  run: async ({ words: [name = ''], openBank }) => {
-    if (name === '') throw usageFault('the user name is empty')
-    return openBank().answer('DELETE', toPath`/admin/users/${name}`)
-  },
+  run: async ({ words: [name], openBank }) => openBank().answer('DELETE', toPath`/admin/users/${name}`),
 })
 
 const exportData = command({

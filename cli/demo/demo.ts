@@ -10,7 +10,7 @@ import { readApplication, sdkConfigOf } from '../applications.ts'
 import { type Bank, type BankValues, connectBank, openBank } from '../bank.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { readCredential } from '../credential-store.ts'
-import { phonesUrl } from '../environment.ts'
+import { phonesUrl, readUrl } from '../environment.ts'
 import { Fault, usageFault } from '../fault.ts'
 import { toPath, toQuery } from '../query.ts'
 import { drawOperation, drawScanned, quote } from '../phone/screen.ts'
@@ -121,7 +121,7 @@ async function readIdentity(values: Meant, bank: Bank, applicationId: string, { 
   const url = values.phonesUrl ?? (env['PAWL_INTERNAL_PORT'] && values.url === undefined ? phonesUrl(env) : bank.url)
   const { algorithm } = values
   return {
-    url: url.replace(/\/+$/, ''),
+    url: readUrl(url),
     dialect: 'PowerAuth',
     version: algorithm === undefined ? '3.3' : '4.0',
     ...(algorithm !== undefined && { algorithm }),

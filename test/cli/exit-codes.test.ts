@@ -1,12 +1,14 @@
 // Every command with what people get wrong: the exit code of docs/CLI.md, and one line that says what to do.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Command } from '../../cli/command.ts'
 import { ENTRIES } from '../../cli/entries.ts'
 import { isNoun } from '../../cli/program.ts'
-import { sendJson } from '../../phone/http.ts'
+import { NO_BODY, send, sendJson } from '../../phone/http.ts'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { createCertificate } from '../helpers/certificates.ts'
 import { runCli } from '../helpers/cli.ts'
@@ -169,10 +171,25 @@ test.each([
   ['app list --url localhost:8081', 'localhost:8081 is no address of a server'],
   ['app list --url pawl.internal', 'pawl.internal is no address of a server'],
   ['app list --url httpx://127.0.0.1:9', 'httpx://127.0.0.1:9 is no address of a server'],
+  ['app list --url http://127.0.0.1:9/?app=x', 'no user, no ? and no #'],
+  [
+    'phone bind 4SYFV --app-key a --app-secret b --master-key c --phones-url pawl.internal',
+    'pawl.internal is no address of a server',
+  ],
   ['app show .', '. is no name'],
+  ['app show ', 'an empty text is no name'],
+  ['user remove ', 'an empty text is no name'],
+  ['template remove ', 'an empty text is no name'],
+  ['certificate list --app ', 'an empty text is no name'],
   ['registration remove alice --id 0190b5a4-0000-4000-8000-000000000000', 'a user and --id'],
   ['registration unblock alice --reason FOUND', '--reason'],
+  ['phone approve 0190b5a4-0000-4000-8000-000000000000 --all', 'an operation and --all'],
+  ['phone reject 0190b5a4-0000-4000-8000-000000000000 --all', 'an operation and --all'],
+  ['audit verify --online --expect-head application:my-app=1:00', '--online and --expect-head'],
+  ['operation offline 0190b5a4-0000-4000-8000-000000000000 --nonce jEgj', '--nonce belongs to a one-time password'],
   ['app add-rule --platform IOS --required 2.0.0 --os iOS17', '--os is not a whole number'],
+  [`app list --admin admin:any --admin-file ${PEM}`, '--admin-file takes the place'],
+  [`registration commit alice --otp 1234 --otp-file ${PEM}`, '--otp-file takes the place'],
   ['oidc set web-bank --bank-commits --committed', '--bank-commits and --committed'],
   ['oidc set web-bank --secret-file /nowhere/secret', '/nowhere/secret'],
   ['webhook create OPERATION https://bank.example/pawl --user-file /nowhere/user', '/nowhere/user'],
@@ -202,6 +219,38 @@ test.each([
   const { code, stderr } = await runCli(['app', 'list'], { PAWL_URL: 'https://127.0.0.1:9', PAWL_ADMIN: 'admin:any', ...more })
   expect([code, stderr]).toEqual([2, expect.stringContaining(named)])
   expectOneLine(stderr)
+})
+
+test('an address with a password: 2, and the line does not repeat it', async () => {
+  const { code, stderr } = await runCli(['app', 'list', '--url', 'http://admin:hush@127.0.0.1:9'], { PAWL_ADMIN: 'admin:any' })
+  expect([code, stderr]).toEqual([2, expect.stringContaining('no user')])
+  expect(stderr).not.toContain('hush')
+})
+
+test('a server that redirects is none of pawl: 3, and nothing is asked elsewhere', async () => {
+  const asked: string[] = []
+  const other = createServer(({ url }, response) => {
+    asked.push(url ?? '')
+    response.writeHead(302, { location: '/elsewhere' }).end()
+  })
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+  for (const line of ['app list', 'app create my-app']) {
+    const { code, stderr } = await runCli(line.split(' '), { PAWL_URL: url, PAWL_ADMIN: 'admin:any' })
+    expect([code, stderr]).toEqual([3, expect.stringMatching(/HTTP 302, .* no server of pawl; --url says where .*\n$/)])
+  }
+  expect(asked).toEqual(['/admin/applications', '/admin/application'])
+  other.close()
+})
+
+test('a server that says nothing keeps a phone waiting for a time alone', async () => {
+  const silent = createServer(() => undefined)
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+  const request = { method: 'GET', path: '/', headers: {}, body: NO_BODY }
+  await expect(send(url, request, 50)).rejects.toThrow('aborted')
+  silent.closeAllConnections()
+  silent.close()
 })
 
 test('a fault repeats no character that steers the terminal', async () => {
