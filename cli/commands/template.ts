@@ -15,13 +15,10 @@ const list = bankCommand({
   options: LOCAL,
   examples: ['template list', 'template list --local'],
   run: async ({ values, terminal, openBank }) => {
-    if (values.local) return (await import('../local/templates.ts')).listLocal(terminal)
-    return answerList(await openBank().call('GET', '/admin/templates'), 'templates', [
-      'templateName',
-      'operationType',
-      'dataTemplate',
-      'source',
-    ])
+    const json = values.local
+      ? await (await import('../local/templates.ts')).listLocal(terminal)
+      : await openBank().call('GET', '/admin/templates')
+    return answerList(json, 'templates', ['templateName', 'operationType', 'dataTemplate', 'source'])
   },
 })
 

@@ -16,9 +16,11 @@ const list = bankCommand({
   options: LOCAL,
   examples: ['webhook list', 'webhook list --local'],
   run: async ({ values, terminal, openBank }) => {
-    if (values.local) return (await import('../local/webhooks.ts')).listLocal(terminal)
     const columns = ['id', 'application', 'kind', 'name', 'url', 'isEnabled', 'disabledReason', 'waiting', 'delivered', 'dead']
-    return answerList(await openBank().call('GET', '/admin/webhooks'), 'webhooks', columns)
+    const json = values.local
+      ? await (await import('../local/webhooks.ts')).listLocal(terminal)
+      : await openBank().call('GET', '/admin/webhooks')
+    return answerList(json, 'webhooks', columns)
   },
 })
 

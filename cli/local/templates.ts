@@ -11,17 +11,16 @@ import { printable } from '../output.ts'
 import { composeFile } from '../setup/template.ts'
 import { withDatabase } from './database.ts'
 
-/** Prints name, type, data and source, one template a line. */
-export const listLocal = (terminal: Terminal): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async ({ db }) => {
-    const templates = (await listTemplates(db)).map(({ templateName, operationType, dataTemplate, source }) => ({
+/** The name, type, data and source of each template. */
+export const listLocal = (terminal: Terminal) =>
+  withDatabase(terminal, { mustExist: true }, async ({ db }) => ({
+    templates: (await listTemplates(db)).map(({ templateName, operationType, dataTemplate, source }) => ({
       templateName,
       operationType,
       dataTemplate,
       source,
-    }))
-    return { json: { templates }, text: templates.map((row) => `${Object.values(row).map(printable).join('\t')}\n`).join('') }
-  })
+    })),
+  }))
 
 /** Prints the templates in the form that `import` and PAWL_TEMPLATES_FILE read. */
 export const exportLocal = (terminal: Terminal): Promise<Answer> =>

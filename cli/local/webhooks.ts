@@ -4,19 +4,14 @@ import { PawlError } from '../../src/lib/errors.ts'
 import { listWebhooks } from '../../src/storage/webhook/webhooks.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
-import { printable } from '../output.ts'
 import { withDatabase } from './database.ts'
 
-/** Prints two lines a webhook: one about the webhook, and one with the numbers of its deliveries. */
-export const listLocal = (terminal: Terminal): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async ({ db }) => {
-    const webhooks = await listWebhooks(db, null)
-    return { json: { webhooks: webhooks.map(shown) }, text: webhooks.map((one) => render(shown(one))).join('') }
-  })
+/** Each webhook without its secrets, with the numbers of its deliveries. */
+export const listLocal = (terminal: Terminal) =>
+  withDatabase(terminal, { mustExist: true }, async ({ db }) => ({ webhooks: (await listWebhooks(db, null)).map(shown) }))
 
 type Row = Awaited<ReturnType<typeof listWebhooks>>[number]
 
-/** A webhook without its secrets. */
 const shown = ({ webhookId, kind, applicationId, name, url, isEnabled, disabledReason, ...counts }: Row) => {
   const { waiting, waitingSince, delivered, dead, failuresInRow } = counts
   const state = { isEnabled, ...(disabledReason !== null && { disabledReason }) }
@@ -34,15 +29,6 @@ const shown = ({ webhookId, kind, applicationId, name, url, isEnabled, disabledR
     dead,
     failuresInRow,
   }
-}
-
-function render(webhook: ReturnType<typeof shown>): string {
-  const { id, kind, application, name, isEnabled, disabledReason, waiting, waitingSince, delivered, dead, failuresInRow } =
-    webhook
-  const state = isEnabled ? 'enabled' : `disabled${disabledReason === undefined ? '' : ` (${disabledReason})`}`
-  const since = waitingSince === undefined ? '' : ` since ${waitingSince}`
-  return `${id} ${kind} of ${printable(application)}, ${printable(JSON.stringify(name))}, ${state}
-  ${waiting} waiting${since}, ${delivered} delivered, ${dead} dead, ${failuresInRow} failures in a row\n`
 }
 
 /** Queues one delivery, or all dead ones, again. */

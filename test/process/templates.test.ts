@@ -39,8 +39,9 @@ test('the file is applied at start; the command line lists, exports and imports'
   await (await startPawl(env, { PAWL_TEMPLATES_FILE: file })).end('SIGTERM')
 
   const listed = await runCli(['template', 'list', '--local'], env)
-  expect(listed.stdout.split('\n')).toContain('one\ttest\tA2\tfile')
-  expect(listed.stdout).toContain('payment\tauthorize_payment\tA1*A${amount}${currency}*I${iban}\tshipped\n')
+  expect(listed.stdout).toMatch(/^TEMPLATENAME +OPERATIONTYPE +DATATEMPLATE +SOURCE\n/)
+  expect(listed.stdout).toMatch(/^one +test +A2 +file$/m)
+  expect(listed.stdout).toMatch(/^payment +authorize_payment +A1\*A\$\{amount\}\$\{currency\}\*I\$\{iban\} +shipped$/m)
   const exported = await runCli(['template', 'export', '--local'], env)
   expect(JSON.parse(exported.stdout)).toContainEqual(one)
 

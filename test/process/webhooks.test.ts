@@ -108,7 +108,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
     await server.end('SIGTERM')
     const listed = await runNode(['bin/pawl.mjs', 'webhook', 'list', '--local'], installation.env)
     expect(listed).toMatchObject({ code: 0, stderr: '' })
-    expect(listed.stdout).toContain(`${id} ACTIVATION of app, "hook", enabled\n  0 waiting, `)
+    expect(listed.stdout).toMatch(new RegExp(`^ID +APPLICATION .*\\n${id} +app +ACTIVATION +hook +http\\S+ +true +0 `))
     const replayed = await runNode(['bin/pawl.mjs', 'webhook', 'replay', id, events[0]?.id ?? '', '--local'], installation.env)
     expect(replayed).toMatchObject({ code: 0, stdout: '1 replayed\n', stderr: '' })
     expect(await runNode(['bin/pawl.mjs', 'webhook'])).toMatchObject({ code: 2 })
