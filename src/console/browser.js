@@ -1,13 +1,22 @@
-// Copies values to the clipboard, and prevents that a form is sent twice when its button is pressed twice. Pages work without this script.
-const sent = new WeakSet()
+// Copies values to the clipboard, prevents that a form is sent twice when its button is pressed twice, and marks parts of a page that could not be
+// fetched again. Pages work without this script.
+let sent = new WeakSet()
 document.addEventListener('submit', (event) => {
   const form = event.target
   if (form.method !== 'post') return
   if (sent.has(form)) event.preventDefault()
   sent.add(form)
-  // A download leaves its page in place, so the form may be sent again later.
-  setTimeout(() => sent.delete(form), 5_000)
+  // A download leaves its page in place, so its form may be sent again. Any other answer takes the place of the page.
+  setTimeout(() => sent.delete(form), form.elements.action?.value === 'export' ? 5_000 : 60_000)
 })
+// Who goes back may find the page as it was left.
+addEventListener('pageshow', () => {
+  sent = new WeakSet()
+})
+
+// The next answer takes the mark away, because it replaces the part.
+for (const failure of ['htmx:response:error', 'htmx:error'])
+  document.addEventListener(failure, ({ target }) => target.hasAttribute('hx-get') && target.classList.add('is-stale'))
 
 document.addEventListener('click', ({ target }) => {
   const button = target instanceof Element ? target.closest('button[data-copy]') : null

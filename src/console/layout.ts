@@ -66,8 +66,9 @@ const renderDocument = (assets: Assets, root: string, title: string, body: Marku
 <body>${body}</body>
 </html>`)}\n`
 
-// These features are off, because they need inline styles or scripts, which the policy of the pages would refuse.
-const HTMX = '{"includeIndicatorCSS":false,"history":false}'
+// Two features are off, because they need inline styles or scripts, which the policy of the pages would refuse. A page that says why a request
+// failed does not have the part that was asked for, so the part stays as it is.
+const HTMX = '{"includeIndicatorCSS":false,"history":false,"noSwap":[204,304,"4xx","5xx"]}'
 
 function renderApplications(call: PageCall): Markup {
   const { application, applications } = call

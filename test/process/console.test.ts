@@ -1,7 +1,7 @@
 // The console in a browser: every page and action, marked texts that stay texts, axe, and what a reader is shown.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Browser, Locator, Page, Request } from 'playwright-core'
+import type { Browser, Locator, Page, Route } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member } from '../../phone/http.ts'
 import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
@@ -289,22 +289,59 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     expect(await page.getByLabel('Application', { exact: true }).inputValue()).toBe('')
   })
 
-  test('a form whose button is pressed twice is sent once', async () => {
-    await open('/inbox')
+  test('a part that cannot be fetched again stays, says that it is old, and goes on later', async () => {
+    const own = await openPage(browser)
+    await signIn(own, server.url, server.admin.user, server.admin.password)
+    await own.goto(`${server.url}/console/operations/${furnished.pendingOperation}`)
+    const part = own.locator('#status')
+    const failures: readonly ((route: Route) => Promise<void>)[] = [
+      (route) =>
+        route.fulfill({ status: 503, contentType: 'text/html', body: '<!doctype html><title>T</title><main>Not available' }),
+      (route) => route.fulfill({ status: 500, body: '' }),
+      (route) => route.abort(),
+    ]
+    for (const fail of failures) {
+      await own.route('**/console/operations/*', fail)
+      await own.locator('#status.is-stale').waitFor()
+      expect(await part.innerText()).toContain('waits for the phone')
+      await own.unroute('**/console/operations/*')
+      await own.locator('#status:not(.is-stale)').waitFor()
+      expect(await part.innerText()).toContain('waits for the phone')
+      expect(await own.title()).not.toBe('T')
+    }
+    await own.context().close()
+  })
+
+  test('a form whose button is pressed again is sent once, however long the answer takes', async () => {
+    const own = await openPage(browser)
+    await signIn(own, server.url, server.admin.user, server.admin.password)
+    await own.goto(`${server.url}/console/inbox`)
     for (const [label, text] of [
       ['User', 'twice'],
       ['Subject', 'Once'],
       ['Summary', 'Once'],
       ['Body', 'Once'],
     ] as const)
-      await page.getByLabel(label, { exact: true }).last().fill(text)
+      await own.getByLabel(label, { exact: true }).last().fill(text)
     const sent: string[] = []
-    const note = (request: Request): unknown => request.method() === 'POST' && sent.push(request.url())
-    page.on('request', note)
-    await page.getByRole('button', { name: 'Put it into the inbox' }).dblclick({ delay: 20 })
-    await page.getByText('The message is in the inbox.').waitFor()
-    page.off('request', note)
+    const answered = Promise.withResolvers<void>()
+    await own.route('**/console/inbox*', async (route) => {
+      if (route.request().method() === 'POST') {
+        sent.push(route.request().url())
+        await answered.promise
+      }
+      await route.continue()
+    })
+    await own.clock.install()
+    const button = own.getByRole('button', { name: 'Put it into the inbox' })
+    await button.dblclick({ delay: 20, noWaitAfter: true })
+    await own.clock.fastForward(30_000)
+    await button.click({ noWaitAfter: true })
+    await expect.poll(() => sent.length).toBe(1)
+    answered.resolve()
+    await own.getByText('The message is in the inbox.').waitFor()
     expect(sent).toHaveLength(1)
+    await own.context().close()
     const { json } = await furnished.world.bank.call('GET', '/inbox/messages?userId=twice')
     expect(member(json, 'messages')).toHaveLength(1)
   })
