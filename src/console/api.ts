@@ -19,12 +19,15 @@ export interface Api {
 export class Refusal extends Error {
   readonly status: number
   readonly violations: readonly Violation[]
+  /** The code of the API (cloud §1.2); empty for a refusal of the console's own. */
+  readonly code: string
 
-  constructor(status: number, message: string, violations: readonly Violation[]) {
+  constructor(status: number, message: string, violations: readonly Violation[], code = '') {
     super(message)
     this.name = 'Refusal'
     this.status = status
     this.violations = violations
+    this.code = code
   }
 }
 
@@ -71,19 +74,23 @@ export function createApi(app: FastifyInstance, tickets: Tickets, caller: Caller
   return { get: (path, query) => send('GET', path, undefined, query), send }
 }
 
-/** The value of a call; undefined when the API refuses it with 4xx. Throws the Refusal for 5xx. */
-export async function unlessRefused<T>(answer: Promise<T>): Promise<T | undefined> {
+/** The value of a call; undefined when the API refuses it with 4xx, and with `code` if one is given. Throws other Refusals. */
+export async function unlessRefused<T>(answer: Promise<T>, code?: string): Promise<T | undefined> {
   try {
     return await answer
   } catch (error) {
-    if (error instanceof Refusal && error.status < 500) return undefined
+    if (error instanceof Refusal && error.status < 500 && (code ?? error.code) === error.code) return undefined
     throw error
   }
 }
 
+interface RefusedAnswer {
+  readonly responseObject?: { readonly message?: string; readonly violations?: readonly Violation[]; readonly code?: string }
+}
+
 function toRefusal(status: number, body: string): Refusal {
-  const { responseObject } = JSON.parse(body) as { responseObject?: { message?: string; violations?: readonly Violation[] } }
-  return new Refusal(status, responseObject?.message ?? 'The server refused it', responseObject?.violations ?? [])
+  const { message = 'The server refused it', violations = [], code } = (JSON.parse(body) as RefusedAnswer).responseObject ?? {}
+  return new Refusal(status, message, violations, code)
 }
 
 /** Parses the value of a form line as JSON. For other text, and for more than 64 levels, throws a Refusal that names the line. */

@@ -27,8 +27,22 @@ export const readDeviceEvents = (
 ): Promise<Found<DeviceEvent>> =>
   api.get<Found<DeviceEvent>>(at`/admin/applications/${application}/audit`, { timestampFrom: now - RANGE_MS, userId, ...search })
 
+/** Renders events of the phones of a user as a list. `none` stands in place of an empty one. */
+export const renderEvents = (call: PageCall, items: readonly DeviceEvent[], none?: Markup): Markup =>
+  table(
+    'Events',
+    ['Event', ['Data', 'wide'], 'Phone', 'When'],
+    items.map(({ eventType, eventData, activationId, timestamp, verifiedBy }) => [
+      eventBadge(eventType, verifiedBy),
+      renderData(call, eventData),
+      html`<a class="nowrap" href="${link(call, at`/registrations/${activationId}`)}">${activationId.slice(0, ID_SHOWN)}</a>`,
+      ago(call.now, timestamp),
+    ]),
+    none,
+  )
+
 /** The event as a badge. Colour and words have the same meaning. */
-export const eventBadge = (eventType: string, verifiedBy?: string): Markup =>
+const eventBadge = (eventType: string, verifiedBy?: string): Markup =>
   html`${badge(toneOf(eventType), sayEvent(eventType))}${verifiedBy !== undefined && html` <small>for ${verifiedBy}</small>`}`
 
 const toneOf = (eventType: string): Tone => TONES.find(([pattern]) => pattern.test(eventType))?.[1] ?? 'off'
@@ -43,7 +57,7 @@ const TONES: readonly (readonly [RegExp, Tone])[] = [
  * Renders the data of an event. For a JSON object these are its members. For a code it is the purpose of the code, with the rest behind a click. Any
  * other text is shown unchanged.
  */
-export function eventData(call: PageCall, text: string): Markup {
+function renderData(call: PageCall, text: string): Markup {
   const members = readMembers(text)
   if (members === undefined) return renderLines(text)
   return html`<dl class="members">${members.map(
@@ -71,7 +85,8 @@ function renderLines(text: string): Markup {
   return html`<code>${method} ${resource}</code>${body !== '' && html` <details class="more is-small"><summary>What was signed</summary><pre>${body.length > BODY_MAX ? `${body.slice(0, BODY_MAX)}…` : body}</pre></details>`}`
 }
 
-function readMembers(text: string): readonly (readonly [string, string])[] | undefined {
+/** The members of the data of an event; undefined if it is no JSON object. */
+export function readMembers(text: string): readonly (readonly [string, string])[] | undefined {
   try {
     const json: unknown = JSON.parse(text)
     if (typeof json !== 'object' || json === null || Array.isArray(json)) return undefined

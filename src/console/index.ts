@@ -5,7 +5,7 @@ import { CALLERS_BYTES_MAX } from '../http/body-bounds.ts'
 import { refuseForeignPage } from '../http/basic-credentials.ts'
 import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
-import { type Api, createApi, Refusal } from './api.ts'
+import { type Api, createApi, Refusal, withQuery } from './api.ts'
 import { type Assets, serveAssets } from './assets.ts'
 import { HTML, renderPage, sendBare } from './layout.ts'
 import {
@@ -150,11 +150,11 @@ const readTexts = (values: unknown): Record<string, string> =>
   )
 
 /**
- * Redirects to the sign-in, which leads back to the page. htmx is told to load it as a whole page, because it would otherwise put it into a part of
- * one.
+ * Redirects to the sign-in, which leads back to the page, and says that a form is lost. htmx is told to load it as a whole page, because it would
+ * otherwise put it into a part of one.
  */
 function sendToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const to = `${rootOf(request)}sign-in?${new URLSearchParams({ next: request.url }).toString()}`
+  const to = withQuery(`${rootOf(request)}sign-in`, { next: request.url, lost: request.method === 'POST' ? 'form' : undefined })
   return request.headers['hx-request'] === undefined
     ? reply.redirect(to, 303)
     : reply.header('hx-redirect', to).type(HTML).send('')
@@ -194,8 +194,8 @@ const noApplicationView = (call: PageCall): View => ({
 /** Sections whose pages are about no application, or about all. */
 const WITHOUT_APPLICATION: ReadonlySet<Section> = new Set(['applications', 'templates', 'audit', 'credentials'])
 
-const describeRefusal = ({ status, message, violations }: Refusal): Omit<Failure, 'status'> => ({
-  title: TITLES[status] ?? (status >= 500 ? 'Not available' : 'Not found'),
+const describeRefusal = ({ status, code, message, violations }: Refusal): Omit<Failure, 'status'> => ({
+  title: code === 'ERROR_REQUEST' ? 'Not accepted' : (TITLES[status] ?? (status >= 500 ? 'Not available' : 'Not found')),
   text: `${message}.`,
   note: violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`).join(', '),
 })

@@ -57,7 +57,9 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
   const show = (reply: FastifyReply, next: string, problem?: string, username = ''): FastifyReply =>
     sendBare(assets, reply, 'Sign in', renderForm(rootOf(reply.request), next, problem, username))
 
-  app.get<{ Querystring: { next?: unknown } }>('/sign-in', async ({ query }, reply) => show(reply, readNext(query.next)))
+  app.get<{ Querystring: { next?: unknown; lost?: unknown } }>('/sign-in', async ({ query: { next, lost } }, reply) =>
+    show(reply, readNext(next), lost === undefined ? undefined : LOST),
+  )
 
   app.post('/sign-in', async (request, reply) => {
     const form = formOf(request, MEMBERS_MAX)
@@ -135,6 +137,7 @@ const renderForm = (root: string, next: string, problem: string | undefined, use
     </form>
     <p class="hint">With a credential of an administrator, or one that may read everything. The first start printed the first one.</p>`
 
+const LOST = 'The session had ended before the form was sent, so nothing was changed. Sign in, and fill it in again.'
 const REFUSALS: Readonly<Partial<Record<ErrorCode, { readonly status: number; readonly text: string }>>> = {
   CREDENTIALS_INVALID: { status: 401, text: 'User name or password is wrong, or the credential has ended.' },
   ROLE_FORBIDDEN: {

@@ -260,6 +260,21 @@ test('what is not there is said below the menu, and leads on', async () => {
   }
 })
 
+test('a query that the API does not accept is said to be none that it accepts, and not that nobody or nothing is there', async () => {
+  for (const path of [
+    '/inbox?userId=alice&page=-1',
+    '/inbox?userId=%20',
+    '/audit/devices?userId=%20',
+    '/audit/devices?userId=alice&before=x',
+    '/operations?cursor=x',
+    '/registrations?state=x',
+  ]) {
+    const { status, text } = await session.get(path)
+    const title = /<h1>([^<]*)/.exec(text)?.[1]
+    expect([path, status, title]).toEqual([path, 400, 'Not accepted'])
+  }
+})
+
 test(`no page has more than ${PAGE_BYTES_MAX} bytes`, async () => {
   for (const [, path] of consolePages(furnished)) {
     const { text } = await session.get(path)

@@ -375,6 +375,25 @@ describe('what changes something', () => {
     }
   })
 
+  test('is lost without a session, and the sign-in says so, and leads back to the page', async () => {
+    const headers = { Cookie: `pawl_console_1=${'a'.repeat(43)}` }
+    const sent = await postForm(server.url, '/registrations/new?app=test-app', create, headers)
+    const typed = await postForm(server.url, '/check-template', { action: 'save' }, { ...headers, 'HX-Request': 'true' })
+    const places = [
+      leadsTo('/console/registrations/new', sent.headers['location']),
+      leadsTo('/console/check-template', typed.headers['hx-redirect']),
+    ]
+    for (const path of places) {
+      const shown = await send(server.url, { method: 'GET', path, headers, body: Buffer.alloc(0) })
+      expect([path, /role="alert">[^<]*nothing was changed/.test(shown.text)]).toEqual([path, true])
+    }
+    expect(new URL(places[0] ?? '', server.url).searchParams.get('next')).toBe('/console/registrations/new?app=test-app')
+    // Nothing is lost with a page that was only looked at.
+    const looked = await send(server.url, { method: 'GET', path: '/console/operations', headers, body: Buffer.alloc(0) })
+    const path = leadsTo('/console/operations', looked.headers['location'])
+    expect((await send(server.url, { method: 'GET', path, headers, body: Buffer.alloc(0) })).text).not.toContain('role="alert"')
+  })
+
   test('is refused to who may only read, by the API itself', async () => {
     const session = await startSession(server.url, 'looking', await newCredential('looking', 'read-only'))
     const reply = await session.post('/registrations/new', { action: 'create', newUserId: 'trudy' })

@@ -1,6 +1,6 @@
 // Shows the audit logs: changes of administrators, events of a user's phones, and the verification that no row was altered.
 import type { AdminEvent, Found } from '../answers.ts'
-import { at, type Query, unlessRefused } from '../api.ts'
+import { type Query, unlessRefused } from '../api.ts'
 import {
   actionForm,
   ago,
@@ -17,7 +17,7 @@ import {
   table,
   UNTYPED,
 } from '../elements.ts'
-import { type DeviceEvent, eventBadge, eventData as renderData, readDeviceEvents } from '../device-events.ts'
+import { type DeviceEvent, readDeviceEvents, renderEvents } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
 import { sayAction } from '../words.ts'
 import { type Download, link, type Page, type PageCall, type View } from '../page.ts'
@@ -90,10 +90,11 @@ const searchOf = ({ username, action, from, to }: PageCall['query']): Query => (
 /** Reads the events of a user's phones. Undefined for a user who never had a registration in the application. */
 async function readDevices(call: PageCall, page: Query): Promise<Found<DeviceEvent> | undefined> {
   const { userId = '', from, to } = call.query
+  if (call.application === '') return undefined
   const [timestampFrom, timestampTo] = [startOf(from), endOf(to)]
   // Chosen days replace the last 30 days. Without a first day they reach back to the beginning.
   const range = timestampFrom === undefined && timestampTo === undefined ? {} : { timestampFrom, timestampTo }
-  return unlessRefused(readDeviceEvents(call, userId, { ...range, ...page }))
+  return unlessRefused(readDeviceEvents(call, userId, { ...range, ...page }), 'ERROR_AUDIT')
 }
 
 // Days are in UTC.
@@ -162,17 +163,11 @@ function renderDevices(call: PageCall, items: readonly DeviceEvent[] | undefined
       'No user of this name has or had a registration here. Names are compared whole, capitals included.',
     )
   if (!call.query['userId']) return empty('Whose phones?', 'Name a user: the log is read one user at a time.')
-  const rows = items.map(({ eventType, eventData, activationId, timestamp, verifiedBy }) => [
-    eventBadge(eventType, verifiedBy),
-    renderData(call, eventData),
-    html`<a class="nowrap" href="${link(call, at`/registrations/${activationId}`)}">${activationId.slice(0, 8)}</a>`,
-    ago(call.now, timestamp),
-  ])
   const none = empty(
     'Nothing found',
     'Nothing has happened to the phones of this user in the last 30 days, or in the days that you chose.',
   )
-  return table('Events', ['Event', ['Data', 'wide'], 'Phone', 'When'], rows, none)
+  return renderEvents(call, items, none)
 }
 
 function renderChains(chains: readonly Chain[] | undefined, sealLagSeconds: number): Markup {

@@ -1,5 +1,5 @@
 // Shows the inbox of a user: which messages were written and read, and one message as its user reads it. Also writes a new message.
-import { at, unlessRefused } from '../api.ts'
+import { at } from '../api.ts'
 import {
   actionForm,
   ago,
@@ -14,6 +14,7 @@ import {
   field,
   guardedForm,
   pageHead,
+  pager,
   searchForm,
   select,
   table,
@@ -45,20 +46,23 @@ export const inbox: Page = {
   path: '/inbox',
   section: 'inbox',
   async render(call) {
-    const { application, query, api } = call
+    const { application, query, api, isActing } = call
     const userId = query['userId'] || undefined
     const search = { userId, onlyUnread: query['onlyUnread'], page: query['page'], limit: PAGE }
-    const found = userId && (await unlessRefused(api.get<{ messages: readonly InboxMessage[] }>('/inbox/messages', search)))
+    const { messages } =
+      userId === undefined || !isActing
+        ? { messages: [] }
+        : await api.get<{ messages: readonly InboxMessage[] }>('/inbox/messages', search)
     const fields = html`${field(UNTYPED, 'userId', 'User', { id: 'of', type: 'search', value: userId, placeholder: 'Exact name' })}
       ${select(UNTYPED, 'onlyUnread', 'Messages', SHOWN, { value: query['onlyUnread'] })}`
     const list = card(
       'Messages',
-      html`${searchForm(call, '/inbox', fields, { app: application })}${renderList(call, userId, found && found.messages)}`,
+      html`${searchForm(call, '/inbox', fields, { app: application })}${renderList(call, userId, messages)}`,
     )
     return {
       title: 'Inbox',
       body: html`${pageHead('Inbox', { lead: 'Messages that users read in the app, beside what they approve.' })}
-        <div class="columns"><div>${list}</div><div>${call.isActing && card('New message', renderForm(call, userId))}</div></div>`,
+        <div class="columns"><div>${list}</div><div>${isActing && card('New message', renderForm(call, userId))}</div></div>`,
     }
   },
   actions: {
@@ -72,16 +76,15 @@ export const inbox: Page = {
   },
 }
 
-function renderList(call: PageCall, userId: string | undefined, found: readonly InboxMessage[] | undefined | ''): Markup {
+function renderList(call: PageCall, userId: string | undefined, found: readonly InboxMessage[]): Markup {
   if (userId === undefined) return empty('Whose inbox?', 'Name a user: messages are read one user at a time.')
-  if (!found)
+  if (!call.isActing)
     return empty('Not for this credential', 'Messages belong to an application; administrators who may act for it read them.')
-  const { onlyUnread, page = '0' } = call.query
-  const number = Number(page) || 0
+  const { onlyUnread, page } = call.query
   if (found.length === 0)
     return empty(
       'No message',
-      onlyUnread || number > 0
+      onlyUnread || page
         ? 'None that fits.'
         : html`<strong>${userId}</strong> was sent nothing yet. Write the first message beside.`,
     )
@@ -90,11 +93,8 @@ function renderList(call: PageCall, userId: string | undefined, found: readonly 
     isRead ? badge('off', 'Read') : badge('info', 'Unread'),
     ago(call.now, timestampCreated),
   ])
-  const pageLink = (to: number) => link(call, '/inbox', { userId, onlyUnread, page: to })
-  return html`${table('Messages', ['Message', ['State', 'side'], 'Sent'], rows)}${
-    (number > 0 || found.length === PAGE) &&
-    html`<p class="pager"><span>${number > 0 && html`<a href="${pageLink(number - 1)}">← Newer</a>`}</span>${found.length === PAGE && html`<a href="${pageLink(number + 1)}">Older →</a>`}</p>`
-  }`
+  const next = found.length === PAGE ? Number(page ?? 0) + 1 : undefined
+  return html`${table('Messages', ['Message', ['State', 'side'], 'Sent'], rows)}${pager(call, '/inbox', next, { by: 'page', kept: { userId, onlyUnread } })}`
 }
 
 const renderForm = (call: PageCall, userId: string | undefined): Markup =>

@@ -21,21 +21,12 @@ import {
   reason,
   stateBadge,
   type Step,
-  table,
   timeline,
   type Tone,
 } from '../elements.ts'
 import { sayState } from '../words.ts'
 import { readDeliverySteps } from '../deliveries.ts'
-import {
-  type DeviceEvent,
-  eventBadge,
-  eventData as renderData,
-  readDeviceEvents,
-  readVerifications,
-  renderVerifications,
-  verificationsCard,
-} from '../device-events.ts'
+import { readDeviceEvents, readVerifications, renderEvents, renderVerifications, verificationsCard } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
 import { type Done, done, link, type Page, type PageCall, requireUnchanged } from '../page.ts'
 
@@ -120,7 +111,7 @@ export const registration: Page = {
         )}
         ${call.isActing && state !== 'REMOVED' && renderActions(call, detail)}
         ${verificationsCard(call, detail.activationId, verified)}
-        ${events !== undefined && events.items.length > 0 && renderEvents(call, userId, events.items)}`,
+        ${events !== undefined && events.items.length > 0 && card('Latest events of this user', renderEvents(call, events.items), html`<a href="${link(call, '/audit/devices', { userId })}">All</a>`)}`,
     }
   },
   actions: {
@@ -251,22 +242,6 @@ function renderHistory(call: PageCall, { history, next, activationId }: Detail, 
   const steps = [...told, ...changes].toSorted((a, b) => (b.at ?? 0) - (a.at ?? 0))
   return card('Timeline', html`${timeline(call.now, steps)}${pager(call, `/registrations/${activationId}`, next)}`)
 }
-
-/** Renders the latest events of all phones of the user. */
-const renderEvents = (call: PageCall, userId: string, items: readonly DeviceEvent[]): Markup =>
-  card(
-    'Latest events of this user',
-    table(
-      'Audit log of the user',
-      ['Event', ['Data', 'wide'], 'When'],
-      items.map(({ eventType, eventData, timestamp, verifiedBy }) => [
-        eventBadge(eventType, verifiedBy),
-        renderData(call, eventData),
-        ago(call.now, timestamp),
-      ]),
-    ),
-    html`<a href="${link(call, '/audit/devices', { userId })}">All</a>`,
-  )
 
 /** All verifications of one registration for back ends. */
 export const registrationVerifications: Page = {
