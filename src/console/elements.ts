@@ -83,7 +83,7 @@ export const pageHead = (title: Value, { lead, actions, back }: { lead?: Value; 
   </header>`
 
 /** A list of names and values. */
-export const facts = (rows: readonly (readonly [string, Value] | false | undefined)[]): Markup =>
+export const facts = (rows: readonly (readonly [Value, Value] | false | undefined)[]): Markup =>
   html`<dl class="facts">${rows.map((row) => row && html`<div><dt>${row[0]}</dt><dd>${row[1]}</dd></div>`)}</dl>`
 
 /** The text in place of an empty list: the reason, and what to do. */

@@ -1,6 +1,6 @@
 // Lists records of users, with a search by the beginning or a part of the name that somebody types, or by the whole name in a link.
 import type { Query } from './api.ts'
-import { empty, pager, searchForm } from './elements.ts'
+import { empty, field, pager, searchForm, UNTYPED } from './elements.ts'
 import { html, type Markup, type Value } from './markup.ts'
 import { link, type PageCall } from './page.ts'
 
@@ -43,7 +43,11 @@ export async function userList<Item>(call: PageCall, list: UserList<Item>): Prom
       nextCursor === undefined ? list.noneFits : 'Nothing among the newest: there are older ones.',
       html`<a class="button is-plain" href="${link(call, path)}">Show all</a>`,
     )
-  const name = html`<div class="field"><label for="user">User</label><input id="user" name="user" type="search" value="${query['user'] ?? query['userId'] ?? ''}" placeholder="Name, or a part of it" autocomplete="off" maxlength="255"></div>`
+  const name = field(UNTYPED, 'user', 'User', {
+    type: 'search',
+    value: query['user'] ?? query['userId'],
+    placeholder: 'Name, or a part of it',
+  })
   return html`${searchForm(call, path, name, { app: call.application, ...filters })}${list.chips(kept)}
     ${items.length === 0 && !isNarrow ? list.none : html`${items.length === 0 ? nothingFits() : await list.render(items)}${ends}`}`
 }

@@ -2,7 +2,7 @@
 import { parseTemplate } from '../../domain/template/parser.ts'
 import { chooseTexts, type Template } from '../../domain/template/template.ts'
 import { at, Refusal } from '../api.ts'
-import { actionForm, backTo, card, chips, empty, field, pageHead, select, UNTYPED } from '../elements.ts'
+import { actionForm, backTo, card, type Choice, chips, empty, field, pageHead, searchForm, select, UNTYPED } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, type View } from '../page.ts'
 import { labelsOf, placeholdersOf, sampleOf, templatePreview } from '../phone-preview.ts'
@@ -78,23 +78,14 @@ async function readUsualTemplate({ api, application }: PageCall, names: readonly
   return names.find((name) => name === operations[0]?.template) ?? names[0]
 }
 
-const renderChoice = (call: PageCall, names: readonly string[], wanted: string): Markup =>
-  names.length <= CHIPS_MAX
-    ? chips(
-        { ...call, query: { template: wanted } },
-        '/operations/new',
-        'template',
-        'Made from',
-        names.map((name) => [name, name]),
-      )
-    : html`<form method="get" action="${call.root}operations/new" class="filters"><input type="hidden" name="app" value="${call.application}">
-    ${select(
-      UNTYPED,
-      'template',
-      'Made from',
-      names.map((name) => [name, name]),
-      { value: wanted },
-    )}<button class="button is-plain">Use this template</button></form>`
+function renderChoice(call: PageCall, names: readonly string[], wanted: string): Markup {
+  const choices = names.map((name): Choice => [name, name])
+  return names.length <= CHIPS_MAX
+    ? chips({ ...call, query: { template: wanted } }, '/operations/new', 'template', 'Made from', choices)
+    : searchForm(call, '/operations/new', select(UNTYPED, 'template', 'Made from', choices, { value: wanted }), {
+        app: call.application,
+      })
+}
 
 function renderForm(call: PageCall, template: Template): Markup {
   const preview = link(call, '/operations/preview', { template: template.templateName })

@@ -4,7 +4,7 @@ import { PawlError } from '../../lib/errors.ts'
 import type { ListedOperation } from '../answers.ts'
 import { at, unlessRefused } from '../api.ts'
 import { readDeliverySteps } from '../deliveries.ts'
-import { type DeviceEvent, readDeviceEvents } from '../device-events.ts'
+import { type DeviceEvent, readDeviceEvents, readMembers } from '../device-events.ts'
 import {
   actionForm,
   ago,
@@ -205,7 +205,7 @@ const isAbout = (operationId: string, eventType: string, eventData: string): boo
 
 function toStep(call: PageCall, { activationId, eventType, eventData, timestamp }: DeviceEvent): Step {
   const what = eventType.replace('operation_', '')
-  const why = readReason(eventData)
+  const why = readMembers(eventData)?.find(([name]) => name === 'reason')?.[1]
   const by =
     what === 'canceled' ? 'by the bank' : html`by <a href="${link(call, at`/registrations/${activationId}`)}">the phone</a>`
   return {
@@ -217,15 +217,5 @@ function toStep(call: PageCall, { activationId, eventType, eventData, timestamp 
 }
 
 const TONES: Readonly<Record<string, Tone>> = { approved: 'good', offline_otp_ok: 'good', canceled: 'off' }
-
-/** The member `reason` of the data of an event; undefined if there is none. */
-function readReason(eventData: string): string | undefined {
-  try {
-    const { reason: why } = JSON.parse(eventData) as { reason?: unknown }
-    return typeof why === 'string' ? why : undefined
-  } catch {
-    return undefined
-  }
-}
 
 const EVENTS_MAX = 200

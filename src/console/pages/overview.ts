@@ -2,7 +2,7 @@
 import type { AdminEvent, ListedOperation, ListedRegistration, Webhook } from '../answers.ts'
 import type { Look } from '../../metrics/metrics.ts'
 import { at, unlessRefused } from '../api.ts'
-import { ago, card, empty, live, pageHead, sayAge, sayDistance, type Tone } from '../elements.ts'
+import { ago, card, empty, facts, live, pageHead, sayAge, sayDistance, type Tone } from '../elements.ts'
 import { type Attention, DAY_MS, findProblems, findTasks, pinTone, renderTasks } from '../attention.ts'
 import { html, type Markup } from '../markup.ts'
 import { link, type Page, type PageCall } from '../page.ts'
@@ -103,7 +103,7 @@ function renderOperations(call: PageCall, operations: readonly ListedOperation[]
     return empty(
       'No operation in 24 hours',
       'An operation is what a user is asked to approve: a login, a payment.',
-      html`<a class="button is-plain" href="${link(call, '/operations/new')}">Create one</a>`,
+      call.isActing && html`<a class="button is-plain" href="${link(call, '/operations/new')}">Create one</a>`,
     )
   }
   const marks = recent.map(({ timestampCreated, status }) => ({ time: timestampCreated, kind: KINDS[status] ?? 'rest' }) as const)
@@ -117,12 +117,15 @@ const KINDS: Readonly<Record<string, Mark['kind']>> = { APPROVED: 'good', REJECT
 function renderQueues(call: PageCall, webhooks: readonly Webhook[]): Markup {
   if (webhooks.length === 0)
     return card('Webhooks', html`<p class="soft">None: back ends have to ask what became of an operation.</p>`)
-  const rows = webhooks.map(
-    (one) => html`<div><dt><a href="${link(call, at`/webhooks/${one.id}`)}">${one.name}</a></dt>
-      <dd class="wrapped">${deliveryState(one)}
-      <small>${one.waiting} waiting${one.lagSeconds >= 5 && html`, the oldest for ${sayAge(one.lagSeconds)}`}</small></dd></div>`,
+  return card(
+    'Webhooks',
+    facts(
+      webhooks.map((one) => [
+        html`<a href="${link(call, at`/webhooks/${one.id}`)}">${one.name}</a>`,
+        html`<span class="wrapped">${deliveryState(one)} <small>${one.waiting} waiting${one.lagSeconds >= 5 && html`, the oldest for ${sayAge(one.lagSeconds)}`}</small></span>`,
+      ]),
+    ),
   )
-  return card('Webhooks', html`<dl class="facts">${rows}</dl>`)
 }
 
 const renderChanges = (call: PageCall, changes: readonly AdminEvent[]): Markup =>
