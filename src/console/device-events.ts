@@ -63,7 +63,8 @@ function renderData(call: PageCall, text: string): Markup {
   return html`<dl class="members">${members.map(
     ([name, value]) =>
       html`<div><dt>${MEMBERS.get(name) ?? name}</dt><dd>${
-        name === 'operationId'
+        // Callers who only read have no page of an operation.
+        name === 'operationId' && call.isActing
           ? html`<a href="${link(call, at`/operations/${value}`)}">${value.slice(0, ID_SHOWN)}</a>`
           : name === 'reason'
             ? reason(value)

@@ -81,6 +81,20 @@ describe('lists', () => {
     expect(text).not.toMatch(/19\.90|DE8937|Nováková/)
   })
 
+  test('lead readers to no page that they may not see', async () => {
+    const { user, password } = furnished.auditor
+    const reader = await startSession(server.url, user, password)
+    const refused: string[] = []
+    for (const from of ['/', `/webhooks/${furnished.webhookId}`, '/audit/devices?userId=Customer-7', '/operations']) {
+      const { text } = await reader.get(from)
+      const paths = [...text.matchAll(/href="\.[./]*\/(operations\/[0-9a-f-]{36})/g)].map(
+        ([, path]) => `/${path}`,
+      )
+      for (const path of new Set(paths)) if ((await reader.get(path)).status !== 200) refused.push(`${from} to ${path}`)
+    }
+    expect(refused).toEqual([])
+  })
+
   test('say reasons in words', async () => {
     expect(await read('/operations?status=REJECTED')).toContain('Unexpected operation')
     expect(await read(`/operations/${rejected}`)).toMatch(/Reason\s+Unexpected operation/)

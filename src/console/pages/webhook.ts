@@ -143,9 +143,8 @@ function renderDeliveries(call: PageCall, webhook: Webhook, { deliveries, next }
       'No delivery',
       'Each change of an operation or a registration makes one. Create an operation, and it is here within a second.',
     )
-  const about = webhook.kind === 'OPERATION' ? 'operations' : 'registrations'
   const rows = deliveries.map((one) => [
-    html`${call.isAdmin ? html`<a href="${link(call, home(call) + at`/deliveries/${one.id}`)}">${sayState(one.objectStatus)}</a>` : sayState(one.objectStatus)}<br><small><a class="quiet nowrap" href="${link(call, at`/${about}/${one.objectId}`)}" title="${one.objectId}">${about === 'operations' ? 'operation' : 'registration'} ${one.objectId.slice(0, 8)}</a></small>`,
+    html`${call.isAdmin ? html`<a href="${link(call, home(call) + at`/deliveries/${one.id}`)}">${sayState(one.objectStatus)}</a>` : sayState(one.objectStatus)}<br><small>${renderObject(call, webhook, one.objectId)}</small>`,
     deliveryBadge(one),
     html`<small>${sayDelivery(one, call.now, webhook.isEnabled).says}</small>`,
     ago(call.now, one.createdAt),
@@ -156,6 +155,14 @@ function renderDeliveries(call: PageCall, webhook: Webhook, { deliveries, next }
       }),
   ])
   return html`${table('Deliveries', COLUMNS, rows)}${pager(call, home(call), next, { kept: { status: call.query['status'] } })}`
+}
+
+/** Names the operation or registration of a message. Callers who only read have no page of an operation. */
+function renderObject(call: PageCall, { kind }: Webhook, id: string): Markup {
+  const name = html`${kind === 'OPERATION' ? 'operation' : 'registration'} ${id.slice(0, 8)}`
+  if (kind === 'OPERATION' && !call.isActing) return name
+  const href = link(call, at`/${kind === 'OPERATION' ? 'operations' : 'registrations'}/${id}`)
+  return html`<a class="quiet nowrap" href="${href}" title="${id}">${name}</a>`
 }
 
 const renderFigures = ({
