@@ -104,7 +104,7 @@ describe.each(KINDS)('a phone of %s, %s', (name, dialect, given) => {
       ['offline', qr],
       ['approve', id],
     ]) {
-      const { code, stderr } = await runCli(['phone', ...line], env, { secrets: [PASSWORD] })
+      const { code, stderr } = await runCli(['phone', ...line], env, { secrets: [PASSWORD, PASSWORD] })
       expect([line[0], code]).toEqual([line[0], 0])
       expect(stderr).toMatch(/Amount +(?:€12\.00|12\.00 EUR) [^]*Password of the phone: \n$/)
     }
