@@ -4,7 +4,10 @@ import { toPawlError } from '../../src/http/errors.ts'
 
 const withCode = (code: string): Error => Object.assign(new Error(`connect ${code}`), { code })
 
-test.each(['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EPIPE', '57P01', '08006', '40001'])('%s is UNAVAILABLE', (code) => {
+// 55P03: lock_timeout; 25P03: idle_in_transaction_session_timeout; 25P04: transaction_timeout.
+const LATE = ['55P03', '25P03', '25P04']
+
+test.each(['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EPIPE', '57P01', '08006', '40001', ...LATE])('%s is UNAVAILABLE', (code) => {
   expect(toPawlError(withCode(code))).toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 1 })
 })
 
