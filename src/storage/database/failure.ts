@@ -82,7 +82,11 @@ const STATES: readonly (readonly [pattern: RegExp, says: string, todo: string])[
   ],
   [/^53/, 'has no room left', 'look at its disk and memory'],
   [/^57P03$/, 'takes no connections yet', 'wait until it has started'],
-  [/^57014$/, 'ended a statement that took too long', 'look at what it waits for: select * from pg_stat_activity'],
+  [
+    /^(57014|55P03|25P03|25P04)$/,
+    'ended a statement that took too long',
+    'look at what it waits for: select * from pg_stat_activity',
+  ],
   [/^57/, 'was stopped', 'start it again; its log says why'],
   [
     /^25006$/,
