@@ -24,10 +24,11 @@ const WORKER_BESIDE = 'WORKER_BESIDE'
 const isDebugging = ['debug', 'trace'].includes(process.env['PAWL_LOG_LEVEL'] ?? '')
 
 // Installed before anything is opened. The first signal during the start interrupts a wait of the start, or stops the server after the start. A
-// second signal changes nothing.
+// second signal changes nothing. SIGHUP comes from a terminal that is closed, or from somebody who takes it for the signal to read settings again:
+// by default it would cut all requests.
 const stopRequested = Promise.withResolvers<NodeJS.Signals>()
 const stopping = new AbortController()
-for (const name of ['SIGTERM', 'SIGINT'] as const)
+for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
   process.on(name, () => {
     stopRequested.resolve(name)
     stopping.abort(new Error(`${name} came before the start was done`))

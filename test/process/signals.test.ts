@@ -1,4 +1,5 @@
-// A signal of somebody else on the machine must not open Node's inspector, which shows the keys: SIGUSR1 does so by default.
+// A signal of somebody else on the machine must not open Node's inspector, which shows the keys: SIGUSR1 does so by default. Nor does a signal cut
+// requests that run: SIGHUP does so by default.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { serverUrl } from '../helpers/app.ts'
@@ -45,6 +46,16 @@ test.each([
   expect(running.output()).not.toContain('Debugger')
   const { code } = await running.end('SIGTERM')
   expect(code).toBe(0)
+})
+
+test.skipIf(serverUrl() === undefined)('SIGHUP stops workers as SIGTERM does, whoever of them gets it', async () => {
+  const { env } = await createInstallation('postgresql')
+  const pawl = await startPawl(env, { PAWL_PROCESSES: '2' })
+  await pawl.printed('Ready.')
+  const [worker = 0] = workersOf(pawl.pid)
+  process.kill(worker, 'SIGHUP')
+  await pawl.printed('"code":0,"signal":null,"afterSeconds":1,"msg":"a worker ended, it is started again"')
+  expect(await pawl.end('SIGHUP')).toMatchObject({ code: 0, signal: null, stderr: '' })
 })
 
 test.skipIf(serverUrl() === undefined)('nor do its workers', async () => {

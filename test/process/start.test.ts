@@ -182,9 +182,9 @@ describe('refused start', () => {
 
 describe('stop', () => {
   // SIGTERM alone ends servers in every other file, and twice in outage.test.ts.
-  test('SIGINT, and both, end the server with 0 and free the data directory', async () => {
+  test('SIGINT, SIGHUP, and two signals, end the server with 0 and free the data directory', async () => {
     let next = startAgain()
-    for (const signals of [['SIGINT'], ['SIGTERM', 'SIGINT']] as const) {
+    for (const signals of [['SIGINT'], ['SIGHUP'], ['SIGTERM', 'SIGINT']] as const) {
       const { child, printed, ended } = next
       await printed(READY)
       for (const signal of signals) child.kill(signal)
