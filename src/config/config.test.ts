@@ -354,6 +354,13 @@ describe('secrets', () => {
     for (const right of ['', 'require']) expect(problemsOf({ ...env, PGSSLMODE: right })).toEqual([])
   })
 
+  test('a start with certificates that nobody checks is refused', () => {
+    expect(problemsOf({ NODE_TLS_REJECT_UNAUTHORIZED: '0' })).toEqual([
+      expect.stringMatching(/^NODE_TLS_REJECT_UNAUTHORIZED: with 0 .* leave it out; NODE_EXTRA_CA_CERTS/),
+    ])
+    for (const right of ['', '1']) expect(problemsOf({ NODE_TLS_REJECT_UNAUTHORIZED: right })).toEqual([])
+  })
+
   test.each(['PAWL_MASTER_KEY_COMMAND', 'PAWL_DATA_DIR', 'PAWL_TEMPLATES_FILE', 'PAWL_INTERNAL_TLS_KEY', 'PAWL_VAULT_TOKEN'])(
     '%s of spaces alone is refused',
     (name) => {

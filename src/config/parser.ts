@@ -42,6 +42,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   const hasDatabase = isGiven('databaseUrl')
   const mode = env[TLS_MODE.name]
   if (hasDatabase && mode) keep(TLS_MODE.name, TLS_MODE.kind.parse(mode), problems)
+  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') problems.push(CERTIFICATES_UNCHECKED)
   if (typeof config['processes'] === 'number' && config['processes'] > 1 && !hasDatabase)
     problems.push(PROCESSES_WITHOUT_DATABASE)
   problems.push(...findMissing(isGiven))
@@ -61,6 +62,10 @@ const LOST =
   'Kubernetes has put the address of a Service here; set enableServiceLinks: false in the pod, or give the setting there'
 const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
 const MASTER_KEY_TWICE = 'PAWL_MASTER_KEY_COMMAND: set together with PAWL_MASTER_KEY, keep one of them'
+
+/** Node reads this variable for every connection: to the database, to receivers, to key services, to the servers whose keys verify tokens. */
+const CERTIFICATES_UNCHECKED =
+  'NODE_TLS_REJECT_UNAUTHORIZED: with 0 no certificate of another server would be checked, leave it out; NODE_EXTRA_CA_CERTS names an authority of your own'
 
 const PROCESSES_WITHOUT_DATABASE = 'PAWL_PROCESSES: more than one needs DATABASE_URL, the embedded database takes one process'
 
