@@ -7,7 +7,7 @@ import type { Secrets } from './config/secrets.ts'
 import type { Config } from './config/config.ts'
 import { type Context, createContext } from './context.ts'
 import { formatListenerUrl } from './http/connections.ts'
-import type { TlsFiles } from './http/internal-tls.ts'
+import { type TlsFiles, tlsFilesOf } from './http/internal-tls.ts'
 import { openWaitingRoom } from './http/health.ts'
 import type { Log } from './log/log.ts'
 import { systemPlatform } from './lib/platform.ts'
@@ -89,11 +89,6 @@ async function listen(context: Context): Promise<Running> {
     await context.close()
     throw error
   }
-}
-
-/** The TLS files of the internal listener; undefined if it speaks plain HTTP. */
-function tlsFilesOf({ internalTlsCertificate: certificate, internalTlsKey: key, internalTlsClientCa: clientCa }: Config) {
-  return certificate === undefined || key === undefined || clientCa === undefined ? undefined : { certificate, key, clientCa }
 }
 
 async function openListener(context: Context, surface: Surface, host: string, port: number, tls?: TlsFiles) {

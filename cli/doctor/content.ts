@@ -1,6 +1,6 @@
 // Finds things in a database that will soon stop working. The caller reads the input from the tables, or from the server that has them.
 import { explainFault } from '../fault.ts'
-import { type Finding, fault, type Instruments, ok, warning } from './finding.ts'
+import { type Finding, fault, type Instruments, judgeEnd, ok, warning } from './finding.ts'
 
 export interface Pin {
   readonly app: string
@@ -33,9 +33,6 @@ export interface Holder {
   readonly rights?: readonly string[]
 }
 
-const DAY_MS = 86_400_000
-const EXPIRY_DAYS = 14
-
 /** Whether there is an application, and which domains are about to be without a pinned certificate. `now`: milliseconds since 1970. */
 export function judgeApplications(applications: readonly string[], pins: readonly Pin[], now: number): readonly Finding[] {
   if (applications.length === 0)
@@ -43,7 +40,7 @@ export function judgeApplications(applications: readonly string[], pins: readonl
   // A domain is in trouble when its last certificate ends.
   const domains = Map.groupBy(pins, ({ app, domain }) => JSON.stringify([app, domain]))
   const ends = [...domains.values()].map((list) => list.reduce((a, b) => (a.expiresAt > b.expiresAt ? a : b)))
-  const late = ends.filter(({ expiresAt }) => expiresAt.getTime() - now < EXPIRY_DAYS * DAY_MS)
+  const late = ends.map((pin) => judgeLast(pin, now)).filter(({ state }) => state !== 'ok')
   return [
     ok('applications', `there are ${applications.length}`),
     ...(late.length === 0 ? [ok('certificates', `${pins.length} are pinned, for ${domains.size} domains`)] : []),
@@ -56,14 +53,16 @@ export function judgeApplications(applications: readonly string[], pins: readonl
           'pin the certificate under its common name',
         ),
       ),
-    ...late.map(({ app, domain, expiresAt }) => {
-      const says = `the last pinned certificate of ${domain} (${app}) ends ${expiresAt.toISOString()}`
-      const todo = /^[\w.-]+$/.test(domain)
-        ? `pawl certificate fetch ${domain} --app ${app} pins the one that it shows now`
-        : `pawl certificate add-pem '${domain}' FILE --app ${app} pins the next one`
-      return expiresAt.getTime() <= now ? fault('certificates', says, todo) : warning('certificates', says, todo)
-    }),
+    ...late,
   ]
+}
+
+function judgeLast({ app, domain, expiresAt: endsAt }: Pin, now: number): Finding {
+  const says = `the last pinned certificate of ${domain} (${app}) ends ${endsAt.toISOString()}`
+  const todo = /^[\w.-]+$/.test(domain)
+    ? `pawl certificate fetch ${domain} --app ${app} pins the one that it shows now`
+    : `pawl certificate add-pem '${domain}' FILE --app ${app} pins the next one`
+  return judgeEnd('certificates', says, todo, { endsAt, now })
 }
 
 /** Finds credentials with rights beyond their role. Whoever has such a credential can read what phones send to pawl. */

@@ -18,6 +18,16 @@ export const skipped = (check: string, says: string): Finding => ({ check, state
 export const warning = (check: string, says: string, todo: string): Finding => ({ check, state: 'warning', says, todo })
 export const fault = (check: string, says: string, todo: string): Finding => ({ check, state: 'fault', says, todo })
 
+const DAY_MS = 86_400_000
+const EXPIRY_DAYS = 14
+
+/** Judges the end of a certificate. It is a warning two weeks ahead. `now`: milliseconds since 1970. */
+export function judgeEnd(check: string, says: string, todo: string, { endsAt, now }: { endsAt: Date; now: number }): Finding {
+  const leftMs = endsAt.getTime() - now
+  if (leftMs <= 0) return fault(check, says, todo)
+  return leftMs < EXPIRY_DAYS * DAY_MS ? warning(check, says, todo) : ok(check, says)
+}
+
 /** The doctor's access to the world; tests replace it. */
 export interface Instruments {
   readonly env: Environment

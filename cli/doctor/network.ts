@@ -5,7 +5,7 @@ import { ask, hasClientCertificate } from '../ask.ts'
 import { bankUrl, phonesUrl } from '../environment.ts'
 import { explainFault } from '../fault.ts'
 import type { Settings } from '../local/database.ts'
-import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
+import { type Finding, fault, type Instruments, judgeEnd, ok, skipped, warning } from './finding.ts'
 
 const TIMEOUT_MS = 5_000
 
@@ -51,9 +51,15 @@ async function examineInside(url: string, env: Instruments['env']): Promise<Find
           'another program has this port: PAWL_PORT chooses another',
         )
   } catch (error) {
-    return warning('server', `nothing answers at ${url} (${reasonOf(error)})`, 'pawl serve starts it')
+    const reason = reasonOf(error)
+    return url.startsWith('https:') && /certificate|signature|altname/i.test(reason)
+      ? fault('server', `${url} and this command do not take each other's certificate (${reason})`, CERTIFICATES)
+      : warning('server', `nothing answers at ${url} (${reason})`, 'pawl serve starts it')
   }
 }
+
+const CERTIFICATES =
+  'look at the end and the names of both; NODE_EXTRA_CA_CERTS names the authority of the server, PAWL_CLIENT_CERTIFICATE has what this command shows'
 
 async function examineTokenKeys(url: string): Promise<Finding> {
   const todo = 'check PAWL_JWT_JWKS_URL, and that this machine may reach it: until then access tokens are answered 503'
@@ -103,23 +109,16 @@ async function examineExposure(url: string): Promise<Finding> {
     : ok('exposure', `the bank's API does not answer at ${url}`)
 }
 
-const DAY_MS = 86_400_000
-const EXPIRY_DAYS = 14
-
 async function examineTls({ protocol, hostname, port }: URL, { readCertificate, now }: Instruments): Promise<Finding> {
   if (protocol !== 'https:')
     return fault('TLS', 'PAWL_PUBLIC_URL is http: phones would speak in the clear', 'put TLS in front, and name it with https')
   try {
-    const { expiresAt, chainProblem } = await readCertificate(hostname.replace(/^\[(.*)\]$/, '$1'), Number(port) || 443)
-    const says = `the certificate of ${hostname} ends ${expiresAt.toISOString()}`
-    if (expiresAt.getTime() <= now()) return fault('TLS', says, 'renew it: no phone connects')
-    if (chainProblem !== undefined)
-      return fault(
-        'TLS',
-        `the certificate of ${hostname} does not verify: ${chainProblem}`,
-        'send the whole chain, for this name',
-      )
-    return expiresAt.getTime() - now() < EXPIRY_DAYS * DAY_MS ? warning('TLS', says, 'renew it') : ok('TLS', says)
+    const { expiresAt: endsAt, chainProblem } = await readCertificate(hostname.replace(/^\[(.*)\]$/, '$1'), Number(port) || 443)
+    const says = `the certificate of ${hostname} ends ${endsAt.toISOString()}`
+    const end = judgeEnd('TLS', says, 'renew it: after its end no phone connects', { endsAt, now: now() })
+    return chainProblem === undefined || end.state === 'fault'
+      ? end
+      : fault('TLS', `the certificate of ${hostname} does not verify: ${chainProblem}`, 'send the whole chain, for this name')
   } catch (error) {
     return skipped('TLS', `${hostname} shows no certificate (${explainFault(error)})`)
   }

@@ -1,10 +1,12 @@
 // Examines settings, files and free space, before the doctor opens the database.
+import { X509Certificate } from 'node:crypto'
 import { existsSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { readTemplateFile } from '../../src/domain/template/installation.ts'
+import { loadTls, type TlsFiles, tlsFilesOf } from '../../src/http/internal-tls.ts'
 import { explainFault, Fault } from '../fault.ts'
 import { readSettings, type Settings } from '../local/database.ts'
-import { type Finding, fault, type Instruments, ok, warning } from './finding.ts'
+import { type Finding, fault, type Instruments, judgeEnd, ok, warning } from './finding.ts'
 
 /** Returns the settings, or a finding for each wrong setting. */
 export function examineSettings({ env }: Instruments): { readonly settings?: Settings; readonly findings: readonly Finding[] } {
@@ -17,11 +19,13 @@ export function examineSettings({ env }: Instruments): { readonly settings?: Set
   }
 }
 
-/** Examines the file of templates, the key file, and the free space for the embedded database. */
-export function examineFiles({ config, secrets }: Settings, { freeBytes }: Instruments): readonly Finding[] {
+/** Examines the file of templates, the files of TLS, the key file, and the free space for the embedded database. */
+export function examineFiles({ config, secrets }: Settings, { freeBytes, now }: Instruments): readonly Finding[] {
   const isEmbedded = secrets.databaseUrl === undefined
+  const tlsFiles = tlsFilesOf(config)
   return [
     ...(config.templatesFile === undefined ? [] : [examineTemplates(config.templatesFile)]),
+    ...(tlsFiles === undefined ? [] : examineTlsFiles(tlsFiles, now())),
     ...(isEmbedded && existsSync(config.dataDir)
       ? [examineKeyFile(config.dataDir, secrets.masterKeys !== undefined || config.masterKeyCommand !== undefined)]
       : []),
@@ -35,6 +39,32 @@ function examineTemplates(path: string): Finding {
   } catch (error) {
     return fault('templates', explainFault(error), 'mend the file: a start with it is refused')
   }
+}
+
+/** Examines when the certificate of the internal listener ends, and when the last authority of its callers does. */
+function examineTlsFiles(files: TlsFiles, now: number): readonly Finding[] {
+  try {
+    const { cert, ca } = loadTls(files)
+    const [certificateEnd = new Date(0)] = endsOf(cert)
+    const lastEnd = endsOf(ca).reduce((a, b) => (a > b ? a : b))
+    const judge = (what: string, endsAt: Date, path: string): Finding =>
+      judgeEnd('internal TLS', `${what} ends ${endsAt.toISOString()}`, `renew ${path}: the server reads it again by itself`, {
+        endsAt,
+        now,
+      })
+    return [
+      judge('the certificate of the internal listener', certificateEnd, files.certificate),
+      judge('the last authority for certificates of callers', lastEnd, files.clientCa),
+    ]
+  } catch (error) {
+    return [fault('internal TLS', explainFault(error), 'mend the file: a start with it is refused')]
+  }
+}
+
+/** The ends of the certificates in a PEM text, in their order. */
+const endsOf = (pem: string): readonly Date[] => {
+  const texts = pem.match(/-----BEGIN [A-Z\d ]*CERTIFICATE-----[^]*?-----END [A-Z\d ]*CERTIFICATE-----/g) ?? []
+  return texts.map((text) => new X509Certificate(text).validToDate)
 }
 
 function examineKeyFile(dataDir: string, isGiven: boolean): Finding {

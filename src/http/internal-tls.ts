@@ -15,6 +15,20 @@ export interface TlsFiles {
   readonly clientCa: string
 }
 
+interface TlsSettings {
+  readonly internalTlsCertificate?: string
+  readonly internalTlsKey?: string
+  readonly internalTlsClientCa?: string
+}
+
+/** The TLS files of the internal listener; undefined if it speaks plain HTTP. */
+export const tlsFilesOf = ({
+  internalTlsCertificate: certificate,
+  internalTlsKey: key,
+  internalTlsClientCa: clientCa,
+}: TlsSettings): TlsFiles | undefined =>
+  certificate === undefined || key === undefined || clientCa === undefined ? undefined : { certificate, key, clientCa }
+
 interface TlsTexts {
   readonly cert: string
   readonly key: string

@@ -1,6 +1,6 @@
 // pawl doctor: an installation in order, and broken ones, of which it names what is wrong and says what to do.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ import { expectOk, startWorld, type World } from '../helpers/world.ts'
 const KEY = Buffer.alloc(32, 7)
 const directory = mkdtempSync(join(tmpdir(), 'pawl-doctor-'))
 const dataDir = join(directory, 'data')
-const servers: Server[] = []
+const servers: { close: () => unknown }[] = []
 let database: Database
 let healthy: Instruments
 
@@ -208,6 +208,34 @@ test('who may derive keys is said by name', async () => {
   } finally {
     await sql`delete from credential`.execute(database.db)
   }
+})
+
+/** Files of TLS of the internal listener; the certificate ends after `days`, the authorities of callers after theirs. */
+function internalTls({
+  days = 60,
+  authorityDays = [60],
+}: {
+  readonly days?: number
+  readonly authorityDays?: readonly number[]
+}) {
+  const folder = mkdtempSync(join(directory, 'tls-'))
+  const { pem, privateKeyPem } = createCertificate(['IP:127.0.0.1'], { days })
+  const authorities = authorityDays.map((left) => createCertificate([], { days: left }).pem)
+  const env = {
+    PAWL_INTERNAL_PORT: '0',
+    PAWL_INTERNAL_TLS_CERTIFICATE: join(folder, 'server.pem'),
+    PAWL_INTERNAL_TLS_KEY: join(folder, 'server.key'),
+    PAWL_INTERNAL_TLS_CLIENT_CA: join(folder, 'clients.pem'),
+  }
+  writeFileSync(env.PAWL_INTERNAL_TLS_CERTIFICATE, pem)
+  writeFileSync(env.PAWL_INTERNAL_TLS_KEY, privateKeyPem)
+  writeFileSync(env.PAWL_INTERNAL_TLS_CLIENT_CA, authorities.join(''))
+  return { env, pem, privateKeyPem }
+}
+
+test('files of TLS that hold for long are in order', async () => {
+  const findings = await withEnv(internalTls({ authorityDays: [1, 60] }).env)
+  expect(findings.filter(({ check }) => check === 'internal TLS').map(({ state }) => state)).toEqual(['ok', 'ok'])
 })
 
 /** What was found, when the providers are closed. */
@@ -563,6 +591,53 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     says: /in the clear/,
     todo: /https/,
     find: async () => withEnv({ PAWL_PUBLIC_URL: await serve(PHONES) }),
+  },
+  'a certificate of the internal listener that ends soon': {
+    check: 'internal TLS',
+    state: 'warning',
+    says: /^the certificate of the internal listener ends 20/,
+    todo: /^renew .*server\.pem/,
+    find: () => withEnv(internalTls({ days: 13 }).env),
+  },
+  'a certificate of the internal listener that has ended': {
+    check: 'internal TLS',
+    says: /^the certificate of the internal listener ends 20/,
+    todo: /^renew .*server\.pem/,
+    find: () => withEnv(internalTls({ days: 30 }).env, { now: () => Date.now() + 31 * DAY_MS }),
+  },
+  'an authority of callers that has ended': {
+    check: 'internal TLS',
+    says: /^the last authority for certificates of callers ends 20/,
+    todo: /^renew .*clients\.pem/,
+    find: () => withEnv(internalTls({ days: 60, authorityDays: [20, 30] }).env, { now: () => Date.now() + 31 * DAY_MS }),
+  },
+  'a key that is not that of the certificate': {
+    check: 'internal TLS',
+    says: /^PAWL_INTERNAL_TLS_KEY: .* is not the key of PAWL_INTERNAL_TLS_CERTIFICATE/,
+    todo: /a start with it is refused/,
+    find: () => {
+      const { env } = internalTls({})
+      writeFileSync(env.PAWL_INTERNAL_TLS_KEY, createCertificate([]).privateKeyPem)
+      return withEnv(env)
+    },
+  },
+  'a server whose certificate this machine does not take': {
+    check: 'server',
+    says: /^https:.* and this command do not take each other's certificate \(self-signed certificate/,
+    todo: /NODE_EXTRA_CA_CERTS/,
+    find: async () => {
+      const { env, pem, privateKeyPem } = internalTls({})
+      const server = createTlsServer({ cert: pem, key: privateKeyPem }, (_request, response) => response.end())
+      servers.push(server)
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const { port } = server.address() as AddressInfo
+      return withEnv({
+        ...env,
+        PAWL_INTERNAL_PORT: String(port),
+        PAWL_CLIENT_CERTIFICATE: env.PAWL_INTERNAL_TLS_CERTIFICATE,
+        PAWL_CLIENT_KEY: env.PAWL_INTERNAL_TLS_KEY,
+      })
+    },
   },
   'a certificate that has ended': {
     check: 'TLS',
