@@ -85,6 +85,17 @@ describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATAB
       await expectUsual(await open(pooler))
     })
 
+    test('a database with limits of time of its own, for waits and for idle sessions', async () => {
+      const limits = { lock_timeout: '1s', idle_session_timeout: '1min', idle_in_transaction_session_timeout: '1s' }
+      await set(`database ${place.name}`, { ...limits, statement_timeout: '100ms' })
+      const { db } = await open(pooler)
+      const { rows } = await sql`
+        select current_setting('lock_timeout') as lock, current_setting('idle_session_timeout') as idle,
+          current_setting('idle_in_transaction_session_timeout') as transaction, current_setting('statement_timeout') as statement
+        from pg_sleep(0.2)`.execute(db)
+      expect(rows).toEqual([{ lock: '0', idle: '0', transaction: '10s', statement: '8s' }])
+    })
+
     test('a role that is set to something else everywhere, and settings in the URL', async () => {
       const role = `pawl_test_set_${process.pid}_${pooler}`
       await runAll(place.adminUrl, [`create role ${role} login password 'p'`])

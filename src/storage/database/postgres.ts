@@ -156,6 +156,9 @@ const limitsOf = (isPatient: boolean): Settings => ({
   statement_timeout: isPatient ? '0' : `${STATEMENT_MS}ms`,
   // After this time the locks of a process that has disappeared are free again.
   idle_in_transaction_session_timeout: `${IDLE_IN_TRANSACTION_MS}ms`,
+  // Requests about one phone wait for each other, and the pool has idle sessions. Limits of server, database or role would fail such requests.
+  lock_timeout: '0',
+  idle_session_timeout: '0',
 })
 
 /**
