@@ -1,9 +1,28 @@
 // A database that answers but takes no writes is not ready: read only, as a standby is, or without room.
+import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Database, openDatabase, pingDatabase } from '../../src/storage/database/database.ts'
+import { type Database, inTransaction, openDatabase, pingDatabase } from '../../src/storage/database/database.ts'
 import { createPostgresDatabase, type PostgresDatabase, serverUrl } from '../helpers/app.ts'
 import { runAll } from '../helpers/hostile.ts'
+
+test.skipIf(serverUrl() !== undefined)(
+  'an embedded database whose disk has no room is not ready, until there is some',
+  async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'pawl-test-'))
+    const database = await openDatabase({ dataDir, poolSize: 1 })
+    await expect(pingDatabase(database)).resolves.toBeUndefined()
+    const { bavail, bsize } = statfsSync(dataDir)
+    expect(database.freeBytes?.()).toBeGreaterThan((bavail * bsize) / 2)
+    const withRoom = (bytes: number) => pingDatabase({ ...database, freeBytes: () => bytes })
+    await expect(withRoom(32 * 2 ** 20 - 1)).rejects.toThrow('the disk of the embedded database is full')
+    await expect(withRoom(32 * 2 ** 20)).resolves.toBeUndefined()
+    await database.close()
+    rmSync(dataDir, { recursive: true })
+  },
+)
 
 describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATABASE_URL is set', () => {
   let place: PostgresDatabase

@@ -48,6 +48,8 @@ export interface Database {
   readonly readTime?: (() => Promise<number>) | undefined
   /** PostgreSQL only. */
   readonly room?: Room
+  /** The embedded database only: bytes that its disk has left. */
+  readonly freeBytes?: () => number
   /** PostgreSQL only. */
   readonly poolUse?: () => PoolUse
   /** PostgreSQL only: ends all connections to a server that takes no writes. */
@@ -87,7 +89,7 @@ export async function openInMemory(template?: Blob): Promise<Database> {
 /** PGlite is half a megabyte of code that a server on PostgreSQL never runs. */
 const loadEmbedded = () => import('./embedded.ts')
 
-function fromEmbedded({ pglite, release }: Embedded, location: string, log: Pick<KyselyConfig, 'log'> = {}): Database {
+function fromEmbedded({ pglite, freeBytes, release }: Embedded, location: string, log: Pick<KyselyConfig, 'log'> = {}): Database {
   const db = new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }), ...log }) as Pool
   const close = async () => {
     // Kysely closes an instance only when a query has run on it.
@@ -95,7 +97,7 @@ function fromEmbedded({ pglite, release }: Embedded, location: string, log: Pick
     if (!pglite.closed) await pglite.close()
     await release()
   }
-  return { db, kind: 'embedded', location, close }
+  return { db, kind: 'embedded', location, freeBytes, close }
 }
 
 /** Reads the time of the database, in milliseconds since 1970, independent of the session's time zone and DateStyle. */
@@ -176,17 +178,21 @@ export const isAnswered = (error: unknown): boolean => isRolledBack(error) || co
 /**
  * Resolves when the database answers and takes writes. Throws for a standby, a read-only server, a full disk, and a primary that waits for an
  * absent synchronous standby. The check writes a message that nobody reads to PostgreSQL's write-ahead log. After a statement has failed for lack of
- * disk space, the check also writes 100 KiB. When the server takes no writes, all its connections are ended, so that new ones find the primary.
+ * disk space, the check also writes 100 KiB. When the server takes no writes, all its connections are ended, so that new ones find the primary. Of
+ * the embedded database it reads, and looks at the room on the disk.
  */
-export async function pingDatabase(database: Pick<Database, 'db' | 'kind' | 'room' | 'leaveServer'>): Promise<void> {
-  if (database.kind === 'embedded') {
-    await sql`select 1`.execute(database.db)
-    return
-  }
+export async function pingDatabase(
+  database: Pick<Database, 'db' | 'kind' | 'room' | 'freeBytes' | 'leaveServer'>,
+): Promise<void> {
   const late = sleep(PING_MS, undefined, { ref: false }).then(() => {
     throw new Error(`the database took no write within ${PING_MS} ms`)
   })
-  await Promise.race([write(database), late])
+  await Promise.race([database.kind === 'embedded' ? readEmbedded(database) : write(database), late])
+}
+
+async function readEmbedded({ db, freeBytes }: Pick<Database, 'db' | 'freeBytes'>): Promise<void> {
+  await sql`select 1`.execute(db)
+  if (freeBytes !== undefined && freeBytes() < ROOM_MIN) throw new Error('the disk of the embedded database is full')
 }
 
 async function write({ db, room, leaveServer }: Pick<Database, 'db' | 'room' | 'leaveServer'>): Promise<void> {
@@ -212,6 +218,8 @@ const takeRoom = (db: Pool): Promise<void> =>
     )
   })
 
+// Two files of the write-ahead log. Once the log finds no room, statements of the embedded database never end, until the next start.
+const ROOM_MIN = 32 * 2 ** 20
 // Shorter than a load balancer waits, and long enough that a busy database does not count as lost.
 const PING_MS = 3_000
 // Matches any SQLSTATE but those of class 08 (connection) and 57 (operator intervention), which end the connection. A SQLSTATE always has a digit,

@@ -1,6 +1,17 @@
 // Opens the embedded database (PGlite) safely: a lock on the directory, a turn of the event loop before each query, the parsers of node-postgres,
 // small buffers. Another process gets a backup of the open database through the lock's socket.
-import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -18,6 +29,8 @@ export interface Embedded {
   readonly pglite: PGliteForKysely
   /** Makes a backup of everything that is committed. */
   readonly copy: () => Promise<Uint8Array>
+  /** Bytes that the disk has left. */
+  readonly freeBytes: () => number
   /** Releases the directory; called after the instance is closed. */
   readonly release: () => Promise<void>
 }
@@ -33,7 +46,11 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
     const path = join(dataDir, FOLDER)
     const pglite = await openFiles(path)
     opened = pglite
-    return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), release }
+    const freeBytes = (): number => {
+      const { bavail, bsize } = statfsSync(path)
+      return bavail * bsize
+    }
+    return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes, release }
   } catch (error) {
     await release()
     throw error
@@ -189,7 +206,8 @@ function refuseOpenDirectory(path: string): void {
 export async function createInMemory(template?: Blob): Promise<Embedded> {
   const pglite = await PGlite.create({ ...embeddedOptions, ...(template && { loadDataDir: template }) })
   await pglite.exec(composeSet(SESSION_SETTINGS))
-  return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), release: async () => undefined }
+  const freeBytes = (): number => Number.POSITIVE_INFINITY
+  return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes, release: async () => undefined }
 }
 
 const embeddedOptions = {
