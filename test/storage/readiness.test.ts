@@ -19,6 +19,12 @@ test.skipIf(serverUrl() !== undefined)(
     const withRoom = (bytes: number) => pingDatabase({ ...database, freeBytes: () => bytes })
     await expect(withRoom(32 * 2 ** 20 - 1)).rejects.toThrow('the disk of the embedded database is full')
     await expect(withRoom(32 * 2 ** 20)).resolves.toBeUndefined()
+    // A statement that never ends, as when the write-ahead log has found no room.
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const held = inTransaction(database.db, () => promise)
+    await expect(pingDatabase(database)).rejects.toThrow('within 3000 ms')
+    resolve()
+    await held
     await database.close()
     rmSync(dataDir, { recursive: true })
   },
