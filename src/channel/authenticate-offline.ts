@@ -5,7 +5,7 @@ import { networkOf } from '../lib/address.ts'
 import { untilSettled } from '../lib/until-settled.ts'
 import type { CodeMatch, Factors, OfflineMatch, OfflineOtp, PersonalizedPayload, Protocol } from '../protocol/protocol.ts'
 import { OFFLINE_RESOURCE_ID } from '../protocol/wire/offline.ts'
-import { type ActivationRow, findActivation, type ReadActivationRow } from '../storage/activation/find.ts'
+import type { ActivationRow, ReadActivationRow } from '../storage/activation/find.ts'
 import type { Tx } from '../storage/database/database.ts'
 import type { UniqueValue } from '../storage/activation/unique-values.ts'
 import type { LockedOperation } from '../storage/operation/operations.ts'
@@ -38,6 +38,8 @@ export interface OtpDecision {
    * judges again.
    */
   readonly store: (tx: Tx) => Promise<{ readonly operation: LockedOperation | undefined } | undefined>
+  /** Logs the decision, and remembers the phone of a right password. Called after the commit. */
+  readonly note: () => void
 }
 
 /** The text of a QR code, signed for this activation. Undefined while the activation has no keys, and when they were altered in the database. */
@@ -53,6 +55,15 @@ export function signForActivation(
     keys,
     openServerKeys: () => serverKeysOf(recordKeys, protocol, activation),
   })
+}
+
+/** Reads the activation of an offline code, which names no version. Its counter is never lower than one that this process accepted. */
+export async function findPhoneById(
+  { authenticationStore, platform }: Pick<ChannelParts, 'authenticationStore' | 'platform'>,
+  activationId: string,
+): Promise<ReadActivationRow | undefined> {
+  const { activation } = await authenticationStore.find({ applicationKey: '', activationId, at: new Date(platform.now()) })
+  return activation
 }
 
 /** Judges a password for an ACTIVE activation. Nothing is stored yet. Undefined when the activation must be read again. */
@@ -81,13 +92,8 @@ export async function judgeOtp(
   return {
     isRight: judged.isRight,
     factors: found.move?.factors.toLowerCase(),
-    store: async (tx) => {
-      const stored = await storeDecision(tx, decision, operationId)
-      if (stored === undefined) return undefined
-      const { verdict, operation } = stored
-      noteOffline(parts, decision, verdict)
-      return { operation }
-    },
+    store: (tx) => storeDecision(tx, decision, operationId),
+    note: () => noteOffline(parts, decision),
   }
 }
 
@@ -128,7 +134,7 @@ export async function verifyOfflineAtDoor(
 ): Promise<OfflineVerdict & { readonly isUsedMeanwhile: boolean }> {
   return await untilSettled('activation', async () => {
     const at = new Date(parts.platform.now())
-    const row = await findActivation(parts.db, asked.activationId, at)
+    const row = await findPhoneById(parts, asked.activationId)
     const activation = row?.applicationId === asked.applicationId ? row : undefined
     const protocol = (activation && protocolOf(parts.protocols, activation)) ?? parts.protocols.v3
     const found = findMatch(parts, protocol, activation, attempt)
@@ -156,16 +162,18 @@ export async function verifyOfflineAtDoor(
     const write = decision.write && { ...decision.write, kept: asked.keep?.(told) }
     const stored = await storeDecisionAlone(parts, { ...decision, write })
     if (stored === undefined) return undefined
-    noteOffline(parts, decision, verdict)
+    noteOffline(parts, decision)
     return { ...told, isUsedMeanwhile: stored === 'USED_MEANWHILE' }
   })
 }
 
-/** Logs a stored decision. */
-function noteOffline(parts: ChannelParts, decision: CodeDecision, verdict: CodeVerdict): void {
+/** Logs a stored decision, and remembers the phone of a right password. */
+function noteOffline(parts: ChannelParts, decision: CodeDecision): void {
+  const { verdict } = decision
   noteBlock(parts, decision)
   const version = String(verdict.activation?.protocolVersion ?? 'unknown')
   parts.events.authenticationChecked({ version, type: 'offline', result: verdict.isRight ? 'accepted' : verdict.reason })
+  if (verdict.isRight) parts.authenticationStore.remember({ version: undefined, activation: verdict.activation })
 }
 
 const UNKNOWN: Judged = { isRight: false, refusal: 'activation_unknown', isGuess: false, outcome: undefined }

@@ -3,7 +3,7 @@ import { toBase64 } from '../lib/base64.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import { untilSettled } from '../lib/until-settled.ts'
-import { type ActivationRow, findActivation, findRegistrations, type ReadActivationRow } from '../storage/activation/find.ts'
+import { type ActivationRow, findRegistrations, type ReadActivationRow } from '../storage/activation/find.ts'
 import { inTransaction, type Tx } from '../storage/database/database.ts'
 import {
   hasOperationNonce,
@@ -26,7 +26,7 @@ import { listProximityOtps } from '../domain/operation/proximity.ts'
 import { chooseTexts } from '../domain/template/template.ts'
 import { parseOfflineOtp } from '../protocol/wire/offline.ts'
 import type { ChannelParts } from './parts.ts'
-import { judgeOtp, type OtpDecision, signForActivation } from './authenticate-offline.ts'
+import { findPhoneById, judgeOtp, type OtpDecision, signForActivation } from './authenticate-offline.ts'
 
 /** The id of the operation. If its user has several phones, also that of the registration. */
 interface OfflineNames {
@@ -101,16 +101,17 @@ export async function approveOffline(
     totps: listProximityOtps(parts, operation),
   }
   const refusal = await untilSettled('activation', async (round) => {
-    const current =
-      round === 0 ? activation : await findActivation(parts.db, activation.activationId, new Date(parts.platform.now()))
+    const current = round === 0 ? activation : await findPhoneById(parts, activation.activationId)
     if (current?.state !== 'ACTIVE')
       throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the registration is not active any more' })
     const decision = await judgeOtp(parts, current, attempt)
     if (decision === undefined) return undefined
-    return inTransaction(parts.db, async (tx) => {
+    const decided = await inTransaction(parts.db, async (tx) => {
       const stored = await decision.store(tx)
-      return stored && decideOffline(tx, parts, stored.operation, activation, decision, at)
+      return stored && (await decideOffline(tx, parts, stored.operation, activation, decision, at))
     })
+    if (decided !== undefined) decision.note()
+    return decided
   })
   if (refusal !== 'NONE') throw new PawlError(refusal, { detail: 'the one-time password was not accepted' })
 }
@@ -143,26 +144,22 @@ async function decideOffline(
  * which names `member`, if the user has several and none is named.
  */
 export async function findPhone(
-  { db, platform }: Pick<OperationParts, 'db' | 'platform'>,
+  parts: Pick<ChannelParts, 'db' | 'platform' | 'authenticationStore'>,
   { applicationId, userId }: Pick<OperationRow, 'applicationId' | 'userId'>,
   registrationId: string | undefined,
   member: string,
 ): Promise<ReadActivationRow> {
-  const at = new Date(platform.now())
-  const registrations = userId === null ? [] : await findRegistrations(db, applicationId, userId, at, registrationId)
+  const at = new Date(parts.platform.now())
+  const registrations = userId === null ? [] : await findRegistrations(parts.db, applicationId, userId, at, registrationId)
   const [one, ...others] = registrations.filter(({ state }) => state === 'ACTIVE')
   if (others.length > 0) throw unnamedDevice(member)
-  const activation = one && (await findActivation(db, one.activationId, at))
+  const activation = one && (await findPhoneById(parts, one.activationId))
   if (activation?.state !== 'ACTIVE') throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
   return activation
 }
 
 /** Finds the phone that approves an operation: the phone that the operation names, else that of its user. */
-async function findApprover(
-  parts: OperationParts,
-  operation: OperationRow,
-  named: string | undefined,
-): Promise<ReadActivationRow> {
+async function findApprover(parts: ChannelParts, operation: OperationRow, named: string | undefined): Promise<ReadActivationRow> {
   const activation = await findPhone(parts, operation, named ?? operation.activationId ?? undefined, 'registrationId')
   if (!isOf(operation, activation))
     throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the operation is for another registration' })

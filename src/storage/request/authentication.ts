@@ -77,7 +77,10 @@ export interface AuthenticationStore {
    * changed it since, so the only decision to make with it is an acceptance, which `store` confirms.
    */
   readonly recall: (names: Omit<PartyNames, 'at'>) => RequestParties
-  /** Reads version and activation. The counter is never lower than one that this process accepted, whatever the database returns. */
+  /**
+   * Reads version and activation; an empty application key names no version. The counter is never lower than one that this process accepted, whatever
+   * the database returns.
+   */
   readonly find: (names: PartyNames) => Promise<ReadParties>
   /** Like find, and reads the envelope key and the token that the request names. Without one its id is an empty text, and its hash null. */
   readonly findProofs: (names: ProofNames) => Promise<Proofs>
@@ -89,7 +92,7 @@ export interface AuthenticationStore {
   readonly findEnvelopeAtDoor: (names: DoorEnvelopeNames) => Promise<DoorEnvelope>
   /** storeAuthentication, whose concurrent calls share a statement. */
   readonly store: (outcome: AuthenticationOutcome, audit: AuditEvent) => Promise<boolean>
-  /** Remembers the parties of a committed acceptance, as the acceptance left them. */
+  /** Remembers the parties of a committed acceptance, as the acceptance left them; without a version for an offline code. */
   readonly remember: (parties: RequestParties) => void
 }
 

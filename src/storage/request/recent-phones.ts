@@ -20,7 +20,7 @@ interface RecentPhones {
   readonly recall: (names: Omit<PartyNames, 'at'>) => RequestParties
   /** Returns the phone under any application key, for `renew`. */
   readonly latest: (activationId: string) => RecentPhone | undefined
-  /** Remembers a committed acceptance. */
+  /** Remembers a committed acceptance. An offline code names no version: its phone keeps the one that is known of it. */
   readonly remember: (parties: RequestParties) => void
   /**
    * Returns the rows that were read, with the counter and the highest protocol version of `known` when the database has an earlier one; the next
@@ -42,7 +42,10 @@ export function createRecentPhones(events: PhoneEvents, caches: Caches = createC
 
   const latest = (activationId: string) => memory.get(activationId) as RecentPhone | undefined
   const remember = ({ version, activation }: RequestParties): void => {
-    if (version && activation) memory.set(activation.activationId, packPhone(versions.numberOf(version), activation))
+    if (activation === undefined) return
+    const { activationId } = activation
+    const number = version ? versions.numberOf(version) : (latest(activationId)?.readUInt32BE() ?? NO_VERSION)
+    memory.set(activationId, packPhone(number, activation))
   }
   return {
     recall: ({ applicationKey, activationId }) => {
@@ -114,6 +117,8 @@ const PHONES_MAX = 100_000
 const PHONE_BYTES = 448
 const VERSIONS_MAX = 1_000
 const VERSION_BYTES = 4
+/** The number of a phone that has sent offline codes alone. Versions are numbered from 1. */
+const NO_VERSION = 0
 
 /** The members of an activation that are packed: as bytes they take less than half the memory of an object (docs/decisions/0014-memory.md). */
 type PackedRow = Omit<ActivationRow, 'isUpgradePending'>
