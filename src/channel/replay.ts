@@ -7,10 +7,14 @@ import type { UniqueValue } from '../storage/activation/unique-values.ts'
 export const isInWindow = (now: number, timestamp: number, windowSeconds: number): boolean =>
   Math.abs(now - timestamp) <= windowSeconds * 1000
 
-/** The value that an envelope uses up, stored until its window is over. Undefined if its version has no replay protection. */
+/**
+ * The value that an envelope uses up, stored until its window is over. It names the activation or, in application scope, the application key: the
+ * decryptor uses up values whose MAC nobody has checked (cloud §15.3), and must not use up those of another application. Undefined if the version of
+ * the envelope has no replay protection.
+ */
 export function envelopeValue(context: EnvelopeContext, envelope: Envelope, windowSeconds: number): UniqueValue | undefined {
   if (envelope.uniqueValue === undefined || envelope.timestamp === undefined) return undefined
-  const identifier = context.activationId ?? ''
+  const identifier = context.activationId ?? context.applicationKey
   return {
     valueHash: hashUniqueValue(`envelope/${context.scope}`, identifier, envelope.uniqueValue),
     expiresAt: new Date(envelope.timestamp + (windowSeconds + CLOCK_SKEW_SECONDS) * 1000),

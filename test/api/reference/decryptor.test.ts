@@ -3,7 +3,7 @@ import { createDecipheriv, createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { bytesOf, hasNonce, hasTimestamp, join, kdfInternal, random, sized, unb64 } from '../../../phone/v3/crypto.ts'
 import type { EnvelopeOptions } from '../../../phone/v3/state.ts'
-import type { Bank } from '../../helpers/bank.ts'
+import { type Bank, readApplication } from '../../helpers/bank.ts'
 import { createCaller } from '../../helpers/door.ts'
 import { openAt, sealForBank, sealUnderLabel, signForBank, textOf } from '../../helpers/door-envelope.ts'
 import { expectError, MINUTE } from '../../helpers/expectations.ts'
@@ -162,6 +162,15 @@ test('keys of one envelope open none of a thousand others of the same phone and 
   for (let i = 0; i < 1000; i += 1)
     if (openWith(keys, await sealed(phone, `other ${i}`, 'activation', same)) !== undefined) opened += 1
   expect(opened).toBe(0)
+})
+
+test('a credential of another application uses up no envelope of this one', async () => {
+  const other = readApplication(await v4.world.bank.call('GET', '/admin/application?id=other'))
+  const { phone } = await v4.world.activePhone('3.2')
+  const own = await sealed(phone, 'mine', 'application')
+  // Neither MAC nor ciphertext comes with this call: whoever sees an envelope on its way can name its point and its nonce.
+  await askReference(foreign, 'v3', PATH, { ...own.asked, applicationKey: other.applicationKey })
+  expect(textOf(await openAt(both, own.sent))).toBe('mine')
 })
 
 test('fifty requests at once for one envelope get its keys once', async () => {
