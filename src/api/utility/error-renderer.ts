@@ -14,7 +14,7 @@ export const rendering = {
   CHALLENGE_INSUFFICIENT: {
     status: 403,
     code: 'INSUFFICIENT_CHALLENGE',
-    message: 'The header X-Cert-Pinning-Challenge must hold 16 to 1024 printable ASCII characters',
+    message: 'The header X-Cert-Pinning-Challenge must hold 16 to 1024 printable ASCII characters without &',
   },
   PINNING_APPLICATION_UNKNOWN: { status: 404, code: 'PUBLIC_KEY_NOT_FOUND', message: 'No application of this name' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'Service unavailable' },

@@ -102,11 +102,15 @@ function parseAppName(request: FastifyRequest): string {
 /**
  * The challenge as received. Its length is that of its text, not of bytes that the text may encode. Throws CHALLENGE_INSUFFICIENT, and
  * REQUEST_INVALID for several challenges.
+ *
+ * `&` ends the challenge in the signed text, so no challenge may contain it. Otherwise somebody between app and server could send the challenge of
+ * an app with `&` and a text behind it. The signature would also be one over the app's challenge and a body that begins with that text. An app that
+ * reads JSON leniently, for example with comments, would take that text for pawl's.
  */
 function readChallenge(request: FastifyRequest): string {
   const [challenge = '', ...others] = request.raw.headersDistinct[CHALLENGE_HEADER] ?? []
   if (others.length > 0) throw requestRefused('X-Cert-Pinning-Challenge', 'must be sent once')
-  if (!/^[\x20-\x7e]{16,1024}$/.test(challenge)) throw new PawlError('CHALLENGE_INSUFFICIENT')
+  if (!/^[\x20-\x25\x27-\x7e]{16,1024}$/.test(challenge)) throw new PawlError('CHALLENGE_INSUFFICIENT')
   return challenge
 }
 
@@ -188,7 +192,7 @@ const tag = 'Mobile utility API'
 // The schema does not limit the length, because a header of fewer than 16 bytes is refused with 403 and not as a malformed request.
 const Challenge = Type.Object({
   'X-Cert-Pinning-Challenge': Type.String({
-    description: '16 to 1024 printable ASCII characters, random for each request',
+    description: '16 to 1024 printable ASCII characters without `&`, random for each request',
     examples: ['r5LrB4bDyoGVEA3U8UeOSQ=='],
   }),
 })

@@ -148,6 +148,7 @@ describe('GET /app/init', () => {
     ['blank', [' '.repeat(20)]],
     ['with a tabulator', ['0123456789\tabcdef']],
     ['beyond ASCII', ['0123456789abcdeé']],
+    ['with the mark that ends it in the signed text', ['0123456789&abcdef']],
   ])('refuses a challenge that is %s, and says nothing of the application', async (_, challenge) => {
     for (const query of [
       '?appName=app',
@@ -161,6 +162,15 @@ describe('GET /app/init', () => {
       expectRefusal(reply, 403, 'INSUFFICIENT_CHALLENGE')
       expect(reply.headers['x-cert-pinning-signature']).toBeUndefined()
     }
+  })
+
+  test('gives no signature that is also one over the challenge of an app and a body that somebody made up', async () => {
+    const challenge = newChallenge()
+    // A lenient reader of JSON takes what stands behind it for a comment.
+    const madeUp = `{"timestamp":1767225600,"fingerprints":[{"name":"api.bank.example","fingerprint":"AA==","expires":4102444800}]}//`
+    const reply = await getInit(server.url, 'app', { challenge: `${challenge}&${madeUp}` })
+    const body = Buffer.concat([Buffer.from(`${madeUp}&`), reply.body])
+    expect(isGenuine(publicKey, challenge, { ...reply, body })).toBe(false)
   })
 
   test('refuses several challenges', async () => {
