@@ -19,6 +19,7 @@ async function startFastify(options) {
   }
   app.post('/transfer', app.requireCode(TRANSFER), serve)
   app.get('/accounts/:id', app.requireCode(ACCOUNT), serve)
+  app.delete('/accounts/:id', app.requireCode(ACCOUNT), serve)
   app.get('/files/*', app.requireCode(FILE), serve)
   app.get('/balance', app.requireToken({ isRepeatable: true }), serve)
   app.post('/statement', app.encrypted(), serve)
@@ -47,6 +48,7 @@ async function startExpress(options, prepare = () => undefined) {
   }
   app.post('/transfer', guard.requireCode(TRANSFER), express.json(), serve)
   app.get('/accounts/:id', guard.requireCode(ACCOUNT), serve)
+  app.delete('/accounts/:id', guard.requireCode(ACCOUNT), serve)
   app.get('/files/*path', guard.requireCode(FILE), serve)
   app.get('/balance', guard.requireToken({ isRepeatable: true }), serve)
   app.post('/statement', guard.encrypted(), serve)

@@ -106,12 +106,13 @@ for (const [name, startBank] of Object.entries(BANKS)) {
       assert.deepEqual([pawl.calls, bank.seen], [[], []])
     })
 
-    test('the query of a GET whose code covers a body is not served: it may be of anybody', async () => {
-      const { bank, refusals } = await start(startBank, (_call, response) => json(response, 200, { ...VALID, covered: 'BODY' }))
-      assert.equal((await fetch(`${bank.url}/accounts/1?to=thief`, { headers: CODE })).status, 401)
-      assert.deepEqual([bank.seen, refusals], [[], [[401, 'QUERY_NOT_COVERED']]])
-      assert.equal((await fetch(`${bank.url}/accounts/1`, { headers: CODE })).status, 200)
-    })
+    for (const method of ['GET', 'DELETE'])
+      test(`the query of a ${method} whose code covers a body is not served: it may be of anybody`, async () => {
+        const { bank, refusals } = await start(startBank, (_call, response) => json(response, 200, { ...VALID, covered: 'BODY' }))
+        assert.equal((await fetch(`${bank.url}/accounts/1?to=thief`, { method, headers: CODE })).status, 401)
+        assert.deepEqual([bank.seen, refusals], [[], [[401, 'QUERY_NOT_COVERED']]])
+        assert.equal((await fetch(`${bank.url}/accounts/1`, { method, headers: CODE })).status, 200)
+      })
 
     test('every bad verdict is one answer to the phone; the log learns why', async () => {
       for (const reason of ['CODE_WRONG', 'STATE', 'UNKNOWN', 'FLAGS']) {
