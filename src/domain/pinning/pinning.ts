@@ -5,6 +5,7 @@ import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { generateKeyPair } from '../../crypto/key.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { concat, utf8 } from '../../lib/bytes.ts'
+import { findLanguage } from '../../lib/language.ts'
 import { createMemory } from '../../lib/memory.ts'
 import {
   findPinningKeyPair,
@@ -162,12 +163,11 @@ function isOlder(version: string, than: string | null): boolean {
 
 const numbersOf = (version: string): readonly number[] => (/^\d+\.\d+\.\d+/.exec(version)?.[0] ?? '').split('.').map(Number)
 
-function chooseText(texts: readonly VersionTextRow[], key: string | null, languages: readonly string[]): string | undefined {
+function chooseText(texts: readonly VersionTextRow[], key: string | null, tags: readonly string[]): string | undefined {
   const ofKey = texts.filter(({ messageKey }) => messageKey === key)
-  const language = [...languages.map((tag) => tag.split('-')[0]), FALLBACK_LANGUAGE].find((wanted) =>
-    ofKey.some((text) => text.language === wanted),
-  )
-  return ofKey.find((text) => text.language === language)?.text
+  const languages = ofKey.map(({ language }) => language)
+  const [chosen] = [...tags, FALLBACK_LANGUAGE].flatMap((tag) => findLanguage(languages, tag) ?? [])
+  return ofKey.find(({ language }) => language === chosen)?.text
 }
 
 const KEPT_MS = 2_000

@@ -307,6 +307,23 @@ describe('chooseTexts', () => {
     expect(chooseTexts(texts, tags)).toEqual({ locale, texts: text(title) })
   })
 
+  test.each([
+    ['he', 'iw-IL'],
+    ['iw', 'he-IL'],
+    ['id', 'in'],
+    ['tl', 'fil-PH'],
+    ['ro', 'mo'],
+    ['sr', 'sh'],
+  ])('takes those in %s for %s, which is another code of the language', (language, tag) => {
+    expect(chooseTexts({ en: text('en'), [language]: text('own') }, [tag])).toEqual({ locale: tag, texts: text('own') })
+  })
+
+  test('takes those under the code that was asked for, when a language has texts under two', () => {
+    const both = { he: text('he'), iw: text('iw') }
+    expect(chooseTexts(both, ['he']).texts.title).toBe('he')
+    expect(chooseTexts(both, ['iw']).texts.title).toBe('iw')
+  })
+
   test('takes the alphabetically first without English', () => {
     expect(chooseTexts({ sk: text('sk'), de: text('de') }, ['fr'])).toEqual({ locale: 'de', texts: text('de') })
   })

@@ -1,5 +1,6 @@
 // Defines templates of operations: data, allowed factors, and the texts in each language. Chooses and fills their texts (cloud §4).
 import { isJsonObject, isObjectOfTexts, isTooDeep } from '../../lib/json.ts'
+import { findLanguage } from '../../lib/language.ts'
 import { readJson, toList } from '../../storage/database/columns.ts'
 import type { TemplateContent } from '../../storage/template/templates.ts'
 
@@ -71,11 +72,12 @@ interface ChosenTexts {
  * language in the alphabet. The locale is the chosen tag, so `en-GB` keeps its region.
  */
 export function chooseTexts(texts: TemplateTexts, tags: readonly string[]): ChosenTexts {
-  const served = tags.find((tag) => Object.hasOwn(texts, languageOf(tag)))
-  const locale = served ?? (Object.hasOwn(texts, 'en') ? 'en' : Object.keys(texts).toSorted()[0])
-  const chosen = locale === undefined ? undefined : texts[languageOf(locale)]
-  if (locale === undefined || chosen === undefined) throw new TypeError('a template without texts was stored')
-  return { locale, texts: chosen }
+  const languages = Object.keys(texts).toSorted()
+  for (const locale of [...tags, 'en', ...languages]) {
+    const chosen = texts[findLanguage(languages, locale) ?? '']
+    if (chosen !== undefined) return { locale, texts: chosen }
+  }
+  throw new TypeError('a template without texts was stored')
 }
 
 interface FilledText {
@@ -152,8 +154,6 @@ function isAttribute(value: unknown): value is AttributeTemplate {
  * account could look different from the signed one (Unicode TR 36 §2.5). Marks like U+200F, which right-to-left text needs, are allowed.
  */
 export const hasDirectionChange = (text: string): boolean => /[\u202A-\u202E\u2066-\u2069]/.test(text)
-
-const languageOf = (tag: string): string => (tag.split('-', 1)[0] ?? '').toLowerCase()
 
 // A name has no white space and no control characters, none of `${}`, and none of `*\`, which end fields. It has no colon, so `${name:-default}` of
 // other systems is not a placeholder.

@@ -392,7 +392,7 @@ describe('the version check', () => {
       { platform: 'ANDROID', majorOsVersion: 34, suggestedVersion: '2.0.0-rc.1' },
     ]
     for (const rule of rules) expectOk(await bank.call('POST', versions, rule))
-    const texts = { en: 'Please update', cs: 'Aktualizujte prosím', de: 'Bitte aktualisieren Sie' }
+    const texts = { en: 'Please update', cs: 'Aktualizujte prosím', de: 'Bitte aktualisieren Sie', tl: 'Mag-update po' }
     for (const [language, text] of Object.entries(texts)) {
       expectOk(await bank.call('POST', '/admin/texts', { messageKey: 'update', language, text }))
     }
@@ -425,6 +425,7 @@ describe('the version check', () => {
     ['fr, de;q=0.4, cs;q=0.5', 'Aktualizujte prosím'],
     ['de;q=0, cs', 'Aktualizujte prosím'],
     ['DE', 'Bitte aktualisieren Sie'],
+    ['fil-PH,fil;q=0.9,en;q=0.8', 'Mag-update po'],
     ['fr', 'Please update'],
     ['*', 'Please update'],
     ['', 'Please update'],
