@@ -31,7 +31,7 @@ Made from the error renderers by \`node scripts/errors-docs.ts\`; \`test/docs.te
 The body of an error is \`{"status":"ERROR","responseObject":{"code":"...","message":"..."}}\`.
 
 - **Cloud API.** For a wrong request the answer has \`violations\` beside code and message: which member is wrong, and why. With 403 they name the role
-  that is needed; before there is an application, the call that creates one. 401 comes with \`WWW-Authenticate\`.
+  that is needed; in a wrong state, the state; before there is an application, the call that creates one. 401 comes with \`WWW-Authenticate\`.
   [When each code comes](spec/cloud.md#12-errors), and [what to do then](start/bank-developer.md#6-what-can-go-wrong).
 - **Device API.** The message begins with \`SVC_\` for requests with \`X-Svc-*\` headers, and with \`POWER_AUTH_\` for all others. The message of
   \`ERR_VALIDATION\` names the wrong members, if they are known.

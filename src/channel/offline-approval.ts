@@ -1,7 +1,7 @@
 // Approves operations without a connection: the phone reads the operation from a QR code, and its user types a one-time password (cloud §6.5, §6.6).
 import { toBase64 } from '../lib/base64.ts'
 import { utf8 } from '../lib/bytes.ts'
-import { type ErrorCode, PawlError } from '../lib/errors.ts'
+import { type ErrorCode, PawlError, refused, requestRefused } from '../lib/errors.ts'
 import { untilSettled } from '../lib/until-settled.ts'
 import { type ActivationRow, findRegistrations, type ReadActivationRow } from '../storage/activation/find.ts'
 import { inTransaction, type Tx } from '../storage/database/database.ts'
@@ -20,6 +20,7 @@ import {
   statusAt,
   takeOtpAttempt,
 } from '../domain/operation/operation.ts'
+import { noActiveRegistration } from '../domain/activation/registration.ts'
 import { countFailure, endByDecision, flagRefusalOf } from '../domain/operation/decision.ts'
 import { QR_BYTES_MAX, renderQrTexts } from '../domain/operation/form.ts'
 import { listProximityOtps } from '../domain/operation/proximity.ts'
@@ -63,7 +64,7 @@ export async function createOfflineQr(
   const { length } = utf8(operationQrCodeData)
   if (length > QR_BYTES_MAX) {
     const hint = `must be of an operation that fits into a QR code: this one has ${length} bytes, and at most ${QR_BYTES_MAX} fit`
-    throw new PawlError('REQUEST_INVALID', { detail: hint, violations: [{ fieldName: 'operationId', hint }] })
+    throw requestRefused('operationId', hint)
   }
   await insertOperationNonce(parts.db, operationId, nonce, new Date(parts.platform.now()), LIVE_NONCES)
   return { operationQrCodeData, nonce }
@@ -102,8 +103,7 @@ export async function approveOffline(
   }
   const refusal = await untilSettled('activation', async (round) => {
     const current = round === 0 ? activation : await findPhoneById(parts, activation.activationId)
-    if (current?.state !== 'ACTIVE')
-      throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the registration is not active any more' })
+    if (current?.state !== 'ACTIVE') throw noActiveRegistration()
     const decision = await judgeOtp(parts, current, attempt)
     if (decision === undefined) return undefined
     const decided = await inTransaction(parts.db, async (tx) => {
@@ -154,7 +154,7 @@ export async function findPhone(
   const [one, ...others] = registrations.filter(({ state }) => state === 'ACTIVE')
   if (others.length > 0) throw unnamedDevice(member)
   const activation = one && (await findPhoneById(parts, one.activationId))
-  if (activation?.state !== 'ACTIVE') throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
+  if (activation?.state !== 'ACTIVE') throw noActiveRegistration()
   return activation
 }
 
@@ -162,14 +162,12 @@ export async function findPhone(
 async function findApprover(parts: ChannelParts, operation: OperationRow, named: string | undefined): Promise<ReadActivationRow> {
   const activation = await findPhone(parts, operation, named ?? operation.activationId ?? undefined, 'registrationId')
   if (!isOf(operation, activation))
-    throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the operation is for another registration' })
+    throw refused('REGISTRATION_NOT_FOUND', 'registration', 'must be the one that the operation is for')
   return activation
 }
 
-function unnamedDevice(fieldName: string): PawlError {
-  const hint = 'must be there: the user has several active registrations, and one phone makes the password'
-  return new PawlError('REQUEST_INVALID', { detail: hint, violations: [{ fieldName, hint }] })
-}
+const unnamedDevice = (fieldName: string): PawlError =>
+  requestRefused(fieldName, 'must be there: the user has several active registrations, and one phone makes the password')
 
 const isBiometryAllowed = ({ signatureTypes }: OperationRow): boolean => signatureTypes.includes('possession_biometry')
 

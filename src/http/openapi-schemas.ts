@@ -37,7 +37,7 @@ export function createSchemas(): Schemas {
   }
 
   const renderMembers = (schema: Json): Json => {
-    const { properties, items, anyOf, patternProperties, contentSchema, ...others } = withEnum(schema)
+    const { properties, items, anyOf, patternProperties, contentSchema, lowerCase: _, ...others } = withEnum(schema)
     const rendered: Json = {
       ...others,
       ...(isJsonObject(properties) && {

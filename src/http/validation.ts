@@ -134,6 +134,23 @@ const options = {
 } as const
 const strangers = new Ajv({ ...options, coerceTypes: false, allErrors: false })
 const callers = new Ajv({ ...options, coerceTypes: false, allErrors: true })
+/** The object or list that has the validated value, and its name there. */
+interface Place {
+  readonly parentData: Record<string | number, unknown>
+  readonly parentDataProperty: string | number
+}
+
+/** `lowerCase: true` replaces the text of a member by its lower case. The OpenAPI document does not show it. */
+callers.addKeyword({
+  keyword: 'lowerCase',
+  type: 'string',
+  modifying: true,
+  errors: false,
+  validate(_isWanted: boolean, text: string, _schema: unknown, at: Place | undefined) {
+    if (at !== undefined) at.parentData[at.parentDataProperty] = text.toLowerCase()
+    return true
+  },
+})
 // Values of these members are never repeated to the caller. A PEM text may hold a private key beside the certificate, and `basic` may be sent as
 // text.
 const SECRET_FIELDS = /(^|\.)(basic|otp|password|pem|privateKey|\w*secret)$/i

@@ -92,12 +92,16 @@ export class PawlError extends Error {
 
 const VIOLATIONS_MAX = 64
 
-/** A refusal for a fault that no schema describes. `hint` says why, in the log and to the caller. `value` is that of the member; absent for secrets. */
-export const requestRefused = (fieldName: string, hint: string, value?: string): PawlError =>
-  new PawlError('REQUEST_INVALID', {
+/** A refusal. `hint` says why, in the log and to the caller of the cloud API. `value` is that of the member; absent for secrets. */
+export const refused = (code: ErrorCode, fieldName: string, hint: string, value?: string): PawlError =>
+  new PawlError(code, {
     detail: `${fieldName} ${hint}`,
     violations: [{ fieldName, ...(value !== undefined && { invalidValue: value.slice(0, 128) }), hint }],
   })
+
+/** A refusal for a fault that no schema describes. */
+export const requestRefused = (fieldName: string, hint: string, value?: string): PawlError =>
+  refused('REQUEST_INVALID', fieldName, hint, value)
 
 /** A refusal of a change by an administrator. `hint` says why, in the log and to the caller. */
 export const administrationRefused = (fieldName: string, hint: string): PawlError =>

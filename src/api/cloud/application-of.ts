@@ -1,5 +1,5 @@
 // Finds the application in which a caller of the cloud API acts, which is that of its credential (cloud §2), and finds registrations in it.
-import type { Owner } from '../../domain/activation/registration.ts'
+import { type Owner, wrongState } from '../../domain/activation/registration.ts'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
@@ -91,5 +91,5 @@ export async function findOwnLive(call: OwnCall, activationId: string): Promise<
 
 /** Throws REGISTRATION_CHANGE_REFUSED for the state of a registration. */
 export function refuseState(state: ActivationState): never {
-  throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `not in ${state}` })
+  throw wrongState(state)
 }

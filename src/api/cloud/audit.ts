@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { auditRefused, readAuditLog } from '../../domain/audit/audit.ts'
 import { findApplicationOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { Identifier, PageLimit, Time } from './fields.ts'
+import { PageLimit, Time, UserId } from './fields.ts'
 
 const AnyTime = Type.Unknown({ description: 'milliseconds since 1970-01-01 UTC', examples: ['1767225600000'] })
 
@@ -17,7 +17,7 @@ export const auditLog = cloudEndpoint({
   errors: ['AUDIT_REFUSED'],
   roles: ['admin', 'integration', 'read-only'],
   query: Type.Object({
-    userId: Identifier,
+    userId: UserId,
     // The handler parses times, because a wrong time has an error code of its own.
     timestampFrom: Type.Optional(AnyTime),
     timestampTo: Type.Optional(AnyTime),

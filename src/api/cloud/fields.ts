@@ -14,6 +14,19 @@ export const NewIdentifier = Type.String({ minLength: 1, ...forPaths(IDENTIFIER)
 
 export const OfId = Type.Object({ id: Identifier })
 
+/**
+ * An id that pawl made: of a registration, a webhook, a message. In either case, because databases of banks have UUIDs with capitals. The validator
+ * makes it the lower case in which it is stored.
+ */
+export const MadeId = Type.String({
+  minLength: 1,
+  ...IDENTIFIER,
+  lowerCase: true,
+  examples: ['3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
+})
+
+export const OfMadeId = Type.Object({ id: MadeId })
+
 export const OfName = Type.Object({ name: Identifier })
 
 export const UserId = withExample(Identifier, 'alice')
@@ -55,14 +68,10 @@ export const Flag = Type.String({
 export const Flags = Type.Array(Flag, { uniqueItems: true, maxItems: 64 })
 
 /** The id of the registration, needed when a user has several. */
-export const OfSeveral = Type.Optional(
-  Type.String({
-    minLength: 1,
-    ...IDENTIFIER,
-    description: 'must be the id of a registration, of 1 to 255 characters; needed where the user has several',
-    examples: ['3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
-  }),
-)
+export const OfSeveral = Type.Optional({
+  ...MadeId,
+  description: 'must be the id of a registration, of 1 to 255 characters; needed where the user has several',
+})
 
 export const ChosenPassword = Type.String({
   pattern: '^[^\\u0000-\\u001F\\u007F]{12,255}$',
@@ -70,14 +79,15 @@ export const ChosenPassword = Type.String({
   examples: ['a password of my own'],
 })
 
-/** A UUID in either case; it is compared in lower case. */
+/** A UUID in either case, as MadeId. */
 export const OperationId = Type.String({
   pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$',
   description: 'must be a UUID',
+  lowerCase: true,
   examples: ['3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
 })
 
-/** The id of a registration, which is that of its activation. A UUID in either case; it is compared in lower case. */
+/** The id of a registration, which is that of its activation. A UUID in either case. */
 export const RegistrationId = withExample(OperationId, '7f0c2f5e-6d0c-4f55-8a53-3f1a2f6b1c11')
 
 /** A machine-readable reason that the phone may show. */

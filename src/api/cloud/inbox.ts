@@ -12,7 +12,7 @@ import {
 } from '../../storage/user/inbox-messages.ts'
 import { applicationOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { OfId, PageLimit, Time, UserId } from './fields.ts'
+import { OfMadeId, PageLimit, Time, UserId } from './fields.ts'
 
 const Line = (max: number) => Type.String({ pattern: `^[^\\u0000]{1,${max}}$`, description: `must be 1 to ${max} characters` })
 
@@ -87,7 +87,7 @@ const inboxMessageRead = cloudEndpoint({
   description: 'It stays unread for its user.',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration', 'read-only'],
-  params: OfId,
+  params: OfMadeId,
   response: Type.Composite([Message, Type.Object({ userId: Type.String(), body: Type.String() })]),
   async handle(call) {
     const found = await findMessageOfApplication(call.parts.db, await applicationOf(call), call.params.id)
@@ -102,7 +102,7 @@ const inboxMessageRemove = cloudEndpoint({
   summary: 'Takes a message out of an inbox',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],
-  params: OfId,
+  params: OfMadeId,
   async handle(call) {
     if (!(await deleteInboxMessage(call.parts.db, await applicationOf(call), call.params.id))) throw unknownMessage()
   },

@@ -144,7 +144,7 @@ const operationCreate = cloudEndpoint({
 
 /** An operation as the caller may see it. A caller of the role read-only does not get the one-time password for its approval. */
 async function readShown(call: CloudCall, operationId: string): Promise<OperationRow> {
-  const operation = await readOperation(call.parts, await applicationOf(call), operationId.toLowerCase())
+  const operation = await readOperation(call.parts, await applicationOf(call), operationId)
   return call.caller.role === 'read-only' ? { ...operation, proximitySeed: null } : operation
 }
 
@@ -168,7 +168,7 @@ const operationCancel = cloudEndpoint({
   query: Type.Object({ operationId: OperationId, statusReason: StatusReason }),
   async handle(call) {
     const { operationId, statusReason } = call.query
-    await cancelOperation(call.parts, await applicationOf(call), operationId.toLowerCase(), statusReason ?? null)
+    await cancelOperation(call.parts, await applicationOf(call), operationId, statusReason ?? null)
   },
 })
 
@@ -225,7 +225,7 @@ const deviceOperationCreate = cloudEndpoint({
   async handle(call) {
     const { userId, registrationId, applicationFlag, expiresAt } = call.body
     const operation = await askUser(call, await namedOwnerOf(call, userId ?? null), {
-      activationId: registrationId?.toLowerCase(),
+      activationId: registrationId ?? undefined,
       activationFlag: applicationFlag ?? undefined,
       expiresAt: expiresAt == null ? undefined : new Date(expiresAt),
     })
@@ -257,7 +257,7 @@ const offlineQr = cloudEndpoint({
   }),
   async handle(call) {
     const { operationId, registrationId } = call.query
-    return createOfflineQr(call.parts, await applicationOf(call), { operationId: operationId.toLowerCase(), registrationId })
+    return createOfflineQr(call.parts, await applicationOf(call), { operationId, registrationId })
   },
 })
 
@@ -267,11 +267,16 @@ const offlineOtp = cloudEndpoint({
   summary: 'Approves an operation by its one-time password',
   errors: ['OTP_INVALID', 'REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'TOO_MANY_REQUESTS'],
   roles: ['admin', 'integration'],
-  body: Type.Object({ operationId: OperationId, otp: Identifier, nonce: Identifier, registrationId: OfSeveral }),
+  body: Type.Object({
+    operationId: OperationId,
+    otp: withExample(Identifier, '12345678-12345678'),
+    nonce: withExample(Identifier, 'AAECAwQFBgcICQoLDA0ODw=='),
+    registrationId: OfSeveral,
+  }),
   async handle(call) {
     const { operationId, otp, nonce, registrationId } = call.body
     const applicationId = await applicationOf(call)
-    await approveOffline(call.parts, applicationId, { operationId: operationId.toLowerCase(), registrationId, otp, nonce })
+    await approveOffline(call.parts, applicationId, { operationId, registrationId, otp, nonce })
   },
 })
 
@@ -288,7 +293,7 @@ export const operationCallback = cloudEndpoint({
   body: Type.Object({ operationId: OperationId }),
   // An unknown operation is no error, because the caller must not learn which operations exist.
   async handle({ body: { operationId }, parts }) {
-    await expireOperation(parts.db, operationId.toLowerCase(), new Date(parts.platform.now()))
+    await expireOperation(parts.db, operationId, new Date(parts.platform.now()))
   },
 })
 

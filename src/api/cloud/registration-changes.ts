@@ -9,7 +9,8 @@ import { setCommitOtp } from '../../storage/activation/commit.ts'
 import { inTransaction } from '../../storage/database/database.ts'
 import { applicationOf, findOwn, findOwnLive, refuseState } from './application-of.ts'
 import { type CloudCall, cloudEndpoint } from './endpoint.ts'
-import { Flags, Identifier, OfId, OptionalText } from './fields.ts'
+import { Flags, MadeId, OfMadeId, OptionalText } from './fields.ts'
+import { ActivationOtp } from './registration-members.ts'
 
 const WRITERS = ['admin', 'integration'] as const
 
@@ -49,7 +50,7 @@ const furtherChange = cloudEndpoint({
   description: '`BLOCK` is for ACTIVE ones; it also makes a temporary block, which is seen as BLOCKED, one that lasts.',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: WRITERS,
-  params: OfId,
+  params: OfMadeId,
   body: Type.Object(CHANGE),
   handle: async (call) => changeOwn(call, await applicationOf(call), call.params.id, call.body),
 })
@@ -60,7 +61,7 @@ const furtherRemove = cloudEndpoint({
   summary: 'Removes one registration',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: WRITERS,
-  params: OfId,
+  params: OfMadeId,
   handle: async (call) => changeOwn(call, await applicationOf(call), call.params.id, { change: 'REMOVE' }),
 })
 
@@ -71,7 +72,7 @@ const furtherState = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: WRITERS,
   body: Type.Object({
-    registrationIds: Type.Array(Identifier, { minItems: 1, maxItems: 100, uniqueItems: true }),
+    registrationIds: Type.Array(MadeId, { minItems: 1, maxItems: 100, uniqueItems: true }),
     ...CHANGE,
   }),
   async handle(call) {
@@ -89,11 +90,12 @@ const furtherState = cloudEndpoint({
   },
 })
 
-const nameRegistration = ({ code, message, retryAfterSeconds }: PawlError, id: string): PawlError =>
+const nameRegistration = ({ code, message, violations, retryAfterSeconds }: PawlError, id: string): PawlError =>
   new PawlError(code, {
     detail: message,
     violations: [
       { fieldName: 'registrationIds', invalidValue: id.slice(0, 128), hint: 'nothing was changed because of this one' },
+      ...violations,
     ],
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   })
@@ -104,7 +106,7 @@ const furtherCommit = cloudEndpoint({
   summary: 'Confirms the device of one registration',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED', 'OTP_INVALID'],
   roles: WRITERS,
-  params: OfId,
+  params: OfMadeId,
   body: Type.Object({ externalUserId: OptionalText, otp: OptionalText }),
   async handle(call) {
     const { own, id, by } = await callOf(call, call.body.externalUserId)
@@ -125,8 +127,8 @@ const furtherOtp = cloudEndpoint({
   description: 'Only of one that is PENDING_COMMIT, and is committed ON_COMMIT.',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: WRITERS,
-  params: OfId,
-  body: Type.Object({ otp: Identifier, externalUserId: OptionalText }),
+  params: OfMadeId,
+  body: Type.Object({ otp: ActivationOtp, externalUserId: OptionalText }),
   async handle(call) {
     const { own, id, by, at } = await callOf(call, call.body.externalUserId)
     const { state, commitPhase } = await findOwn(own, id)
@@ -144,7 +146,7 @@ const furtherName = cloudEndpoint({
   description: 'Only of one that is ACTIVE or BLOCKED.',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: WRITERS,
-  params: OfId,
+  params: OfMadeId,
   body: Type.Object({ name: NotBlank(255), externalUserId: OptionalText }),
   async handle(call) {
     const { own, id, by, at } = await callOf(call, call.body.externalUserId)
@@ -159,7 +161,7 @@ const furtherFlags = cloudEndpoint({
   summary: 'Replaces the flags of one registration',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: WRITERS,
-  params: OfId,
+  params: OfMadeId,
   body: Type.Object({ flags: Flags }),
   async handle(call) {
     const { own, id, by, at } = await callOf(call)

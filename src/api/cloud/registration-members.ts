@@ -1,6 +1,6 @@
 // Declares members that endpoints about registrations share: of a new registration, of its state, and of its history.
 import { type Static, type TObject, Type } from '@sinclair/typebox'
-import { OneOf } from '../../http/types.ts'
+import { OneOf, withExample } from '../../http/types.ts'
 import { requestRefused } from '../../lib/errors.ts'
 import type { HistoryRow } from '../../storage/activation/history.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
@@ -31,9 +31,12 @@ export const Expires = Type.Optional(
 
 export const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
 
+/** The one-time password that makes a registration ACTIVE. */
+export const ActivationOtp = withExample(Identifier, '246810')
+
 export const NEW_REGISTRATION = {
   userId: UserId,
-  otp: Type.Optional(Identifier),
+  otp: Type.Optional(ActivationOtp),
   otpPhase: Type.Optional({ ...Phase, description: 'when `otp` is asked for; excludes `commitPhase`' }),
   commitPhase: Type.Optional({
     ...Phase,

@@ -13,7 +13,7 @@ import {
   Flags,
   NextCursor,
   nextCursorAt,
-  OfId,
+  OfMadeId,
   OptionalTime,
   PageLimit,
   parseCursor,
@@ -155,7 +155,7 @@ const furtherRead = cloudEndpoint({
     'for its code, and not for a caller who may only read; the fingerprint from the key exchange on.',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: READERS,
-  params: OfId,
+  params: OfMadeId,
   response: named(
     'RegistrationOfId',
     Type.Object({
@@ -191,7 +191,7 @@ const furtherHistory = cloudEndpoint({
   summary: 'What became of one registration',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: READERS,
-  params: OfId,
+  params: OfMadeId,
   query: Type.Object({ limit: PageLimit(1_000, 50), before: BeforeEntry }),
   response: Type.Object({
     history: Type.Array(HistoryEntry, { description: 'the newest first' }),

@@ -5,7 +5,7 @@ import { PawlError, requestRefused } from '../../lib/errors.ts'
 import { deleteTokenOfRegistration, listTokens } from '../../storage/token/tokens.ts'
 import { applicationOf } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { Identifier, OfId, State, Time } from './fields.ts'
+import { MadeId, OfMadeId, State, Time } from './fields.ts'
 
 const tokensList = cloudEndpoint({
   route: 'GET /v2/registrations/:id/tokens',
@@ -16,7 +16,7 @@ const tokensList = cloudEndpoint({
     'are good for nothing. A secret is never shown.',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration', 'read-only'],
-  params: OfId,
+  params: OfMadeId,
   response: Type.Object(
     {
       activationId: Type.String(),
@@ -43,7 +43,7 @@ const tokenRemove = cloudEndpoint({
     'Its header is refused from then on, at every door and every endpoint of pawl. The phone makes another one when it needs it.',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],
-  params: Type.Object({ id: Identifier, tokenId: Identifier }),
+  params: Type.Object({ id: MadeId, tokenId: MadeId }),
   async handle(call) {
     const { db, platform } = call.parts
     const { id: activationId, tokenId } = call.params

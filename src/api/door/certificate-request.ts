@@ -1,11 +1,10 @@
 // POST /verification/certificate-request: verifies that a phone made a certificate request with one of its device keys. Spec: cloud §14.2.
 import { Type } from '@sinclair/typebox'
-import { withExample } from '../../http/types.ts'
 import { parseCertificateRequestPem } from '../../lib/pem.ts'
 import { type ReadCertificateRequest, readCertificateRequest } from '../../protocol/device-key.ts'
 import { applicationOf } from '../cloud/application-of.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
-import { Identifier } from '../cloud/fields.ts'
+import { MadeId } from '../cloud/fields.ts'
 import { Algorithm, DOOR_ROLES, SignatureVerdict } from './members.ts'
 import { judgeSignatures, type SentSignatures } from './judge-signatures.ts'
 
@@ -22,7 +21,7 @@ export const certificateRequest = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: DOOR_ROLES,
   body: Type.Object({
-    activationId: withExample(Identifier, '3f2504e0-4f89-41d3-9a0c-0305e82c3301'),
+    activationId: MadeId,
     pem: Type.String({
       minLength: 1,
       maxLength: PEM_LENGTH_MAX,

@@ -6,7 +6,7 @@ import { describeDeviceKey, importDeviceKeys } from '../../protocol/device-key.t
 import { findDeviceKeys } from '../../storage/activation/find.ts'
 import { applicationOf } from '../cloud/application-of.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
-import { OfId, State } from '../cloud/fields.ts'
+import { OfMadeId, State } from '../cloud/fields.ts'
 import { Algorithm } from './members.ts'
 
 export const deviceKeys = cloudEndpoint({
@@ -18,7 +18,7 @@ export const deviceKeys = cloudEndpoint({
     'others afterwards. `state` says whether they are good now.',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration', 'read-only'],
-  params: OfId,
+  params: OfMadeId,
   response: Type.Object(
     {
       activationId: Type.String(),

@@ -1,13 +1,13 @@
 // POST /verification/device-signature: verifies data that a phone signed with its device keys. Spec: cloud §14.1.
 import { type Static, Type } from '@sinclair/typebox'
-import { OneOf, withExample } from '../../http/types.ts'
+import { OneOf } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { requestRefused } from '../../lib/errors.ts'
 import { parseSignedJws } from '../../protocol/wire/signed-jws.ts'
 import type { SignatureAlgorithm } from '../../protocol/protocol.ts'
 import { applicationOf } from '../cloud/application-of.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
-import { Identifier } from '../cloud/fields.ts'
+import { MadeId } from '../cloud/fields.ts'
 import { Algorithm, DOOR_ROLES, SignatureVerdict, States } from './members.ts'
 import { judgeSignatures, type SentSignature, type SentSignatures } from './judge-signatures.ts'
 
@@ -18,7 +18,7 @@ const EXAMPLE_ID = '3f2504e0-4f89-41d3-9a0c-0305e82c3301'
 
 const Request = Type.Object(
   {
-    activationId: withExample(Identifier, EXAMPLE_ID),
+    activationId: MadeId,
     data: Type.Optional(Type.String({ description: 'Base64 of what was signed, at most 128 KiB' })),
     signature: Type.Optional(Type.String({ description: 'Base64, as the phone sent it' })),
     format: Type.Optional(OneOf<Format>(['DER', 'JOSE', 'RAW'], { description: 'of ECDSA DER or JOSE, of ML-DSA RAW' })),

@@ -3,18 +3,19 @@ import { type Static, Type } from '@sinclair/typebox'
 import { signForActivation } from '../../channel/authenticate-offline.ts'
 import { findPhone } from '../../channel/offline-approval.ts'
 import { signOfflineText } from '../../domain/activation/code.ts'
+import { noActiveRegistration } from '../../domain/activation/registration.ts'
 import { QR_BYTES_MAX } from '../../domain/operation/form.ts'
 import { listProximityOtpsOf } from '../../domain/operation/proximity.ts'
 import { named, OneOf, withExample } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import { PawlError, requestRefused } from '../../lib/errors.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import type { PersonalizedPayload } from '../../protocol/protocol.ts'
 import { composeOfflineHead, OFFLINE_RESOURCE_ID } from '../../protocol/wire/offline.ts'
 import { findActivation, type ReadActivationRow } from '../../storage/activation/find.ts'
 import { findApplication } from '../../storage/application/applications.ts'
 import { insertChallenge } from '../../storage/request/offline-challenges.ts'
-import { Identifier, Time, UserId } from '../cloud/fields.ts'
+import { MadeId, Time, UserId } from '../cloud/fields.ts'
 import { door, type DoorCall } from './endpoint.ts'
 import { FACTORS_WITHOUT, refuseReserved, ResourceId } from './members.ts'
 import { refuseOperationBody, refuseOperationText, sealTerms } from './offline-terms.ts'
@@ -22,7 +23,7 @@ import { refuseOperationBody, refuseOperationText, sealTerms } from './offline-t
 const ChallengeToShow = named(
   'OfflineChallengeToShow',
   Type.Object({
-    activationId: Type.Optional(withExample(Identifier, '3f2504e0-4f89-41d3-9a0c-0305e82c3301')),
+    activationId: Type.Optional(MadeId),
     userId: Type.Optional(UserId),
     data: withExample(
       Type.String({
@@ -111,7 +112,7 @@ async function create({ request, parts, applicationId }: DoorCall<Request>): Pro
     expiresAt,
   })
   const challenge = { challengeId, applicationId, activationId, terms, expiresAt: new Date(expiresAt) }
-  if (!(await insertChallenge(parts.db, challenge))) throw noActivation()
+  if (!(await insertChallenge(parts.db, challenge))) throw noActiveRegistration()
   return { challengeId, qrCodeData, nonce, expiresAt, ...(proximityOtp !== undefined && { proximityOtp }) }
 }
 
@@ -132,11 +133,9 @@ async function findNamed(
   if (userId !== undefined) return await findPhone(parts, { applicationId, userId }, undefined, 'activationId')
   if (activationId === undefined) return undefined
   const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))
-  if (activation?.applicationId !== applicationId || activation.state !== 'ACTIVE') throw noActivation()
+  if (activation?.applicationId !== applicationId || activation.state !== 'ACTIVE') throw noActiveRegistration()
   return activation
 }
-
-const noActivation = () => new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
 
 async function signText(
   parts: DoorCall<Request>['parts'],
@@ -146,11 +145,11 @@ async function signText(
 ): Promise<string> {
   if (activation !== undefined) {
     const text = signForActivation(parts, activation, payload)
-    if (text === undefined) throw noActivation()
+    if (text === undefined) throw noActiveRegistration()
     return text
   }
   const application = await findApplication(parts.db, applicationId)
-  if (application === undefined) throw noActivation()
+  if (application === undefined) throw noActiveRegistration()
   return await signOfflineText(parts, application, composeOfflineHead({ ...payload, totp: undefined }, '0'))
 }
 

@@ -10,7 +10,7 @@ import { requestRefused } from '../../lib/errors.ts'
 import { parseOfflineOtp } from '../../protocol/wire/offline.ts'
 import { findRegistrations } from '../../storage/activation/find.ts'
 import { findChallenge, takeAttempt } from '../../storage/request/offline-challenges.ts'
-import { Identifier, UserId } from '../cloud/fields.ts'
+import { MadeId, UserId } from '../cloud/fields.ts'
 import { door, type DoorCall } from './endpoint.ts'
 import {
   areFlagsRight,
@@ -30,8 +30,8 @@ const REASONS = ['FORM', 'CHALLENGE', 'UNKNOWN', 'CODE_WRONG', 'STATE', 'FLAGS']
 const OfflineCodeToVerify = named(
   'OfflineCodeToVerify',
   Type.Object({
-    challengeId: withExample(Identifier, '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d'),
-    activationId: Type.Optional(withExample(Identifier, '3f2504e0-4f89-41d3-9a0c-0305e82c3301')),
+    challengeId: withExample(MadeId, '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d'),
+    activationId: Type.Optional(MadeId),
     userId: Type.Optional(UserId),
     otp: Type.String({
       description: 'what the user typed: 16 digits, in groups of eight or four with hyphens or in none',

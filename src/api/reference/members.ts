@@ -8,7 +8,8 @@ import { GivenTime } from '../cloud/fields.ts'
 /** A short text that must be present. The endpoint checks its content. */
 export const Given = Type.String({ minLength: 1, maxLength: 1024, pattern: '^[^\\u0000-\\u001F\\u007F]*$' })
 export const Optional = OptionalOrNull(Type.String({ maxLength: 255, pattern: '^[^\\u0000]*$' }))
-export const ActivationId = withExample(Given, '3f2504e0-4f89-41d3-9a0c-0305e82c3301')
+/** In either case, as MadeId. */
+export const ActivationId = { ...withExample(Given, '3f2504e0-4f89-41d3-9a0c-0305e82c3301'), lowerCase: true }
 
 export const FactorNames = OneOf<Factors>(FACTOR_COMBINATIONS)
 export const Names = Type.Array(Type.String())

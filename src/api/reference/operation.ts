@@ -103,7 +103,7 @@ export const operationDetail = (dialect: Dialect) =>
     response: OperationView(dialect),
     async handle(call) {
       const { parts, applicationId, request } = call
-      return await viewOperation(dialect, call, await readOperation(parts, applicationId, request.operationId.toLowerCase()))
+      return await viewOperation(dialect, call, await readOperation(parts, applicationId, request.operationId))
     },
   })
 
@@ -151,7 +151,7 @@ export const operationCancel = (dialect: Dialect) =>
     response: OperationView(dialect),
     async handle(call) {
       const { parts, applicationId, request } = call
-      const operationId = request.operationId.toLowerCase()
+      const { operationId } = request
       requireNoData(request.additionalData)
       await cancelOperation(parts, applicationId, operationId, request.statusReason ?? null)
       return await viewOperation(dialect, call, await readOperation(parts, applicationId, operationId))

@@ -1,6 +1,6 @@
 // Creates, reads, commits, blocks, unblocks and removes registrations: activations as the bank sees them (cloud §3, §17).
 import { fromUtf8 } from '../../lib/bytes.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { PawlError, refused } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { holdChanges } from '../../log/events.ts'
 import { changeState, setActivationFlags } from '../../storage/activation/change.ts'
@@ -60,10 +60,16 @@ async function listLive(
 }
 
 /** The error for a path that names only the user, when that user has several phones. */
-export function severalDevices(): PawlError {
-  const hint = 'has several registrations: the paths below /v2/registrations name one'
-  return new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `the user ${hint}`, violations: [{ fieldName: 'userId', hint }] })
-}
+export const severalDevices = (): PawlError =>
+  refused('REGISTRATION_CHANGE_REFUSED', 'userId', 'has several registrations: the paths below /v2/registrations name one')
+
+/** The error for a user without a registration in ACTIVE, and for a registration that is in another state or of somebody else. */
+export const noActiveRegistration = (): PawlError =>
+  refused('REGISTRATION_NOT_FOUND', 'registration', 'must be ACTIVE, and of this user and application')
+
+/** The error for a state of a registration that does not allow the change. */
+export const wrongState = (state: ActivationState): PawlError =>
+  refused('REGISTRATION_CHANGE_REFUSED', 'registration', `is ${state}`)
 
 /** The text of the QR code of a CREATED registration, the same at each call; empty if the row has none or its text was altered. */
 export function openQrText(
@@ -212,7 +218,7 @@ export async function commitRegistration(
     if (found === undefined) return 'NO_APPLICATION'
     const row = found.live
     if (row?.state !== 'PENDING_COMMIT' || isExpired(row, parts.platform.now()))
-      throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no registration waits for its commit' })
+      throw refused('REGISTRATION_NOT_FOUND', 'registration', 'must be PENDING_COMMIT')
     const verdict = await judgeOtp(row)
     const isRefused = verdict !== 'PASSED' && verdict !== 'NOT_DEMANDED'
     if (isRefused && (verdict !== 'WRONG' || (await countWrongOtp(parts, row))))
@@ -265,7 +271,7 @@ export async function changeRegistration(
     const row = await readRegistration(parts, owner)
     if (row === undefined) throw new PawlError('REGISTRATION_NOT_FOUND')
     const isAllowed = from.includes(row.state) || (wanted.change === 'BLOCK' && row.blockExpiresAt !== null)
-    if (!isAllowed) throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
+    if (!isAllowed) throw wrongState(row.state)
     if (await endBlockIfOver(parts, row)) return undefined
     const { externalUserId, verifiedBy } = wanted
     const isChanged = await change(parts, owner, row, { to, event, reason, externalUserId, verifiedBy })

@@ -1,6 +1,6 @@
 // Composes rows of the audit log of devices (cloud §7), and reads the log. Rows about checked codes are made elsewhere.
 import type { KeyObject } from 'node:crypto'
-import { PawlError } from '../../lib/errors.ts'
+import { type PawlError, refused } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
 import { hasActivation } from '../../storage/activation/search.ts'
@@ -40,8 +40,7 @@ export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuer
 }
 
 /** The error for a question that the audit log cannot answer. */
-export const auditRefused = (fieldName: string, hint: string): PawlError =>
-  new PawlError('AUDIT_REFUSED', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
+export const auditRefused = (fieldName: string, hint: string): PawlError => refused('AUDIT_REFUSED', fieldName, hint)
 
 /** Composes an audit row. `fields` become its data as compact JSON, without the members that are null. */
 export const createAuditEvent = (

@@ -1,14 +1,14 @@
 // Creates an operation (cloud §6): fills its template, stores it once for each idempotency key, and logs texts with missing parameters.
 import { sha256 } from '../../crypto/hash.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { PawlError, requestRefused } from '../../lib/errors.ts'
 import { findRegistrations, type OwnerNames } from '../../storage/activation/find.ts'
 import { findDefaultApplicationId } from '../../storage/application/applications.ts'
 import { type Db, inTransaction } from '../../storage/database/database.ts'
 import { findIdempotencyKey, type KnownKey, takeIdempotencyKey } from '../../storage/operation/idempotency-keys.ts'
 import { findOperation, insertOperation, type NewOperation, type OperationRow } from '../../storage/operation/operations.ts'
 import type { TemplateRow } from '../../storage/template/templates.ts'
-import type { Owner } from '../activation/registration.ts'
+import { noActiveRegistration, type Owner } from '../activation/registration.ts'
 import { composeEventData } from '../audit/audit.ts'
 import { composeOperationData } from '../template/operation-data.ts'
 import { chooseTexts, fillText, readTexts, type TemplateTexts } from '../template/template.ts'
@@ -85,10 +85,7 @@ async function fillTemplate(parts: OperationParts, request: OperationRequest): P
 function checkFlag(template: TemplateRow, { activationFlag }: OperationRequest): PawlError | undefined {
   if (activationFlag === undefined || template.activationFlag === null || template.activationFlag === activationFlag)
     return undefined
-  const violations = [
-    { fieldName: 'applicationFlag', invalidValue: activationFlag, hint: 'must be the flag that the template demands' },
-  ]
-  return new PawlError('REQUEST_INVALID', { detail: 'the template demands another flag', violations })
+  return requestRefused('applicationFlag', 'must be the flag that the template demands', activationFlag)
 }
 
 /** Throws `refusal`, or the error for a missing registration if the user has none. Undefined when the application does not exist. */
@@ -101,7 +98,7 @@ async function refuse(
   if (applicationId === undefined) return undefined
   if (named.userId === null) throw refusal
   const registrations = await findRegistrations(db, applicationId, named.userId, new Date(platform.now()))
-  throw registrations.some(({ state }) => state === 'ACTIVE') ? refusal : noRegistration()
+  throw registrations.some(({ state }) => state === 'ACTIVE') ? refusal : noActiveRegistration()
 }
 
 const findApplicationId = async (db: Db, { applicationId }: Asked): Promise<string | undefined> =>
@@ -146,7 +143,7 @@ async function storeOnce(
   const { db } = parts
   if (request.idempotency === undefined) {
     const stored = await store(parts, operation)
-    if (stored === undefined && (await findApplicationId(db, named)) !== undefined) throw noRegistration()
+    if (stored === undefined && (await findApplicationId(db, named)) !== undefined) throw noActiveRegistration()
     return stored
   }
   const applicationId = await findApplicationId(db, named)
@@ -160,7 +157,7 @@ async function storeOnce(
     if (known !== undefined) return { known }
     const stored = await store({ ...parts, db: tx }, { ...operation, applicationId })
     // The error rolls the transaction back, so the key is free again.
-    if (stored === undefined) throw noRegistration()
+    if (stored === undefined) throw noActiveRegistration()
     return { stored }
   })
   return outcome.stored ?? readFirst(db, owner, outcome.known, key.bodyHash)
@@ -174,11 +171,9 @@ async function store(
   parts: Pick<OperationParts, 'platform'> & { readonly db: Db },
   operation: NewOperation,
 ): Promise<OperationRow | undefined> {
-  if (operation.expiresAt <= operation.createdAt) {
-    const invalidValue = String(operation.expiresAt.getTime())
-    const violations = [{ fieldName: 'expiresAt', invalidValue, hint: 'must be in the future' }]
-    return refuse(parts, operation, new PawlError('REQUEST_INVALID', { detail: 'the operation would be over', violations }))
-  }
+  const { expiresAt } = operation
+  if (expiresAt <= operation.createdAt)
+    return refuse(parts, operation, requestRefused('expiresAt', 'must be in the future', String(expiresAt.getTime())))
   const applicationId = await insertOperation(parts.db, operation, createdEventOf(operation))
   return applicationId === undefined
     ? undefined
@@ -210,10 +205,8 @@ async function readFirst(
   bodyHash: Uint8Array,
 ): Promise<OperationRow> {
   const first = await findOperation(db, applicationId, known.operationId)
-  if (first === undefined || !known.bodyHash.equals(bodyHash)) {
-    const violations = [{ fieldName: 'Idempotency-Key', hint: 'was used with another request' }]
-    throw new PawlError('REQUEST_INVALID', { detail: 'an idempotency key of another request', violations })
-  }
+  if (first === undefined || !known.bodyHash.equals(bodyHash))
+    throw requestRefused('Idempotency-Key', 'was used with another request')
   return { ...first, userId, status: 'PENDING', failureCount: 0 }
 }
 
@@ -235,8 +228,6 @@ function warnOfGaps(
   const { leftOut } = renderOperationForm({ ...chosen, parameters, riskFlags, hasProximityCheck: true })
   if (leftOut.length > 0) events.screensLeftOut({ operationId, template: templateName, members: leftOut.join(', ') })
 }
-
-const noRegistration = (): PawlError => new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the user has no active registration' })
 
 /** The hash by which two requests count as the same, 32 bytes. It covers every member that enters the operation. */
 function hashRequest({ applicationId, userId }: Asked, request: OperationRequest): Uint8Array {

@@ -1,5 +1,5 @@
 // Reads and cancels operations, and judges their states (cloud §6).
-import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { type ErrorCode, PawlError, refused } from '../../lib/errors.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { Pool } from '../../storage/database/database.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
@@ -97,7 +97,7 @@ export const refusalOf = (status: OperationStatus): ErrorCode | undefined => REF
 /** Throws the error for a state other than PENDING. */
 export function refuseUnlessPending(status: OperationStatus): void {
   const refusal = refusalOf(status)
-  if (refusal !== undefined) throw new PawlError(refusal, { detail: `the operation is ${status}` })
+  if (refusal !== undefined) throw refused(refusal, 'operation', `is ${status}`)
 }
 
 const REFUSALS = {

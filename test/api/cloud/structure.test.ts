@@ -1,7 +1,8 @@
 // Structural errors of the cloud API and the order of its checks (cloud §1.2, §1.3).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../../helpers/expectations.ts'
-import { member } from '../../../phone/http.ts'
+import { type HttpReply, member } from '../../../phone/http.ts'
+import type { Violation } from '../../../src/lib/errors.ts'
 import type { World } from '../../helpers/world.ts'
 import { expectOk, startWorld } from '../../helpers/world.ts'
 
@@ -275,4 +276,78 @@ describe('the order of checks is route, credentials, role, structure, state', ()
       'ERROR_REQUEST',
     )
   })
+})
+
+describe('an id that pawl made', () => {
+  test('is the same in capitals, in every path, query and body', async () => {
+    const { bank } = world
+    const made = async (path: string, json: unknown, name: string): Promise<string> =>
+      String(member(expectOk(await bank.call('POST', path, json)).json, name)).toUpperCase()
+    const { userId, phone } = await world.activePhone('3.3')
+    const id = phone.state.activationId.toUpperCase()
+    const operation = await made('/v2/operations', { userId, template: 'login', registrationId: id }, 'operationId')
+    const text = { userId, subject: 'a', summary: 'b', body: 'c' }
+    const message = await made('/inbox/messages', text, 'messageId')
+    const receiver = { application: 'test-app', kind: 'ACTIVATION', name: 'w', url: 'https://receiver.example', isEnabled: false }
+    const webhook = await made('/admin/webhooks', receiver, 'id')
+    const reads = [
+      ...['', '/history', '/tokens', '/device-keys'].map((part) => `/v2/registrations/${id}${part}`),
+      `/v2/operations/${operation}`,
+      `/operations?operationId=${operation}`,
+      `/operations/offline/qr?operationId=${operation}&registrationId=${id}`,
+      `/inbox/messages/${message}`,
+      `/admin/webhooks/${webhook}`,
+      `/admin/webhooks/${webhook}/deliveries?objectId=${id}`,
+      `/admin/applications/test-app/registrations/${id}`,
+      `/admin/activations/${id}/config`,
+    ]
+    for (const path of reads) expectOk(await bank.call('GET', path))
+    const found = await bank.call('GET', `/admin/applications/test-app/audit?userId=${userId}&activationId=${id}`)
+    expect(member(found.json, 'items')).not.toEqual([])
+    const writes = [
+      ['PUT', `/v2/registrations/${id}/name`, { name: 'renamed' }],
+      ['PUT', `/v2/registrations/${id}/flags`, { flags: ['VIP'] }],
+      ['PUT', `/admin/activations/${id}/flags`, { flags: [] }],
+      ['PUT', `/admin/activations/${id}/config/a`, { value: 1 }],
+      ['POST', '/offline/challenges', { activationId: id, data: 'x', resourceId: '/cash', body: '' }],
+      ['DELETE', `/admin/activations/${id}/config/a`, undefined],
+      ['DELETE', `/inbox/messages/${message}`, undefined],
+      ['DELETE', `/admin/webhooks/${webhook}`, undefined],
+      ['DELETE', `/operations?operationId=${operation}`, undefined],
+      ['POST', '/v2/registrations/state', { registrationIds: [id], change: 'BLOCK' }],
+      ['PUT', `/v2/registrations/${id}`, { change: 'UNBLOCK' }],
+      ['DELETE', `/v2/registrations/${id}`, undefined],
+    ] as const
+    for (const [method, path, json] of writes) expectOk(await bank.call(method, path, json))
+    expect(member((await bank.view(userId)).json, 'registration')).toBe('NONE')
+  })
+})
+
+test('a refusal for a state names the state', async () => {
+  const { bank } = world
+  const { userId, phone } = await world.activePhone('3.3')
+  const path = `/v2/registrations/${phone.state.activationId}`
+  const said = async (reply: Promise<HttpReply>): Promise<unknown> => {
+    const { status, json } = await reply
+    expect(status).toBe(400)
+    return (member(json, 'responseObject', 'violations') as Violation[]).map(({ fieldName, hint }) => `${fieldName} ${hint}`)
+  }
+  expect(await said(bank.change(userId, 'UNBLOCK'))).toEqual(['registration is ACTIVE'])
+  expect(await said(bank.call('PUT', path, { change: 'UNBLOCK' }))).toEqual(['registration is ACTIVE'])
+  expect(await said(bank.call('POST', `${path}/commit`, {}))).toEqual(['registration is ACTIVE'])
+  const all = { registrationIds: [phone.state.activationId], change: 'UNBLOCK' }
+  const told = ['registrationIds nothing was changed because of this one', 'registration is ACTIVE']
+  expect(await said(bank.call('POST', '/v2/registrations/state', all))).toEqual(told)
+  expect(await said(bank.commit(userId))).toEqual(['registration must be PENDING_COMMIT'])
+  const operationId = String(member(expectOk(await bank.createOperation({ userId, template: 'login' })).json, 'operationId'))
+  expectOk(await bank.cancelOperation(operationId))
+  expect(await said(bank.cancelOperation(operationId))).toEqual(['operation is CANCELED'])
+  expect(await said(bank.offlineQr(operationId))).toEqual(['operation is CANCELED'])
+  expectOk(await bank.change(userId, 'BLOCK'))
+  const inactive = ['registration must be ACTIVE, and of this user and application']
+  expect(await said(bank.createOperation({ userId, template: 'login' }))).toEqual(inactive)
+  expect(await said(bank.offlineQr(operationId))).toEqual(inactive)
+  expect(await said(bank.call('POST', '/offline/challenges', { userId, data: 'x', resourceId: '/a', body: '' }))).toEqual(
+    inactive,
+  )
 })

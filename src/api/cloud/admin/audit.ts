@@ -3,8 +3,9 @@ import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { readAuditLog } from '../../../domain/audit/audit.ts'
 import { listAdminEvents } from '../../../storage/credential/admin-events.ts'
+import { withExample } from '../../../http/types.ts'
 import { adminRead } from '../endpoint.ts'
-import { cutPage, Identifier, OfId, OptionalTime, PageLimit, Time, UserId } from '../fields.ts'
+import { cutPage, Identifier, MadeId, OfId, OptionalTime, PageLimit, Time, UserId } from '../fields.ts'
 
 const adminAudit = adminRead({
   route: 'GET /admin/audit',
@@ -12,8 +13,8 @@ const adminAudit = adminRead({
   summary: 'What administrators changed',
   description: 'The newest first.',
   query: Type.Object({
-    username: Type.Optional(Identifier),
-    action: Type.Optional(Identifier),
+    username: Type.Optional(withExample(Identifier, 'admin')),
+    action: Type.Optional(withExample(Identifier, 'POST /admin/users')),
     timestampFrom: OptionalTime,
     timestampTo: OptionalTime,
     before: Type.Optional(
@@ -59,7 +60,7 @@ const applicationAudit = adminRead({
   params: OfId,
   query: Type.Object({
     userId: UserId,
-    activationId: Type.Optional(Identifier),
+    activationId: Type.Optional(MadeId),
     onlyVerified: Type.Optional(Type.Boolean({ description: 'only the rows with `verifiedBy`' })),
     timestampFrom: OptionalTime,
     timestampTo: OptionalTime,

@@ -10,7 +10,7 @@ import type { Db } from '../../../storage/database/database.ts'
 import type { ConfigScope } from '../../../storage/database/schema.ts'
 import { type AuditedCall, auditedEndpoint } from '../audited-endpoint.ts'
 import { adminRead } from '../endpoint.ts'
-import { Identifier, OfId, WordOfPath } from '../fields.ts'
+import { Identifier, MadeId, OfId, OfMadeId, WordOfPath } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
 
 const Key = withExample(WordOfPath, 'payments.limit')
@@ -27,6 +27,9 @@ const NewValue = Type.Object({
 })
 
 const OfKey = Type.Object({ id: Identifier, key: Key })
+
+/** The parameters of a path with the key of an item of an activation. */
+const OfActivationKey = Type.Object({ id: MadeId, key: Key })
 
 type KeyCall<Q = unknown> = AuditedCall<unknown, Q, Static<typeof OfKey>>
 
@@ -113,7 +116,7 @@ const activationConfigList = adminRead({
   summary: 'Lists the configuration items of an activation',
   description: 'Its own, without those of its application.',
   errors: ['ADMINISTRATION_REFUSED'],
-  params: OfId,
+  params: OfMadeId,
   response: Items,
   handle: async ({ params: { id }, parts }) => ({
     config: await listConfigItems(parts.db, await requireActivation(parts, id)),
@@ -125,7 +128,7 @@ const activationConfigStore = auditedEndpoint({
   operationId: 'storeActivationConfig',
   summary: 'Stores a configuration item of an activation',
   description: 'It stands above items of the application with the same key. A removed activation takes none.',
-  params: OfKey,
+  params: OfActivationKey,
   body: NewValue,
   async handle({ params: { id, key }, body: { value }, parts }) {
     const { isRemoved, ...owner } = await requireActivation(parts, id)
@@ -139,7 +142,7 @@ const activationConfigRemove = auditedEndpoint({
   route: 'DELETE /admin/activations/:id/config/:key',
   operationId: 'removeActivationConfig',
   summary: 'Removes a configuration item of an activation',
-  params: OfKey,
+  params: OfActivationKey,
   async handle({ params: { id, key }, parts }) {
     const owner = await requireActivation(parts, id)
     if (!(await deleteConfigItem(parts.db, owner, { scope: 'ACTIVATION', key }))) throw notFound('configuration item', key)

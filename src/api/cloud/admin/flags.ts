@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { notFound } from '../../../lib/errors.ts'
 import { findActivationFlags, setActivationFlags } from '../../../storage/activation/change.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
-import { Flags, OfId } from '../fields.ts'
+import { Flags, OfMadeId } from '../fields.ts'
 
 const FlagsBody = Type.Object({ flags: Flags })
 
@@ -11,7 +11,7 @@ export const activationFlags = auditedEndpoint({
   route: 'PUT /admin/activations/:id/flags',
   operationId: 'replaceFlags',
   summary: 'Replaces the flags of an activation',
-  params: OfId,
+  params: OfMadeId,
   body: FlagsBody,
   response: FlagsBody,
   async handle({ params: { id }, body: { flags }, parts }) {

@@ -109,7 +109,7 @@ function placeOf({ cursor, beforeTimestamp, beforeOperationId }: Static<TObject<
     return { createdAt, operationId: id }
   }
   if (cursor === undefined && beforeTimestamp !== undefined && beforeOperationId !== undefined)
-    return { createdAt: new Date(beforeTimestamp), operationId: beforeOperationId.toLowerCase() }
+    return { createdAt: new Date(beforeTimestamp), operationId: beforeOperationId }
   if (cursor !== undefined) throw requestRefused('cursor', 'must stand alone')
   throw requestRefused('beforeTimestamp', 'must stand together with beforeOperationId')
 }

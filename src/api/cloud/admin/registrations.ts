@@ -31,6 +31,7 @@ import {
   Cursor,
   cutPage,
   Identifier,
+  MadeId,
   NextCursor,
   nextCursorAt,
   OfId,
@@ -187,7 +188,7 @@ const registrationDetail = adminRead({
   operationId: 'readRegistrationDetail',
   summary: 'A registration with its history',
   errors: ['ADMINISTRATION_REFUSED'],
-  params: Type.Object({ id: Identifier, activationId: Identifier }),
+  params: Type.Object({ id: Identifier, activationId: MadeId }),
   query: Type.Object({ limit: PageLimit(1_000, 100), before: BeforeEntry }),
   response: RegistrationDetail,
   async handle({ params: { id, activationId }, query: { limit, before = null }, parts }) {

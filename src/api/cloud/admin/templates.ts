@@ -4,7 +4,7 @@ import { writeTemplate } from '../../../domain/template/installation.ts'
 import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../../domain/template/parser.ts'
 import { SIGNATURE_TYPES, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
-import { named, OneOf, OptionalOrNull } from '../../../http/types.ts'
+import { named, OneOf, OptionalOrNull, withExample } from '../../../http/types.ts'
 import { existsAlready, notFound, PawlError, requestRefused } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import {
@@ -106,7 +106,7 @@ const LocalizedTexts = Type.Object({
 
 /** The members that every template has, in addition to its name. */
 const templateMembers = {
-  operationType: Identifier,
+  operationType: withExample(Identifier, 'authorize_payment'),
   dataTemplate: text(4096, 'must be 1 to 4096 characters: operation data with ${parameter} placeholders'),
   signatureType: Type.Array(signatureType, { minItems: 1, maxItems: 3, description: 'factors that may approve' }),
   maxFailureCount: count('failed approvals that end an operation'),
