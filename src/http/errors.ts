@@ -35,6 +35,10 @@ export const sendErrorResponse = (reply: FastifyReply, error: PawlError, status:
 
 const wellFormed = (_name: string, value: unknown): unknown => (typeof value === 'string' ? value.toWellFormed() : value)
 
+/** The body of an answer that is given before the route is known, and so the API: that of the cloud API. */
+export const unroutedError = (code: 'ERROR_REQUEST' | 'HTTP_503', message: string): string =>
+  JSON.stringify({ status: 'ERROR', responseObject: { code, message } })
+
 /** Says with a refusal of 401 that HTTP Basic is asked for (RFC 7617). */
 export const askForBasic = (reply: FastifyReply): void =>
   void reply.header('www-authenticate', 'Basic realm="pawl", charset="UTF-8"')

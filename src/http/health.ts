@@ -6,6 +6,7 @@ import { Type } from '@sinclair/typebox'
 import type { Clock } from '../lib/clock.ts'
 import type { Operation } from './operation.ts'
 import { formatListenerUrl, type ServiceState } from './connections.ts'
+import { unroutedError } from './errors.ts'
 import { ANSWER_HEADERS } from './hooks.ts'
 import { Ok } from './types.ts'
 
@@ -137,7 +138,9 @@ function listen({ host, port, reason, onOpen }: WaitingRoomOptions): Promise<Ser
     const isLive = url === '/health/live' && (method === 'GET' || method === 'HEAD')
     const headers = { ...ANSWER_HEADERS, 'content-type': 'application/json; charset=utf-8', connection: 'close' }
     response.writeHead(isLive ? 200 : 503, isLive ? headers : { ...headers, 'retry-after': '1' })
-    response.end(JSON.stringify(isLive ? { status: 'OK' } : { status: 'UNAVAILABLE', reason: reason() }))
+    if (isLive) return void response.end(JSON.stringify({ status: 'OK' }))
+    const isHealth = url?.startsWith('/health/') === true
+    response.end(isHealth ? JSON.stringify({ status: 'UNAVAILABLE', reason: reason() }) : unroutedError('HTTP_503', reason()))
   })
   server.maxConnections = CONNECTIONS_MAX
   return new Promise((resolve) => {

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyHttpOptions } from 'fastify'
 import type { Platform } from '../lib/platform.ts'
 import { STRANGERS_BYTES_MAX, TOO_MANY_PIECES } from './body-bounds.ts'
+import { unroutedError } from './errors.ts'
 import { ANSWER_HEADERS } from './hooks.ts'
 
 export interface ServerSettings {
@@ -48,10 +49,11 @@ export function refuseBytes(errorCode: string, socket: Socket, requestId: string
   }
   const {
     status,
+    code = 'ERROR_REQUEST',
     message,
     headers: own = [],
   } = REFUSALS[errorCode] ?? { status: '400 Bad Request', message: 'Not an HTTP request' }
-  const body = JSON.stringify({ status: 'ERROR', responseObject: { code: 'ERROR_REQUEST', message } })
+  const body = unroutedError(code, message)
   const guards = Object.entries(ANSWER_HEADERS).map(([name, value]) => `${name}: ${value}`)
   const headers = [
     'Content-Type: application/json',
@@ -67,12 +69,20 @@ export function refuseBytes(errorCode: string, socket: Socket, requestId: string
 }
 
 const REFUSALS: Readonly<
-  Record<string, { readonly status: string; readonly message: string; readonly headers?: readonly string[] }>
+  Record<
+    string,
+    { readonly status: string; readonly code?: 'HTTP_503'; readonly message: string; readonly headers?: readonly string[] }
+  >
 > = {
   HPE_HEADER_OVERFLOW: { status: '431 Request Header Fields Too Large', message: 'The headers are too long' },
   [TOO_MANY_PIECES]: { status: '400 Bad Request', message: 'The body comes in too many pieces' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: '408 Request Timeout', message: 'The request did not arrive in time' },
-  PAWL_CROWDED: { status: '503 Service Unavailable', message: 'The server is busy', headers: ['Retry-After: 1'] },
+  PAWL_CROWDED: {
+    status: '503 Service Unavailable',
+    code: 'HTTP_503',
+    message: 'The server is busy',
+    headers: ['Retry-After: 1'],
+  },
 }
 
 const FAREWELL_MS = 1_000

@@ -128,7 +128,7 @@ describe('bodies on their way', () => {
     const stranger = await openMany(8, STRANGER, bytes)
     await expect.poll(() => stranger.map(({ isOpen }) => isOpen())).toEqual([false, false, ...Array(6).fill(true)])
     expect(stranger[0]?.text()).toMatch(
-      /^HTTP\/1\.1 503 Service Unavailable\r\n[^]*\r\nRetry-After: 1\r\n[^]*"code":"ERROR_REQUEST"/,
+      /^HTTP\/1\.1 503 Service Unavailable\r\n[^]*\r\nRetry-After: 1\r\n[^]*"code":"HTTP_503"/,
     )
     expect(await Promise.all(Array.from({ length: 3 }, () => ask(OTHER)))).toEqual(['200', '200', '200'])
     expect(await ask(OTHER, '/fast', KNOWN)).toBe('200')

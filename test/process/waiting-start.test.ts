@@ -73,8 +73,12 @@ async function expectInView({ url, since }: Starting, reason: string): Promise<n
     ['/', 'GET'],
     ['/health/live', 'POST'],
     ['/health/live/x', 'GET'],
-  ] as const)
-    expect((await ask(`${url}${path}`, method))[0], path).toBe(503)
+  ] as const) {
+    const [status, text, retryAfter] = await ask(`${url}${path}`, method)
+    expect([status, retryAfter], path).toEqual([503, '1'])
+    const refusal = { status: 'ERROR', responseObject: { code: 'HTTP_503', message: reason } }
+    expect(JSON.parse(text), path).toEqual(path.startsWith('/health/') ? { status: 'UNAVAILABLE', reason } : refusal)
+  }
   return startMs
 }
 
