@@ -25,7 +25,7 @@ export function createSchemas(): Schemas {
     return known.get(name)
   }
 
-  const render = ({ title, examples, ...others }: Json, name: string | undefined): unknown => {
+  const render = ({ title, examples, lowerCase: _, ...others }: Json, name: string | undefined): unknown => {
     const chosen = typeof title === 'string' && /^[A-Z][A-Za-z0-9]+$/.test(title) ? title : name
     const plain = renderMembers(others)
     // Examples of a named body are beside the body; those of members stay with the members.
@@ -37,7 +37,7 @@ export function createSchemas(): Schemas {
   }
 
   const renderMembers = (schema: Json): Json => {
-    const { properties, items, anyOf, patternProperties, contentSchema, lowerCase: _, ...others } = withEnum(schema)
+    const { properties, items, anyOf, patternProperties, contentSchema, ...others } = withEnum(schema)
     const rendered: Json = {
       ...others,
       ...(isJsonObject(properties) && {
