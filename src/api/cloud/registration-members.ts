@@ -34,6 +34,9 @@ export const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
 /** The one-time password that makes a registration ACTIVE. */
 export const ActivationOtp = withExample(Identifier, '246810')
 
+/** Bodies for a new registration. One made of all members would be refused, because two of them exclude each other. */
+export const NEW_REGISTRATIONS = [{ userId: 'alice' }, { userId: 'alice', otp: '246810', otpPhase: 'ON_KEY_EXCHANGE' }]
+
 export const NEW_REGISTRATION = {
   userId: UserId,
   otp: Type.Optional(ActivationOtp),

@@ -29,6 +29,7 @@ import {
   Expires,
   HistoryEntry,
   NEW_REGISTRATION,
+  NEW_REGISTRATIONS,
   QR_TEXT,
   REGISTERED,
   toCommitRules,
@@ -53,18 +54,21 @@ const REGISTRATION = {
 
 const toRegistration = (row: RegistrationDetailRow) => ({ registrationId: row.activationId, ...detailMembers(row) })
 
-const FurtherRegistration = Type.Object({
-  ...NEW_REGISTRATION,
-  flags: Type.Optional(Flags),
-  maxFailedAttempts: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 64,
-      description: 'wrong codes in a row that block the phone; `PAWL_MAX_FAILED_ATTEMPTS` without it',
-    }),
-  ),
-  expiresAt: OptionalTime,
-})
+const FurtherRegistration = Type.Object(
+  {
+    ...NEW_REGISTRATION,
+    flags: Type.Optional(Flags),
+    maxFailedAttempts: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 64,
+        description: 'wrong codes in a row that block the phone; `PAWL_MAX_FAILED_ATTEMPTS` without it',
+      }),
+    ),
+    expiresAt: OptionalTime,
+  },
+  { examples: NEW_REGISTRATIONS },
+)
 
 const furtherCreate = cloudEndpoint({
   route: 'POST /v2/registrations',

@@ -23,6 +23,7 @@ import {
   HistoryEntry,
   listedMembers,
   NEW_REGISTRATION,
+  NEW_REGISTRATIONS,
   REGISTERED,
   toCommitRules,
   toHistoryEntry,
@@ -81,7 +82,7 @@ const administrationRegistrationCreate = auditedEndpoint({
   summary: 'Creates a registration, with an OTP where one is wanted',
   errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_EXISTS'],
   params: OfId,
-  body: Type.Object(NEW_REGISTRATION),
+  body: Type.Object(NEW_REGISTRATION, { examples: NEW_REGISTRATIONS }),
   response: Type.Object({ activationId: Type.String(), activationQrCodeData: Type.String() }),
   prepare: async ({ body, parts }) => {
     const { otp, commitPhase } = toCommitRules(body)

@@ -99,14 +99,17 @@ const userCreate = auditedEndpoint({
   description:
     'The password is shown this once; without `password` one is generated. A credential of the role integration or verification that has no ' +
     '`application` has no access. Without `expiresAt`, which is in the future, it does not end.',
-  body: Type.Object({
-    username: Type.String({ ...forPaths(USERNAME), examples: ['bank'] }),
-    role: RoleName,
-    application: Type.Optional(Identifier),
-    password: Type.Optional(ChosenPassword),
-    expiresAt: OptionalTime,
-    allowedAddresses: Type.Optional(AllowedAddresses),
-  }),
+  body: Type.Object(
+    {
+      username: Type.String({ ...forPaths(USERNAME), examples: ['bank'] }),
+      role: RoleName,
+      application: Type.Optional(Identifier),
+      password: Type.Optional(ChosenPassword),
+      expiresAt: OptionalTime,
+      allowedAddresses: Type.Optional(AllowedAddresses),
+    },
+    { examples: [{ username: 'bank', role: 'integration', application: 'my-app' }] },
+  ),
   response: Type.Object({
     username: Type.String(),
     role: RoleName,
