@@ -15,13 +15,12 @@ import { StartError } from '../../src/lib/errors.ts'
 import { parsePem } from '../../src/lib/pem.ts'
 import { systemPlatform as platform } from '../../src/lib/platform.ts'
 import { insertApplication } from '../../src/storage/application/applications.ts'
-import { type Db, type Database, inTransaction, openDatabase } from '../../src/storage/database/database.ts'
+import { type Db, type Database, inTransaction } from '../../src/storage/database/database.ts'
 import { insertPinnedCertificate } from '../../src/storage/pinning/pinning.ts'
 import { insertWebhook } from '../../src/storage/webhook/webhooks.ts'
-import { createPostgresDatabase, openMigratedInMemory, serverUrl } from '../helpers/app.ts'
+import { openMigratedInMemory } from '../helpers/app.ts'
 import { createCertificate } from '../helpers/certificates.ts'
 import { runCli } from '../helpers/cli.ts'
-import { runAll, urlOf } from '../helpers/hostile.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import { startApns, startFcm } from '../helpers/push-providers.ts'
 import { expectOk, startWorld, type World } from '../helpers/world.ts'
@@ -159,41 +158,6 @@ test('providers of pushes that take the credentials are in order', async () => {
     await Promise.all([apns.close(), fcm.close()])
   }
 })
-
-test.skipIf(serverUrl() === undefined)(
-  'tables that the role may not write are named, with the statement that mends it',
-  async () => {
-    const place = await createPostgresDatabase()
-    const role = `pawl_test_clerk_${process.pid}`
-    const databaseUrl = urlOf(place.adminUrl, { role, password: 'p' })
-    const open = () => openDatabase({ databaseUrl, dataDir: '', poolSize: 2 })
-    const find = async () => (await withEnv({ DATABASE_URL: databaseUrl }, { open })).filter(({ check }) => check === 'role')
-    const good = [{ check: 'role', state: 'ok', says: `the role ${role} may read and write every table` }]
-    try {
-      await runAll(place.adminUrl, [
-        `create role ${role} login password 'p'`,
-        `do $$ begin execute format('grant usage on schema %I to ${role}', current_schema()); end $$`,
-        `do $$ begin execute format('grant all on all tables in schema %I to ${role}', current_schema()); end $$`,
-      ])
-      expect(await find()).toEqual(good)
-      await runAll(place.adminUrl, [`revoke update on activation from ${role}`, `revoke insert on audit_pending from ${role}`])
-      const [found] = await find()
-      expect(found).toMatchObject({ state: 'fault', says: `the role ${role} may not read and write activation, audit_pending` })
-      await runAll(place.adminUrl, [found?.todo ?? ''])
-      expect(await find()).toEqual(good)
-      await runAll(place.adminUrl, [`revoke all on registration, audit_trail, token from ${role}`])
-      const [unread] = await find()
-      const says = `the role ${role} may not read and write token, nor read audit_trail, registration`
-      const todo = `grant select, insert, update, delete on token to ${role}; grant select on audit_trail, registration to ${role}`
-      expect(unread).toMatchObject({ state: 'fault', says, todo })
-      await runAll(place.adminUrl, [todo])
-      expect(await find()).toEqual(good)
-    } finally {
-      await place.drop()
-      await runAll(serverUrl() ?? '', [`drop role if exists ${role}`])
-    }
-  },
-)
 
 test('who may derive keys is said by name', async () => {
   const entitled = (username: string, rights: string) =>

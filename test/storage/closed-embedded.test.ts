@@ -2,9 +2,10 @@
 import { Kysely, PGliteDialect, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { createInMemory } from '../../src/storage/database/embedded.ts'
+import { readTemplate } from '../helpers/app.ts'
 
 test('a transaction that begins on a closed database fails, and nothing is left waiting', async () => {
-  const { pglite } = await createInMemory()
+  const { pglite } = await createInMemory(readTemplate())
   const db = new Kysely<unknown>({ dialect: new PGliteDialect({ pglite }) })
   await sql`select 1`.execute(db)
   await pglite.close()
@@ -12,7 +13,7 @@ test('a transaction that begins on a closed database fails, and nothing is left 
 })
 
 test('a transaction that fails by itself says why', async () => {
-  const { pglite } = await createInMemory()
+  const { pglite } = await createInMemory(readTemplate())
   const db = new Kysely<unknown>({ dialect: new PGliteDialect({ pglite }) })
   await expect(db.transaction().execute((tx) => sql`select 1 / 0`.execute(tx))).rejects.toThrow('division by zero')
   expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }])
