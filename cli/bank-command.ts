@@ -1,7 +1,7 @@
 // Declares commands that call the cloud API.
 import { chooseApplication } from './applications.ts'
 import { type Bank, BANK_OPTIONS, openBank } from './bank.ts'
-import { type Answer, type Command, command, type Given, type NoOptions, type Options, text } from './command.ts'
+import { type Answer, type Command, command, type Given, type Options, text } from './command.ts'
 
 /** The option of every command about one application. */
 export const APPLICATION_OPTION = { app: text('ID', 'the application; by default the default one of the server') } as const
@@ -18,7 +18,7 @@ interface BankCommand<O extends Options> extends Omit<Command<O>, 'run'> {
 }
 
 /** Declares a command of the cloud API. It has BANK_OPTIONS before its own; a command about one application has APPLICATION_OPTION. */
-export const bankCommand = <const O extends Options = NoOptions>({ run, ...one }: BankCommand<O>): Command =>
+export const bankCommand = <const O extends Options = typeof BANK_OPTIONS>({ run, ...one }: BankCommand<O>): Command =>
   command<typeof BANK_OPTIONS & O>({
     ...one,
     options: { ...BANK_OPTIONS, ...(one.options as O) },

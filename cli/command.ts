@@ -78,7 +78,7 @@ export interface Command<O extends Options = Options> {
   readonly run: (given: Given<O>) => Promise<Answer | undefined>
 }
 
-export type NoOptions = Readonly<Record<never, never>>
+type NoOptions = Readonly<Record<string, never>>
 
 /** Checks the options of one command against its `run`, and returns the type without them, for the list of all commands. */
 export const command = <const O extends Options = NoOptions>(one: Command<O>): Command => one as unknown as Command

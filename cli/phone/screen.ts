@@ -13,7 +13,7 @@ const drawRow = (label: string, value: string): string => `${padTo(label, LABEL_
 
 /** What a row says beside its label. A row has only the members of its kind (mobile-token §5). */
 function valueOf({ partyInfo, ...row }: Readonly<Record<string, unknown>>): string {
-  const members = { ...row, ...(partyInfo ?? {}) } as Readonly<Record<string, unknown>>
+  const members: Readonly<Record<string, unknown>> = { ...row, ...(partyInfo as Readonly<Record<string, unknown>> | undefined) }
   return VALUES.flatMap((name) => (members[name] === undefined ? [] : [String(members[name])])).join(' · ')
 }
 

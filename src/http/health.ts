@@ -138,9 +138,9 @@ function listen({ host, port, reason, onOpen }: WaitingRoomOptions): Promise<Ser
     const isLive = url === '/health/live' && (method === 'GET' || method === 'HEAD')
     const headers = { ...ANSWER_HEADERS, 'content-type': 'application/json; charset=utf-8', connection: 'close' }
     response.writeHead(isLive ? 200 : 503, isLive ? headers : { ...headers, 'retry-after': '1' })
-    if (isLive) return void response.end(JSON.stringify({ status: 'OK' }))
-    const isHealth = url?.startsWith('/health/') === true
-    response.end(isHealth ? JSON.stringify({ status: 'UNAVAILABLE', reason: reason() }) : unroutedError('HTTP_503', reason()))
+    if (isLive) response.end(JSON.stringify({ status: 'OK' }))
+    else if (url?.startsWith('/health/') === true) response.end(JSON.stringify({ status: 'UNAVAILABLE', reason: reason() }))
+    else response.end(unroutedError('HTTP_503', reason()))
   })
   server.maxConnections = CONNECTIONS_MAX
   return new Promise((resolve) => {

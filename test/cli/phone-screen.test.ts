@@ -39,7 +39,12 @@ function drawEveryKind(label: string): readonly string[] {
   const names = kinds.flatMap(({ params }) => Object.keys(params))
   const values: Record<string, string> = {
     ...Object.fromEntries(names.map((name) => [name, name])),
-    ...{ amount: '10', currency: 'EUR', sourceAmount: '1', sourceCurrency: 'EUR', targetAmount: '25', targetCurrency: 'CZK' },
+    amount: '10',
+    currency: 'EUR',
+    sourceAmount: '1',
+    sourceCurrency: 'EUR',
+    targetAmount: '25',
+    targetCurrency: 'CZK',
   }
   const { formData } = renderOperationForm({
     texts: { title: 'Title', message: 'Message', attributes: kinds },

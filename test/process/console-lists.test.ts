@@ -87,9 +87,7 @@ describe('lists', () => {
     const refused: string[] = []
     for (const from of ['/', `/webhooks/${furnished.webhookId}`, '/audit/devices?userId=Customer-7', '/operations']) {
       const { text } = await reader.get(from)
-      const paths = [...text.matchAll(/href="\.[./]*\/(operations\/[0-9a-f-]{36})/g)].map(
-        ([, path]) => `/${path}`,
-      )
+      const paths = [...text.matchAll(/href="\.[./]*\/(operations\/[0-9a-f-]{36})/g)].map(([, path]) => `/${path}`)
       for (const path of new Set(paths)) if ((await reader.get(path)).status !== 200) refused.push(`${from} to ${path}`)
     }
     expect(refused).toEqual([])
