@@ -23,7 +23,9 @@ export const bankCommand = <const O extends Options = typeof BANK_OPTIONS>({ run
     ...one,
     options: { ...BANK_OPTIONS, ...(one.options as O) },
     run: (given) => {
-      const open = (): Bank => openBank(given.values, given.terminal)
+      let bank: Bank | undefined
+      // Once, because the file of a credential may be a pipe.
+      const open = (): Bank => (bank ??= openBank(given.values, given.terminal))
       const { app } = given.values as { readonly app?: string }
       return run({ ...given, openBank: open, application: () => chooseApplication(open(), app) })
     },

@@ -137,7 +137,7 @@ function explainFailure(error: unknown, { from, into, isDryRun, tallies }: Sides
 }
 
 function readMasterDbKey(env: Terminal['env'], file: string | undefined): Uint8Array | undefined {
-  const text = readSecret('--master-db-key-file', env[KEY_NAME], file)?.trim()
+  const text = (readSecret('--master-db-key-file', undefined, file) ?? env[KEY_NAME])?.trim()
   if (!text) return undefined
   const key = parseBase64(text, 16)
   if (key === undefined) throw new Fault('usage', 'the master DB encryption key is not Base64 of 16 bytes')

@@ -1,5 +1,5 @@
 // The commands that call the bank's API, against a server: what they do, what they print, and how they end.
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,7 +43,7 @@ describe('login', () => {
     expect(wrong).toMatchObject({ code: 5, stdout: '', stderr: expect.stringContaining('HTTP 401') as unknown })
     expect(statSync(file, { throwIfNoEntry: false })).toBeUndefined()
     const right = await runCli(line, env(), { secrets: [secret] })
-    expect(right).toEqual({ code: 0, stdout: `${name} at ${world.url}, kept in ${file}\n`, stderr: '' })
+    expect(right).toEqual({ code: 0, stdout: `${name} at ${world.url}, kept in ${file}\n`, stderr: `Password of ${name} at ${world.url}: \n` })
     expect(right.stdout).not.toContain(secret)
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(await runCli(['app', 'list'], env())).toMatchObject({
@@ -282,6 +282,16 @@ test('a list of templates, as TEMPLATES.md prints one, is put as it is', async (
     stderr: `the template: ${file} is no UTF-8 text; --help says how to call it\n`,
   })
   await json('template', 'remove', 'transfer')
+})
+
+test('the file of a credential is read once, because it may be a pipe', async () => {
+  const pipe = join(home, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  // A second reader would find an empty file.
+  const writer = spawn('sh', ['-c', 'printf %s "$1" > "$2"; : > "$2"', 'sh', world.bank.credential ?? '', pipe])
+  const { code, stderr } = await runCli(['certificate', 'list', '--admin-file', pipe], { HOME: home, PAWL_URL: world.url })
+  writer.kill()
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
 })
 
 test('a file with a password in Latin-1 is refused: what replaced its letters would be another password', async () => {

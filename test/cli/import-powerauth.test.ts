@@ -454,6 +454,10 @@ describe('the command', () => {
       stderr: expect.stringContaining('not Base64 of 16 bytes') as unknown,
     })
     expect(await run([...from, '--master-db-key-file', join(home, 'nothing')])).toMatchObject({ code: 2 })
+    const file = join(home, 'key')
+    writeFileSync(file, b64(MASTER_DB_KEY))
+    const over = await run([...from, '--master-db-key-file', file], { POWERAUTH_SERVER_DB_MASTER_ENCRYPTION_KEY: 'short' })
+    expect(over).toMatchObject({ code: 3, stderr: expect.stringContaining('ECONNREFUSED') as unknown })
     expect(await run(from)).toMatchObject({ code: 3, stderr: expect.stringContaining('ECONNREFUSED') as unknown })
   })
 
