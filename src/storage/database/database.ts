@@ -49,7 +49,7 @@ export interface Database {
   /** PostgreSQL only. */
   readonly room?: Room
   /** The embedded database only: bytes that its disk has left. */
-  readonly freeBytes?: () => number
+  readonly freeBytes?: Embedded['freeBytes']
   /** PostgreSQL only. */
   readonly poolUse?: () => PoolUse
   /** PostgreSQL only: ends all connections to a server that takes no writes. */
@@ -192,7 +192,8 @@ export async function pingDatabase(
 
 async function readEmbedded({ db, freeBytes }: Pick<Database, 'db' | 'freeBytes'>): Promise<void> {
   await sql`select 1`.execute(db)
-  if (freeBytes !== undefined && freeBytes() < ROOM_MIN) throw new Error('the disk of the embedded database is full')
+  const left = await freeBytes?.()
+  if (left !== undefined && left < ROOM_MIN) throw new Error('the disk of the embedded database is full')
 }
 
 async function write({ db, room, leaveServer }: Pick<Database, 'db' | 'room' | 'leaveServer'>): Promise<void> {

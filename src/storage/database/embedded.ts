@@ -1,17 +1,7 @@
 // Opens the embedded database (PGlite) safely: a lock on the directory, a turn of the event loop before each query, the parsers of node-postgres,
 // small buffers. Another process gets a backup of the open database through the lock's socket.
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  statSync,
-} from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -29,8 +19,8 @@ export interface Embedded {
   readonly pglite: PGliteForKysely
   /** Makes a backup of everything that is committed. */
   readonly copy: () => Promise<Uint8Array>
-  /** Bytes that the disk has left. */
-  readonly freeBytes: () => number
+  /** Bytes that the disk has left; undefined where the file system does not tell. */
+  readonly freeBytes: () => Promise<number | undefined>
   /** Releases the directory; called after the instance is closed. */
   readonly release: () => Promise<void>
 }
@@ -46,15 +36,16 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
     const path = join(dataDir, FOLDER)
     const pglite = await openFiles(path)
     opened = pglite
-    const freeBytes = (): number => {
-      const { bavail, bsize } = statfsSync(path)
-      return bavail * bsize
-    }
-    return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes, release }
+    return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes: () => readFreeBytes(path), release }
   } catch (error) {
     await release()
     throw error
   }
+}
+
+async function readFreeBytes(path: string): Promise<number | undefined> {
+  const { blocks, bavail, bsize } = await statfs(path).catch(() => ({ blocks: 0, bavail: 0, bsize: 0 }))
+  return blocks === 0 ? undefined : bavail * bsize
 }
 
 /**
@@ -206,8 +197,8 @@ function refuseOpenDirectory(path: string): void {
 export async function createInMemory(template?: Blob): Promise<Embedded> {
   const pglite = await PGlite.create({ ...embeddedOptions, ...(template && { loadDataDir: template }) })
   await pglite.exec(composeSet(SESSION_SETTINGS))
-  const freeBytes = (): number => Number.POSITIVE_INFINITY
-  return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes, release: async () => undefined }
+  const nothing = async (): Promise<undefined> => undefined
+  return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes: nothing, release: nothing }
 }
 
 const embeddedOptions = {

@@ -44,11 +44,13 @@ export async function migrate(db: Db, options: MigrateOptions = {}): Promise<str
   const tell = tellSeldom(onDelay)
   for (let attempt = 1; ; ) {
     signal?.throwIfAborted()
-    const [next] = await findPending(db, known, await findSchema(db))
+    const schema = await findSchema(db)
+    const [next] = await findPending(db, known, schema)
     if (next === undefined) return names
+    requireTarget(schema)
     const running = setInterval(() => tell({ kind: 'running', migration: next }), LONG_MS)
     try {
-      const outcome = await runStep(db, known, signal)
+      const outcome = await runStep(db, known, signal).finally(() => clearInterval(running))
       if ('ran' in outcome) {
         names.push(...outcome.ran)
         attempt = 1
@@ -63,8 +65,6 @@ export async function migrate(db: Db, options: MigrateOptions = {}): Promise<str
       tell({ kind: 'table', migration: next })
       attempt += 1
       await wait(RETRY_MS, signal)
-    } finally {
-      clearInterval(running)
     }
   }
 }
@@ -107,8 +107,10 @@ async function runStep(
 /** Makes the tables that Kysely's migrator makes, because version 0.2 uses it. */
 async function makeList(tx: Db, schema: string): Promise<void> {
   const columns = sql`id varchar(255) primary key, is_locked integer not null default 0`
-  await sql`create table ${listOf(schema)} (name varchar(255) primary key, timestamp varchar(255) not null)`.execute(tx)
-  await sql`create table ${sql.id(schema, 'kysely_migration_lock')} (${columns})`.execute(tx)
+  await sql`create table if not exists ${listOf(schema)} (name varchar(255) primary key, timestamp varchar(255) not null)`.execute(
+    tx,
+  )
+  await sql`create table if not exists ${sql.id(schema, 'kysely_migration_lock')} (${columns})`.execute(tx)
 }
 
 /** Adds a migration to the list, with its time in the form that Kysely's migrator writes. */
