@@ -166,8 +166,11 @@ const numbersOf = (version: string): readonly number[] => (/^\d+\.\d+\.\d+/.exec
 function chooseText(texts: readonly VersionTextRow[], key: string | null, tags: readonly string[]): string | undefined {
   const ofKey = texts.filter(({ messageKey }) => messageKey === key)
   const languages = ofKey.map(({ language }) => language)
-  const [chosen] = [...tags, FALLBACK_LANGUAGE].flatMap((tag) => findLanguage(languages, tag) ?? [])
-  return ofKey.find(({ language }) => language === chosen)?.text
+  for (const tag of [...tags, FALLBACK_LANGUAGE]) {
+    const chosen = findLanguage(languages, tag)
+    if (chosen !== undefined) return ofKey.find(({ language }) => language === chosen)?.text
+  }
+  return undefined
 }
 
 const KEPT_MS = 2_000
