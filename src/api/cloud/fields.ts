@@ -15,8 +15,8 @@ export const NewIdentifier = Type.String({ minLength: 1, ...forPaths(IDENTIFIER)
 export const OfId = Type.Object({ id: Identifier })
 
 /**
- * An id that pawl made: of a registration, a webhook, a message. In either case, because databases of banks have UUIDs with capitals. The validator
- * makes it the lower case in which it is stored.
+ * An id that pawl made: of a registration, an operation, a message. In either case, because databases of banks have UUIDs with capitals. The
+ * validator makes it the lower case in which it is stored. Imported webhooks and tokens keep the ids of their source, so theirs is an Identifier.
  */
 export const MadeId = Type.String({
   minLength: 1,

@@ -5,7 +5,7 @@ import { PawlError, requestRefused } from '../../lib/errors.ts'
 import { deleteTokenOfRegistration, listTokens } from '../../storage/token/tokens.ts'
 import { applicationOf } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { MadeId, OfMadeId, State, Time } from './fields.ts'
+import { Identifier, MadeId, OfMadeId, State, Time } from './fields.ts'
 
 const tokensList = cloudEndpoint({
   route: 'GET /v2/registrations/:id/tokens',
@@ -43,7 +43,7 @@ const tokenRemove = cloudEndpoint({
     'Its header is refused from then on, at every door and every endpoint of pawl. The phone makes another one when it needs it.',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],
-  params: Type.Object({ id: MadeId, tokenId: MadeId }),
+  params: Type.Object({ id: MadeId, tokenId: Identifier }),
   async handle(call) {
     const { db, platform } = call.parts
     const { id: activationId, tokenId } = call.params

@@ -371,9 +371,7 @@ describe('the search for registrations', () => {
     expectError(await world.bank.call('GET', `${path}/${activationId}`), 400, 'ERROR_ADMIN')
     const own = `/admin/applications/${world.applicationId}/registrations`
     expectOk(await world.bank.call('GET', `${own}/${activationId}`))
-    for (const id of [UNKNOWN_ID, activationId.toUpperCase(), 'x']) {
-      expectError(await world.bank.call('GET', `${own}/${id}`), 400, 'ERROR_ADMIN')
-    }
+    for (const id of [UNKNOWN_ID, 'x']) expectError(await world.bank.call('GET', `${own}/${id}`), 400, 'ERROR_ADMIN')
     for (const id of NO_IDENTIFIER) expectError(await world.bank.call('GET', `${own}/${id}`), 400, 'ERROR_REQUEST')
   })
 

@@ -10,7 +10,7 @@ import { type DeliveryRow, findDelivery, listDeliveries } from '../../../storage
 import { listWebhooks } from '../../../storage/webhook/webhooks.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { adminRead, cloudEndpoint } from '../endpoint.ts'
-import { cutPage, MadeId, NextCursor, OfMadeId, PageLimit, Time } from '../fields.ts'
+import { cutPage, Identifier, MadeId, NextCursor, OfId, PageLimit, Time } from '../fields.ts'
 
 const DeliveryStatusName = OneOf<DeliveryStatus>(['WAITING', 'DELIVERED', 'DEAD'])
 
@@ -42,7 +42,7 @@ const webhookDeliveriesList = adminRead({
   summary: 'Lists deliveries of a webhook',
   description: 'The newest first. `objectId` leaves those about one operation or activation.',
   errors: ['ADMINISTRATION_REFUSED'],
-  params: OfMadeId,
+  params: OfId,
   query: Type.Object({
     status: Type.Optional(DeliveryStatusName),
     objectId: Type.Optional(MadeId),
@@ -67,7 +67,7 @@ const webhookDeliveryRead = cloudEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   // The body has attributes of the operation. The role read-only may not see them.
   roles: ['admin'],
-  params: Type.Object({ id: MadeId, deliveryId: MadeId }),
+  params: Type.Object({ id: Identifier, deliveryId: MadeId }),
   response: Type.Composite([
     Delivery,
     Type.Object({
@@ -122,7 +122,7 @@ const webhookDeliveriesReplay = auditedEndpoint({
   operationId: 'replayWebhookDeliveries',
   summary: 'Sends deliveries again',
   description: 'Either the one of `deliveryId`, whatever its status, or with `status` up to 10,000 that were given up.',
-  params: OfMadeId,
+  params: OfId,
   body: Type.Object({ deliveryId: Type.Optional(MadeId), status: Type.Optional(Type.Literal('DEAD')) }),
   response: Type.Object({ replayed: Type.Integer({ description: 'deliveries that are sent again' }) }),
   async handle({ params: { id }, body: { deliveryId, status }, parts }) {

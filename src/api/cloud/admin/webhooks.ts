@@ -17,7 +17,7 @@ import type { WebhookKind } from '../../../storage/database/schema.ts'
 import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhook/webhooks.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { adminRead } from '../endpoint.ts'
-import { Identifier, KeepPreviousSeconds, OfMadeId, Time, Username } from '../fields.ts'
+import { Identifier, KeepPreviousSeconds, OfId, Time, Username } from '../fields.ts'
 
 const Kind = OneOf<WebhookKind>(['OPERATION', 'ACTIVATION'])
 
@@ -157,7 +157,7 @@ const webhookDetail = adminRead({
   operationId: 'readWebhook',
   summary: 'Reads a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
-  params: OfMadeId,
+  params: OfId,
   response: Webhook,
   handle: async ({ params: { id }, parts, caller }) => showTo(caller, await readWebhookDetail(parts, id)),
 })
@@ -185,7 +185,7 @@ const webhookChange = auditedEndpoint({
   summary: 'Replaces a webhook',
   description:
     'Without `basic` the credentials stay, which nobody can read back, as long as the server is the same; null removes them.',
-  params: OfMadeId,
+  params: OfId,
   body: Type.Object({ ...webhookMembers, basic: OptionalOrNull(Basic) }),
   response: Webhook,
   async handle({ params: { id }, body: { name, url, attributes = [], basic, isEnabled = true }, parts }) {
@@ -199,7 +199,7 @@ const webhookRemove = auditedEndpoint({
   route: 'DELETE /admin/webhooks/:id',
   operationId: 'removeWebhook',
   summary: 'Removes a webhook',
-  params: OfMadeId,
+  params: OfId,
   async handle({ params: { id }, parts, afterCommit }) {
     await removeWebhook(parts, id)
     afterCommit((db) => removeDeliveries({ db }, id))
@@ -211,7 +211,7 @@ const webhookSecret = auditedEndpoint({
   route: 'POST /admin/webhooks/:id/secret',
   operationId: 'rotateWebhookSecret',
   summary: 'Gives a webhook a new secret',
-  params: OfMadeId,
+  params: OfId,
   body: Type.Object({ keepPreviousSeconds: KeepPreviousSeconds }),
   response: Secret,
   async handle({ params: { id }, body: { keepPreviousSeconds = 0 }, parts }) {
@@ -237,7 +237,7 @@ const webhookTest = auditedEndpoint({
   summary: 'Sends a test message to a webhook',
   description:
     'The message has the event `test` and examples as attributes. It is signed and sent like every other, once, also to a webhook that is disabled. The answer comes after the one of the receiver, or after ten seconds.',
-  params: OfMadeId,
+  params: OfId,
   body: Type.Object({}),
   response: WebhookTest,
   prepare: ({ params: { id }, parts }) => tryWebhook(parts, id),
