@@ -16,7 +16,10 @@ addEventListener('pageshow', () => {
 
 // The next answer takes the mark away, because it replaces the part.
 for (const failure of ['htmx:response:error', 'htmx:error'])
-  document.addEventListener(failure, ({ target }) => target.hasAttribute('hx-get') && target.classList.add('is-stale'))
+  document.addEventListener(failure, ({ target }) => {
+    const part = target instanceof Element ? target.closest('[hx-target]')?.getAttribute('hx-target') : undefined
+    if (part) document.querySelector(part)?.classList.add('is-stale')
+  })
 
 document.addEventListener('click', ({ target }) => {
   const button = target instanceof Element ? target.closest('button[data-copy]') : null

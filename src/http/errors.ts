@@ -76,8 +76,8 @@ function isUnavailable(error: unknown): boolean {
 }
 
 // SQLSTATE classes 08 connection, 53 resources, 57 operator intervention, 40 rolled back by the server. 25006 read-only and 55000 not accepting
-// connections show while a standby takes over. 55P03, 25P03 and 25P04 are the time limits of locks and transactions, which server, database and role
-// may set. 23503 says that the phone or operation that a row belongs to was deleted since it was read. The rest are codes of sockets: EMFILE and
+// connections show while a standby takes over. 55P03, 25P03 and 25P04 are time limits of locks and transactions, of a server, a database or a role
+// behind a pooler. 23503 says that the phone or operation that a row belongs to was deleted since it was read. The rest are codes of sockets: EMFILE and
 // ENFILE when there is no descriptor for another one.
 const UNAVAILABLE_CODES =
   /^(08|53|57|40)[0-9A-Z]{3}$|^(23503|25006|25P03|25P04|55000|55P03)$|^(EMFILE|ENFILE|ENOBUFS|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH)$/

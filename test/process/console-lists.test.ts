@@ -84,13 +84,17 @@ describe('lists', () => {
   test('lead readers to no page that they may not see', async () => {
     const { user, password } = furnished.auditor
     const reader = await startSession(server.url, user, password)
-    const refused: string[] = []
+    const linksOf = (text: string) =>
+      [...text.matchAll(/href="\.[./]*\/(operations\/[0-9a-f-]{36})/g)].map(([, path]) => `/${path}`)
+    const [refused, shownToOthers]: [string[], string[]] = [[], []]
     for (const from of ['/', `/webhooks/${furnished.webhookId}`, '/audit/devices?userId=Customer-7', '/operations']) {
-      const { text } = await reader.get(from)
-      const paths = [...text.matchAll(/href="\.[./]*\/(operations\/[0-9a-f-]{36})/g)].map(([, path]) => `/${path}`)
-      for (const path of new Set(paths)) if ((await reader.get(path)).status !== 200) refused.push(`${from} to ${path}`)
+      const { status, text } = await reader.get(from)
+      expect([from, status]).toEqual([from, 200])
+      for (const path of new Set(linksOf(text))) if ((await reader.get(path)).status !== 200) refused.push(`${from} to ${path}`)
+      shownToOthers.push(...linksOf((await session.get(from)).text))
     }
     expect(refused).toEqual([])
+    expect(shownToOthers).not.toEqual([])
   })
 
   test('say reasons in words', async () => {
