@@ -47,7 +47,7 @@ export function defineLookup<Names extends object, Columns, Found>({ given, sele
   ${join}
   order by i.position`,
   )
-  return async (db: Db, names: readonly Names[]): Promise<readonly Found[]> => {
+  return async function lookUpAll(db: Db, names: readonly Names[]): Promise<readonly Found[]> {
     const { rows } = await db.executeQuery<Columns>(statement(names))
     return rows.map(read)
   }

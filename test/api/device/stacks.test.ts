@@ -40,7 +40,7 @@ const FAILURES: readonly Failure[] = [
     table: 'token',
     prepare: (phone) => phone.prepareTokenCreate(),
     road: [
-      ['findAllProofs', 'storage/request/authentication.ts'],
+      ['lookUpAll', 'storage/request/lookup.ts'],
       ['findEnvelopeOf', 'channel/stages/find-proofs.ts'],
       ['token/create', 'channel/flow/signed-then-opened.ts'],
     ],
