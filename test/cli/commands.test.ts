@@ -43,7 +43,11 @@ describe('login', () => {
     expect(wrong).toMatchObject({ code: 5, stdout: '', stderr: expect.stringContaining('HTTP 401') as unknown })
     expect(statSync(file, { throwIfNoEntry: false })).toBeUndefined()
     const right = await runCli(line, env(), { secrets: [secret] })
-    expect(right).toEqual({ code: 0, stdout: `${name} at ${world.url}, kept in ${file}\n`, stderr: `Password of ${name} at ${world.url}: \n` })
+    expect(right).toEqual({
+      code: 0,
+      stdout: `${name} at ${world.url}, kept in ${file}\n`,
+      stderr: `Password of ${name} at ${world.url}: \n`,
+    })
     expect(right.stdout).not.toContain(secret)
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(await runCli(['app', 'list'], env())).toMatchObject({
