@@ -278,8 +278,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
   'activation/change': {
     changeState: (db) => activationChange.changeState(db, change, auditEvent),
     'changeState that removes': (db) => activationChange.changeState(db, { ...change, to: 'REMOVED' }, auditEvent),
-    'changeState for several at once': (db) =>
-      Promise.all(['x', 'y'].map((activationId) => activationChange.changeState(db, { ...change, activationId }, auditEvent))),
     renameActivation: (db) => activationChange.renameActivation(db, 'x', 'n', at),
     'renameActivation by a back end': (db) =>
       activationChange.renameActivation(db, 'x', 'n', at, { username: 'n', externalUserId: 'e' }),

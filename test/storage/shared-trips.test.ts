@@ -1,4 +1,4 @@
-// Registrations, commits and temporary keys of one moment share their statements: what one of them lacks harms no other
+// Registrations and temporary keys of one moment share their statements, and changes of state come beside each other: what one lacks harms no other
 // (docs/decisions/0003-shared-trips.md).
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'

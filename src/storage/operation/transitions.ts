@@ -71,7 +71,7 @@ export async function countOperationFailure(
       where operation_id = ${operationId} and status = 'PENDING' and expires_at > ${at}
       returning status
     ), failed as (
-      select ${audit.activationId}::text as activation_id from counted where status = 'FAILED'
+      select from counted where status = 'FAILED'
     ), audited as (
       ${insertAuditFrom(sql`failed`, audit)}
     )
