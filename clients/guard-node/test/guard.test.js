@@ -106,13 +106,19 @@ for (const [name, startBank] of Object.entries(BANKS)) {
       assert.deepEqual([pawl.calls, bank.seen], [[], []])
     })
 
-    for (const method of ['GET', 'DELETE'])
-      test(`the query of a ${method} whose code covers a body is not served: it may be of anybody`, async () => {
+    for (const request of [{ method: 'GET' }, { method: 'DELETE', body: 'to=17' }])
+      test(`the query of a ${request.method} whose code covers a body is not served: it may be of anybody`, async () => {
         const { bank, refusals } = await start(startBank, (_call, response) => json(response, 200, { ...VALID, covered: 'BODY' }))
-        assert.equal((await fetch(`${bank.url}/accounts/1?to=thief`, { method, headers: CODE })).status, 401)
+        const headers = { ...CODE, 'content-type': 'text/plain' }
+        assert.equal((await fetch(`${bank.url}/accounts/1?to=thief`, { ...request, headers })).status, 401)
         assert.deepEqual([bank.seen, refusals], [[], [[401, 'QUERY_NOT_COVERED']]])
-        assert.equal((await fetch(`${bank.url}/accounts/1`, { method, headers: CODE })).status, 200)
+        assert.equal((await fetch(`${bank.url}/accounts/1`, { ...request, headers })).status, 200)
       })
+
+    test('a DELETE without a body is served with its query, which no code of 3.x covers', async () => {
+      const { bank } = await start(startBank, (_call, response) => json(response, 200, { ...VALID, covered: 'BODY' }))
+      assert.equal((await fetch(`${bank.url}/accounts/1?why=moved`, { method: 'DELETE', headers: CODE })).status, 200)
+    })
 
     test('every bad verdict is one answer to the phone; the log learns why', async () => {
       for (const reason of ['CODE_WRONG', 'STATE', 'UNKNOWN', 'FLAGS']) {
