@@ -39,9 +39,9 @@ export const BREAKAGES = {
   /** When the bank blocks one phone, all phones of its user are blocked. */
   'a phone disturbs the others of its user': () =>
     breaking({
-      isMeant: /update activation a set state = i\."to", row_version/,
-      replaced: /a\.activation_id = i\."activationId" and a\.row_version = i\."rowVersion" and/,
-      by: 'a.user_id = (select user_id from activation where activation_id = i."activationId") and',
+      isMeant: /update activation set state = \$\d+, row_version = row_version \+ 1, block_expires_at/,
+      replaced: /activation_id = (\$\d+) and row_version = (\$\d+) and/,
+      by: 'user_id = (select user_id from activation where activation_id = $1) and (row_version = $2 or true) and',
     }),
   /** The list of a phone contains operations for another phone. */
   'operations for one phone are shown to others': () =>
