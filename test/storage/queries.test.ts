@@ -938,6 +938,7 @@ const NOT_QUERIES = [
   'selectActivation',
   'fromOwners',
   'slotOf',
+  'forgetRest',
   'insertHistoryFrom',
   'insertAuditFrom',
   'toAuditGiven',

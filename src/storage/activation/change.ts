@@ -36,7 +36,7 @@ export async function changeState(
       returning activation_id
     ), history as (
       ${insertHistoryFrom(sql`moved`, { from, to, reason, externalUserId, at })}
-    )${to === 'REMOVED' ? FORGET_REST : sql``}
+    )${to === 'REMOVED' ? forgetRest(sql`moved`) : sql``}
     ${insertAuditFrom(sql`moved`, audit)} returning activation_id`.execute(db)
   return rows.length === 1
 }
@@ -46,10 +46,11 @@ const ALSO_SET: Partial<Record<ActivationState, RawBuilder<unknown>>> = {
   REMOVED: sql`, activation_qr_code = null`,
 }
 
-const FORGET_REST = sql`, forgotten as (
-      delete from push_registration p using moved where p.activation_id = moved.activation_id
+/** Composes the parts of a statement that delete push registrations and waiting upgrades of removed activations, the rows of `removed`. */
+export const forgetRest = (removed: RawBuilder<unknown>): RawBuilder<unknown> => sql`, forgotten as (
+      delete from push_registration p using ${removed} where p.activation_id = ${removed}.activation_id
     ), abandoned as (
-      delete from activation_upgrade u using moved where u.activation_id = moved.activation_id
+      delete from activation_upgrade u using ${removed} where u.activation_id = ${removed}.activation_id
     )`
 
 /** Names the person and the credential behind a change that a back end asks for. */

@@ -17,6 +17,7 @@ import {
   type Written,
 } from './columns.ts'
 import { type ReadActivationRow, selectActivation } from './find.ts'
+import { forgetRest } from './change.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** An activation before its key exchange. */
@@ -282,11 +283,7 @@ const EXCHANGE_OF_CHILD = defineGivenRows<GivenChild>({
       reason: sql`case when "isParentReplaced" then 'MOVED' else 'SPAWNED' end`,
       at: sql`at`,
     })}
-  ), forgotten as (
-    delete from push_registration p using ended where p.activation_id = ended.activation_id
-  ), abandoned as (
-    delete from activation_upgrade u using ended where u.activation_id = ended.activation_id
-  ), parent_audit as (
+  )${forgetRest(sql`ended`)}, parent_audit as (
     ${insertAuditFrom(sql`ended`, {
       eventType: sql`'registration_removed'`,
       eventData: sql`"parentData"`,
