@@ -1,9 +1,10 @@
 // Runs the doctor: examines an installation from its settings to its receivers, and says what to do.
 import { X509Certificate } from 'node:crypto'
-import { existsSync, statfsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { connect as openSocket } from 'node:net'
 import { join } from 'node:path'
 import { StartError } from '../../src/lib/errors.ts'
+import { readFreeBytes } from '../../src/lib/free-bytes.ts'
 import { readPeerCertificate } from '../../src/domain/pinning/certificate.ts'
 import { openDatabase } from '../../src/storage/database/database.ts'
 import { findPooler } from './pooler-probe.ts'
@@ -25,7 +26,7 @@ export async function examine(instruments: Instruments): Promise<readonly Findin
     examineNetwork(settings, instruments),
     examinePush(settings),
   ])
-  return [...findings, ...examineFiles(settings, instruments), ...sections.flat()]
+  return [...findings, ...(await examineFiles(settings, instruments)), ...sections.flat()]
 }
 
 /** The findings of `pawl doctor`; the exit code is 1 when something is broken. */
@@ -59,10 +60,7 @@ const createInstruments = (env: Terminal['env']): Instruments => ({
     return openDatabase({ databaseUrl, dataDir, poolSize: 1, pooler })
   },
   findPooler,
-  freeBytes: (path) => {
-    const { bavail, bsize } = statfsSync(path)
-    return bavail * bsize
-  },
+  freeBytes: readFreeBytes,
   connect: ({ hostname, port, protocol }) =>
     new Promise((resolve, reject) => {
       const host = hostname.replace(/^\[(.*)\]$/, '$1')

@@ -6,7 +6,7 @@ import type { FoundPooler } from './pooler-probe.ts'
 
 export interface Finding {
   readonly check: string
-  /** `skipped`: an earlier finding made the check impossible. */
+  /** `skipped`: the check was impossible, mostly because of an earlier finding. */
   readonly state: 'ok' | 'warning' | 'fault' | 'skipped'
   readonly says: string
   /** The advice. */
@@ -37,8 +37,8 @@ export interface Instruments {
   readonly open: (settings: Settings) => Promise<Database>
   /** Finds out whether DATABASE_URL leads to a pooler. Rejects when nothing answers. */
   readonly findPooler: (databaseUrl: string) => Promise<FoundPooler>
-  /** Free bytes of the file system of the path. */
-  readonly freeBytes: (path: string) => number
+  /** Free bytes of the file system of the path; undefined where it does not tell. */
+  readonly freeBytes: (path: string) => Promise<number | undefined>
   /** Connects to the host and port of the URL. Rejects when nothing takes the connection in time. */
   readonly connect: (url: URL) => Promise<void>
   /** Reads the end of a TLS server's certificate, and the reason why its chain does not verify, if so. */

@@ -6,7 +6,7 @@ import { readTemplateFile } from '../../src/domain/template/installation.ts'
 import { loadTls, type TlsFiles, tlsFilesOf } from '../../src/http/internal-tls.ts'
 import { explainFault, Fault } from '../fault.ts'
 import { readSettings, type Settings } from '../local/database.ts'
-import { type Finding, fault, type Instruments, judgeEnd, ok, warning } from './finding.ts'
+import { type Finding, fault, type Instruments, judgeEnd, ok, skipped, warning } from './finding.ts'
 
 /** Returns the settings, or a finding for each wrong setting. */
 export function examineSettings({ env }: Instruments): { readonly settings?: Settings; readonly findings: readonly Finding[] } {
@@ -20,7 +20,7 @@ export function examineSettings({ env }: Instruments): { readonly settings?: Set
 }
 
 /** Examines the file of templates, the files of TLS, the key file, and the free space for the embedded database. */
-export function examineFiles({ config, secrets }: Settings, { freeBytes, now }: Instruments): readonly Finding[] {
+export async function examineFiles({ config, secrets }: Settings, { freeBytes, now }: Instruments): Promise<readonly Finding[]> {
   const isEmbedded = secrets.databaseUrl === undefined
   const tlsFiles = tlsFilesOf(config)
   return [
@@ -29,7 +29,7 @@ export function examineFiles({ config, secrets }: Settings, { freeBytes, now }: 
     ...(isEmbedded && existsSync(config.dataDir)
       ? [examineKeyFile(config.dataDir, secrets.masterKeys !== undefined || config.masterKeyCommand !== undefined)]
       : []),
-    ...(isEmbedded ? [examineDisk(config.dataDir, freeBytes)] : []),
+    ...(isEmbedded ? [await examineDisk(config.dataDir, freeBytes)] : []),
   ]
 }
 
@@ -86,8 +86,9 @@ function examineKeyFile(dataDir: string, isGiven: boolean): Finding {
 
 const GIB = 2 ** 30
 
-function examineDisk(dataDir: string, freeBytes: Instruments['freeBytes']): Finding {
-  const free = freeBytes(existsSync(dataDir) ? dataDir : '.')
+async function examineDisk(dataDir: string, freeBytes: Instruments['freeBytes']): Promise<Finding> {
+  const free = await freeBytes(existsSync(dataDir) ? dataDir : '.')
+  if (free === undefined) return skipped('disk', `the file system does not tell how much is free where ${dataDir} lies`)
   const says = `${(free / GIB).toFixed(1)} GiB are free where ${dataDir} lies`
   if (free < GIB / 8) return fault('disk', says, 'make room now: a database that cannot write answers 503')
   return free < GIB ? warning('disk', says, 'make room') : ok('disk', says)

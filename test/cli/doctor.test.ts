@@ -60,7 +60,7 @@ beforeAll(async () => {
     now: Date.now,
     open: async () => ({ ...database, close: async () => undefined }),
     findPooler: async () => ({ pooler: 'none', hasTimeLimit: true }),
-    freeBytes: () => 2 ** 40,
+    freeBytes: async () => 2 ** 40,
     connect: async () => undefined,
     readCertificate: async () => ({ expiresAt: new Date(Date.now() + 90 * DAY_MS), chainProblem: undefined }),
   }
@@ -197,6 +197,14 @@ function internalTls({
   return { env, pem, privateKeyPem }
 }
 
+test('a file system that does not tell its room is no full disk', async () => {
+  const findings = await examine({ ...healthy, freeBytes: async () => undefined })
+  expect(findings.find(({ check }) => check === 'disk')).toMatchObject({
+    state: 'skipped',
+    says: expect.stringContaining('does not tell') as unknown,
+  })
+})
+
 test('files of TLS that hold for long are in order', async () => {
   const findings = await withEnv(internalTls({ authorityDays: [1, 60] }).env)
   expect(findings.filter(({ check }) => check === 'internal TLS').map(({ state }) => state)).toEqual(['ok', 'ok'])
@@ -277,7 +285,7 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     check: 'disk',
     says: /^0\.0 GiB are free/,
     todo: /make room now/,
-    find: () => examine({ ...healthy, freeBytes: () => 4096 }),
+    find: () => examine({ ...healthy, freeBytes: async () => 4096 }),
   },
   'a database that does not answer': {
     check: 'database',

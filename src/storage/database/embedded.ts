@@ -1,7 +1,6 @@
 // Opens the embedded database (PGlite) safely: a lock on the directory, a turn of the event loop before each query, the parsers of node-postgres,
 // small buffers. Another process gets a backup of the open database through the lock's socket.
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
-import { statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -10,6 +9,7 @@ import type { Socket } from 'node:net'
 import { PGlite, types } from '@electric-sql/pglite'
 import type { PGliteDialectConfig } from 'kysely'
 import { StartError } from '../../lib/errors.ts'
+import { readFreeBytes } from '../../lib/free-bytes.ts'
 import { lockDirectory, visitHolder } from './directory-lock.ts'
 import { composeSet, parseBytea, parseTime, SESSION_SETTINGS } from './session-settings.ts'
 
@@ -41,11 +41,6 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
     await release()
     throw error
   }
-}
-
-async function readFreeBytes(path: string): Promise<number | undefined> {
-  const { blocks, bavail, bsize } = await statfs(path).catch(() => ({ blocks: 0, bavail: 0, bsize: 0 }))
-  return blocks === 0 ? undefined : bavail * bsize
 }
 
 /**
