@@ -91,6 +91,14 @@ describe.runIf(serverUrl() !== undefined)('on PostgreSQL', () => {
     },
   )
 
+  test('nothing reads all used values to know one of them, also where they are few', async () => {
+    await client.query(`insert into unique_value select sha256(i::text::bytea), now() from generate_series(1, 1000) as i`)
+    await client.query('analyze unique_value')
+    const texts = readStatements().filter(({ text }) => /from unique_value u\b/.test(text))
+    expect(texts.length).toBeGreaterThan(5)
+    for (const { text } of texts) expect(await explain(text)).not.toMatch('Seq Scan on unique_value')
+  })
+
   async function explain(text: string): Promise<string> {
     const values = Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, position]) => Number(position)))
     await client.query(`prepare statement as ${text}`)

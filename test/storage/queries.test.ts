@@ -382,6 +382,19 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
       lookup.findProofs(db, [
         { applicationKey: 'k', activationId: 'x', at, temporaryKeyId: 't', envelopeValue: bytes, tokenId: 'i', tokenValue: null },
       ]),
+    'findProofs for several at once': (db) =>
+      lookup.findProofs(
+        db,
+        [bytes, null].map((envelopeValue) => ({
+          applicationKey: 'k',
+          activationId: 'x',
+          at,
+          temporaryKeyId: 't',
+          envelopeValue,
+          tokenId: 'i',
+          tokenValue: bytes,
+        })),
+      ),
     findDoorParties: (db) => lookup.findDoorParties(db, [{ applicationKey: 'k', activationId: 'x', at, verdictKey: null }]),
     'findDoorParties of several at once': (db) =>
       lookup.findDoorParties(db, [
@@ -939,6 +952,7 @@ const NOT_QUERIES = [
   'fromOwners',
   'slotOf',
   'forgetRest',
+  'isValueUsed',
   'insertHistoryFrom',
   'insertAuditFrom',
   'toAuditGiven',

@@ -17,6 +17,7 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
   'a code and the values that it uses up are checked and stored in one trip': [
     'createAuthenticationStore for several at once',
     'findProofs',
+    'findProofs for several at once',
     'findStatusProofs',
     'insertToken',
     'recordOpening',

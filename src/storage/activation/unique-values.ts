@@ -57,6 +57,13 @@ export const insertTwoValuesFrom = (
     from ${rows} cross join lateral (values (value, "valueExpiresAt"), ("secondValue", "secondValueExpiresAt")) as v (value_hash, expires_at)
     where v.value_hash is not null order by v.value_hash`
 
+/**
+ * Composes the condition that a value, the hash of 32 bytes of a row of a query, was used before. `exists` would have the planner read all values
+ * into memory while the table is small, or was when it planned.
+ */
+export const isValueUsed = (valueHash: RawBuilder<unknown>): RawBuilder<boolean> =>
+  sql`(select true from unique_value u where u.value_hash = ${valueHash}) is true`
+
 /** The columns that insertTwoValuesFrom reads. */
 export const VALUE_COLUMNS = {
   value: 'bytea',

@@ -4,6 +4,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { defineAskedRows, type GivenType } from '../database/bulk-statement.ts'
 import type { Db } from '../database/database.ts'
+import { isValueUsed } from '../activation/unique-values.ts'
 import { type ActivationRow, type ReadActivationRow, selectActivation } from '../activation/find.ts'
 import {
   joinTemporaryKey,
@@ -101,7 +102,7 @@ export interface FoundEnvelope {
 export const ENVELOPE: Part<EnvelopeNames, TemporaryKeyColumns & Pick<FoundEnvelope, 'isEnvelopeUsed'>, FoundEnvelope> = {
   given: { temporaryKeyId: 'text', envelopeValue: 'bytea' },
   select: sql`${TEMPORARY_KEY_COLUMNS},
-    exists (select from unique_value u where u.value_hash = i."envelopeValue") as "isEnvelopeUsed"`,
+    ${isValueUsed(sql`i."envelopeValue"`)} as "isEnvelopeUsed"`,
   join: joinTemporaryKey(sql`i."temporaryKeyId"`),
   read: (row) => ({ temporaryKey: toTemporaryKey(row), isEnvelopeUsed: row.isEnvelopeUsed }),
 }
@@ -120,7 +121,7 @@ export interface FoundToken {
 
 export const TOKEN: Part<TokenNames, TokenColumns & Pick<FoundToken, 'isTokenUsed'>, FoundToken> = {
   given: { tokenId: 'text', tokenValue: 'bytea', at: 'timestamptz' },
-  select: sql`k.*, exists (select from unique_value u where u.value_hash = i."tokenValue") as "isTokenUsed"`,
+  select: sql`k.*, ${isValueUsed(sql`i."tokenValue"`)} as "isTokenUsed"`,
   join: joinToken(sql`i."tokenId"`, sql`i.at`),
   read: (row) => ({ token: toToken(row), isTokenUsed: row.isTokenUsed }),
 }
