@@ -144,6 +144,7 @@ interface Place {
 callers.addKeyword({
   keyword: 'lowerCase',
   type: 'string',
+  metaSchema: { const: true },
   modifying: true,
   errors: false,
   validate(_isWanted: boolean, text: string, _schema: unknown, at: Place | undefined) {
