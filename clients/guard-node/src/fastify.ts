@@ -45,6 +45,10 @@ declare module 'fastify' {
 
 /** `app.register(pawlGuard, { url, username, password })`, and then routes as `app.post('/transfer', app.requireCode({ resourceId: '/transfer' }), …)`. */
 export async function pawlGuard(app: FastifyInstance, options: GuardOptions): Promise<void> {
+  const { useSemicolonDelimiter } = { ...app.initialConfig, ...app.initialConfig.routerOptions }
+  // The query of `/a;to=thief?to=friend` would be another one for the handler than for the code.
+  if (useSemicolonDelimiter)
+    throw new TypeError('useSemicolonDelimiter must be off: queries that begin at a semicolon are not those that a code covers')
   const guard = createGuard(options)
   app.decorateRequest('pawl', undefined)
   app.decorate('requireCode', (code: RouteCodeOptions) => ({

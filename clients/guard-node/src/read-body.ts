@@ -1,4 +1,4 @@
-// Reads a body whole, within a bound.
+// Reads what a code may cover as it came: a body, whole and within a bound, and the query of a URL.
 import type { Readable } from 'node:stream'
 import { Refusal } from './guard.ts'
 
@@ -16,8 +16,12 @@ export async function readBody(stream: Readable, bytesMax: number): Promise<Buff
   return Buffer.concat(parts, length)
 }
 
-/** What stands behind the first `?` of a request's URL, as it came; empty without one. */
+/**
+ * What stands behind the first `?` of a request's URL, as it came; empty without one. Throws Refusal for a URL with a `#`, which no client sends:
+ * frameworks begin or end the query there, and the handler would read another query than the code covers.
+ */
 export function rawQuery(url: string): string {
+  if (url.includes('#')) throw new Refusal(401, 'TARGET')
   const at = url.indexOf('?')
   return at < 0 ? '' : url.slice(at + 1)
 }

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { get } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, describe, test } from 'node:test'
+import fastify from 'fastify'
+import { pawlGuard } from '../dist/fastify.js'
 import { BANKS, startCarelessBank } from './banks.js'
 import { json, startFakePawl, VALID } from './fake-pawl.js'
 
@@ -24,6 +27,15 @@ async function start(startBank, behave, more = {}) {
 const CODE = { 'x-powerauth-authorization': 'PowerAuth pa_activation_id="a", pa_nonce="n"' }
 const JSON_TYPE = { 'content-type': 'application/json' }
 const post = (url, body, headers = {}) => fetch(url, { method: 'POST', headers: { ...JSON_TYPE, ...headers }, body })
+/** The status of the answer to a signed GET whose target stands on the wire as it is: fetch would leave out what is behind a `#`. */
+const askRaw = (url, target) =>
+  new Promise((resolve, reject) => {
+    const { port } = new URL(url)
+    get({ host: '127.0.0.1', port, path: target, headers: CODE, agent: false }, (reply) => resolve(reply.resume().statusCode)).on(
+      'error',
+      reject,
+    )
+  })
 const REFUSED = '{"status":"ERROR","responseObject":{"code":"ERR_AUTHENTICATION","message":"POWER_AUTH_SIGNATURE_INVALID"}}'
 const AWAY = '{"status":"ERROR","responseObject":{"code":"ERROR_GENERIC","message":"POWER_AUTH_UNAVAILABLE"}}'
 const valid = ({ body: { method } }, response) => json(response, 200, { ...VALID, covered: method === 'GET' ? 'QUERY' : 'BODY' })
@@ -118,6 +130,21 @@ for (const [name, startBank] of Object.entries(BANKS)) {
     test('a DELETE without a body is served with its query, which no code of 3.x covers', async () => {
       const { bank } = await start(startBank, (_call, response) => json(response, 200, { ...VALID, covered: 'BODY' }))
       assert.equal((await fetch(`${bank.url}/accounts/1?why=moved`, { method: 'DELETE', headers: CODE })).status, 200)
+    })
+
+    test('a query that the handler would read otherwise than the code covers it is refused, and pawl is not asked', async () => {
+      const { pawl, bank, refusals } = await start(startBank, valid)
+      // Each covers `to=friend` or `to=friend&amount=1` for pawl, and the handler would read `to=thief`, or less than was signed.
+      const targets = [
+        '/accounts/1#to=thief&x=?to=friend',
+        '/accounts/1?to=friend&#&amount=1',
+        `/accounts/1?${'x&'.repeat(1_000)}to=friend`,
+      ]
+      for (const target of targets) assert.equal(await askRaw(bank.url, target), 401)
+      assert.deepEqual([pawl.calls, bank.seen], [[], []])
+      assert.deepEqual(refusals, [...Array(2).fill([401, 'TARGET']), [401, 'QUERY_TOO_LONG']])
+      assert.equal(await askRaw(bank.url, `/accounts/1?${'x&'.repeat(999)}to=friend`), 200)
+      assert.equal(bank.seen[0].query.to, 'friend')
     })
 
     test('every bad verdict is one answer to the phone; the log learns why', async () => {
@@ -351,4 +378,12 @@ test('an application that has parsed the body and kept no bytes is refused, what
   assert.deepEqual([reply.status, await reply.text()], [503, AWAY])
   assert.match(refusals[0][1], /keepRawBody/)
   assert.deepEqual([bank.seen, pawl.calls], [[], []])
+})
+
+test('an application of Fastify whose queries may begin at a semicolon does not start', async () => {
+  const app = fastify({ routerOptions: { useSemicolonDelimiter: true } })
+  closing.push(() => app.close())
+  await assert.rejects(async () => app.register(pawlGuard, { url: 'http://127.0.0.1:1', username: 'web', password: 'secret' }), {
+    message: /useSemicolonDelimiter/,
+  })
 })
