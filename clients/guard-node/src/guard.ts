@@ -145,8 +145,7 @@ export function codeOfRoute({ resourceId, ...code }: RouteCodeOptions, params: u
 async function checkCode(ask: AskPawl, incoming: Incoming, options: CodeOptions): Promise<Verified> {
   const authorization = headerOf(incoming, 'authorization')
   const { method, body, query } = incoming
-  // The code covers parts in any order, and none without an equals sign. So anybody could push a signed part to where the parser ends.
-  if (query.split('&').length > QUERY_PARTS_MAX) throw new Refusal(401, 'QUERY_TOO_LONG')
+  if (method === 'GET' || body.length === 0) refuseMisread(query)
   const verdict = await ask('/verification/code', {
     authorization,
     ...composeCode(method, options),
@@ -228,6 +227,18 @@ function composeCode(method: string, { resourceId, factors, refusedFlags, requir
     ...(factors && { factors }),
     ...(refusedFlags && { refusedFlags }),
     ...(requiredFlags && { requiredFlags }),
+  }
+}
+
+/** Throws Refusal for a query that the parser of a framework may read otherwise than the code covers it. */
+function refuseMisread(query: string): void {
+  // The code covers parts in any order, and none without an equals sign. So anybody could push a signed part to where the parser ends.
+  if (query.split('&').length > QUERY_PARTS_MAX) throw new Refusal(401, 'QUERY_TOO_LONG')
+  try {
+    decodeURIComponent(query)
+  } catch {
+    // For the code a percent sign that encodes nothing stands for itself. Parsers leave the whole value encoded.
+    throw new Refusal(401, 'QUERY_MALFORMED')
   }
 }
 

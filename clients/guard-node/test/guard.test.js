@@ -134,15 +134,16 @@ for (const [name, startBank] of Object.entries(BANKS)) {
 
     test('a query that the handler would read otherwise than the code covers it is refused, and pawl is not asked', async () => {
       const { pawl, bank, refusals } = await start(startBank, valid)
-      // Each covers `to=friend` or `to=friend&amount=1` for pawl, and the handler would read `to=thief`, or less than was signed.
+      // For pawl they are `to=friend`, `to=friend&amount=1` or `to=f50%`. The handler would read `to=thief`, fewer parts, or a value with its encoding.
       const targets = [
         '/accounts/1#to=thief&x=?to=friend',
         '/accounts/1?to=friend&#&amount=1',
         `/accounts/1?${'x&'.repeat(1_000)}to=friend`,
+        '/accounts/1?to=%6650%',
       ]
       for (const target of targets) assert.equal(await askRaw(bank.url, target), 401)
       assert.deepEqual([pawl.calls, bank.seen], [[], []])
-      assert.deepEqual(refusals, [...Array(2).fill([401, 'TARGET']), [401, 'QUERY_TOO_LONG']])
+      assert.deepEqual(refusals, [...Array(2).fill([401, 'TARGET']), [401, 'QUERY_TOO_LONG'], [401, 'QUERY_MALFORMED']])
       assert.equal(await askRaw(bank.url, `/accounts/1?${'x&'.repeat(999)}to=friend`), 200)
       assert.equal(bank.seen[0].query.to, 'friend')
     })
