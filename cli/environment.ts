@@ -28,8 +28,11 @@ function localUrl(host: string | undefined, port: string | undefined, scheme: 'h
 export function readUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw usageFault(`${text} is no address of a server, which is like http://127.0.0.1:8081`)
+    throw usageFault(`${showAddress(text)} is no address of a server, which is like http://127.0.0.1:8081`)
   const { username, password, search, hash } = url
   if (username + password + search + hash !== '') throw usageFault('the address of a server has no user, no ? and no #')
   return url.href.replace(/\/+$/, '')
 }
+
+/** What a message says for an address that somebody typed. One with an `@` may hold a password, and messages are kept in logs. */
+export const showAddress = (text: string): string => (text.includes('@') ? 'what was given' : text)

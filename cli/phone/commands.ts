@@ -14,7 +14,7 @@ import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
 import { readApplication, sdkConfigOf } from '../applications.ts'
 import { openBank } from '../bank.ts'
 import type { Answer, Terminal } from '../command.ts'
-import { phonesUrl, readUrl } from '../environment.ts'
+import { phonesUrl, readUrl, showAddress } from '../environment.ts'
 import { Fault, usageFault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
 import { logIn } from './login.ts'
@@ -240,7 +240,8 @@ const NOT_OPENED = { open: (reply: HttpReply): unknown => reply.json }
 /** Parses the address of an endpoint. Throws a Fault when it is no HTTP URL. */
 function readTarget(target: string): URL {
   const url = URL.canParse(target) ? new URL(target) : undefined
-  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') throw usageFault(`${target} is no address of an endpoint`)
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
+    throw usageFault(`${showAddress(target)} is no address of an endpoint`)
   return url
 }
 

@@ -172,6 +172,7 @@ test.each([
   ['app list --url pawl.internal', 'pawl.internal is no address of a server'],
   ['app list --url httpx://127.0.0.1:9', 'httpx://127.0.0.1:9 is no address of a server'],
   ['app list --url http://127.0.0.1:9/?app=x', 'no user, no ? and no #'],
+  ['app list --url http://admin:any@127.0.0.1:99999', 'what was given is no address of a server'],
   [
     'phone bind 4SYFV --app-key a --app-secret b --master-key c --phones-url pawl.internal',
     'pawl.internal is no address of a server',
