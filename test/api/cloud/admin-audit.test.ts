@@ -242,6 +242,7 @@ describe('the list', () => {
     'timestampTo=-1',
     'username=',
     'action=a%00',
+    'timestampFrom=2&timestampTo=1',
   ])('is refused with %s', async (query) => {
     expectError(await bank.call('GET', `/admin/audit?${query}`), 400, 'ERROR_REQUEST')
   })

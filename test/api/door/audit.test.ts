@@ -85,6 +85,8 @@ test('administrators read what was verified of one activation, and the rest is l
   expect(await read({ ...only, activationId: 'of-nobody' })).toEqual({ items: [] })
   const wrong = `/admin/applications/${v4.world.applicationId}/audit?${toQuery({ userId, onlyVerified: 'maybe' })}`
   expectError(await v4.world.bank.call('GET', wrong), 400, 'ERROR_REQUEST')
+  const reversed = `/admin/applications/${v4.world.applicationId}/audit?${toQuery({ userId, timestampFrom: 2, timestampTo: 1 })}`
+  expectError(await v4.world.bank.call('GET', reversed), 400, 'ERROR_REQUEST')
 })
 
 test('the log of the bank itself is as it was', async () => {

@@ -4,8 +4,14 @@ import { requireApplication } from '../../../domain/application/application.ts'
 import { readAuditLog } from '../../../domain/audit/audit.ts'
 import { listAdminEvents } from '../../../storage/credential/admin-events.ts'
 import { withExample } from '../../../http/types.ts'
+import { requestRefused } from '../../../lib/errors.ts'
 import { adminRead } from '../endpoint.ts'
 import { cutPage, Identifier, MadeId, OfId, OptionalTime, PageLimit, Time, UserId } from '../fields.ts'
+
+/** Throws REQUEST_INVALID for a range that ends before it begins: an empty list would say that nothing happened. */
+function refuseReversed({ timestampFrom = 0, timestampTo = Infinity }: { timestampFrom?: number; timestampTo?: number }): void {
+  if (timestampFrom > timestampTo) throw requestRefused('timestampFrom', 'must not be after timestampTo', String(timestampFrom))
+}
 
 const adminAudit = adminRead({
   route: 'GET /admin/audit',
@@ -36,7 +42,9 @@ const adminAudit = adminRead({
     ),
     next: Type.Optional(Type.Integer({ description: 'leads to the next page; absent on the last one' })),
   }),
-  async handle({ query: { username, action, timestampFrom, timestampTo, before, limit }, parts }) {
+  async handle({ query, parts }) {
+    refuseReversed(query)
+    const { username, action, timestampFrom, timestampTo, before, limit } = query
     const from = timestampFrom === undefined ? undefined : new Date(timestampFrom)
     const to = timestampTo === undefined ? undefined : new Date(timestampTo)
     const events = await listAdminEvents(parts.db, { username, action, from, to, beforeSequence: before, limit: limit + 1 })
@@ -80,6 +88,7 @@ const applicationAudit = adminRead({
     next: Type.Optional(Type.Integer({ description: 'leads to the next page; absent on the last one' })),
   }),
   async handle({ params: { id }, query, parts }) {
+    refuseReversed(query)
     await requireApplication(parts.db, id)
     const { userId, activationId, onlyVerified: isVerified, timestampFrom = 0, before, limit } = query
     const { items, next } = await readAuditLog(parts, {
