@@ -25,7 +25,8 @@ const registrationCreate = cloudEndpoint({
   body: OfUser,
   response: Type.Object({ activationQrCodeData: Type.String({ examples: [QR_TEXT] }) }),
   async handle(call) {
-    const created = await createRegistration(call.parts, await namedOwnerOf(call, call.body.userId))
+    const rules = { commitPhase: 'ON_COMMIT', otpHash: null, verifiedBy: call.caller.username } as const
+    const created = await createRegistration(call.parts, await namedOwnerOf(call, call.body.userId), rules)
     if (created === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
     return { activationQrCodeData: created.activationQrCodeData }
   },
@@ -92,7 +93,8 @@ const registrationChange = cloudEndpoint({
   async handle(call) {
     const { userId, change, blockReason, externalUserId } = call.body
     const owner = await ownerOf(call, userId)
-    await changeRegistration(call.parts, owner, { change, reason: blockReason ?? null, externalUserId: externalUserId ?? null })
+    const by = { externalUserId: externalUserId ?? null, verifiedBy: call.caller.username }
+    await changeRegistration(call.parts, owner, { change, reason: blockReason ?? null, ...by })
   },
 })
 
@@ -105,7 +107,8 @@ const registrationRemove = cloudEndpoint({
   query: OfUser,
   async handle(call) {
     const owner = await ownerOf(call, call.query.userId)
-    await changeRegistration(call.parts, owner, { change: 'REMOVE', reason: null, externalUserId: null })
+    const by = { externalUserId: null, verifiedBy: call.caller.username }
+    await changeRegistration(call.parts, owner, { change: 'REMOVE', reason: null, ...by })
   },
 })
 
@@ -124,7 +127,8 @@ const registrationCommit = cloudEndpoint({
   async handle(call) {
     const { userId, externalUserId, otp } = call.body
     const named = await namedOwnerOf(call, userId)
-    const outcome = await commitRegistration(call.parts, named, { otp: otp ?? null, externalUserId: externalUserId ?? null })
+    const by = { externalUserId: externalUserId ?? null, verifiedBy: call.caller.username }
+    const outcome = await commitRegistration(call.parts, named, { otp: otp ?? null, ...by })
     if (outcome === 'NO_APPLICATION') throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
   },
 })

@@ -43,6 +43,8 @@ interface NewActivation extends RegistrationLimits {
   readonly commitPhase: CommitPhase
   readonly otpHash: Uint8Array | null
   readonly parent?: Parent | undefined
+  /** User name of the credential that asked; absent when a phone did. */
+  readonly verifiedBy?: string | undefined
 }
 
 /** The columns of an activation that the key exchange needs. */
@@ -65,7 +67,19 @@ interface PreparedActivation {
 /** Makes id, server keys and sealed values of a new activation. Stores nothing. */
 export function prepareActivation(
   { platform, recordKeys, settings, installationKeys }: Omit<ActivationParts, 'db' | 'events' | 'activationOtps'>,
-  { applicationId, userId, code, qrText, commitPhase, otpHash, parent, maxFailedAttempts, expiresAt, flags = [] }: NewActivation,
+  {
+    applicationId,
+    userId,
+    code,
+    qrText,
+    commitPhase,
+    otpHash,
+    parent,
+    maxFailedAttempts,
+    expiresAt,
+    flags = [],
+    verifiedBy,
+  }: NewActivation,
 ): PreparedActivation {
   const activationId = platform.uuid()
   const now = platform.now()
@@ -94,7 +108,7 @@ export function prepareActivation(
     ...(row.flags !== '' && { flags: row.flags }),
     ...(parent && { parentActivationId: parent.activationId, type: parent.isReplaced ? 'MOVE' : 'SPAWN' }),
   }
-  const audit = createAuditEvent({ applicationId, userId, activationId }, 'registration_created', noted, now)
+  const audit = { ...createAuditEvent({ applicationId, userId, activationId }, 'registration_created', noted, now), verifiedBy }
   return {
     created: {
       ...owned,

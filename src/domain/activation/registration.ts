@@ -92,6 +92,8 @@ export interface RegistrationRules extends RegistrationLimits {
   readonly isFurther?: boolean
   /** The activation that asked for the code. Its phone shows the code, so the bank does not get it. */
   readonly parent?: Parent
+  /** User name of the credential that asked, for the audit row. */
+  readonly verifiedBy?: string
 }
 
 interface CreatedRegistration {
@@ -331,7 +333,7 @@ export interface FurtherRegistration extends Omit<RegistrationRules, 'isFurther'
   readonly flags: readonly string[]
   /** Whether the request is refused while another registration of the user waits for its phone or its commit. */
   readonly isOnlyOneIncomplete: boolean
-  /** User name of the credential, for the audit row of the flags. */
+  /** User name of the credential, for the audit rows. */
   readonly username: string
 }
 
@@ -353,7 +355,7 @@ export async function createFurther(
       if (live.some(({ state }) => state === 'CREATED' || state === 'PENDING_COMMIT'))
         throw new PawlError('REGISTRATION_NOT_ALLOWED')
     }
-    const registration = await createRegistration(within, owner, { ...rules, isFurther: true })
+    const registration = await createRegistration(within, owner, { ...rules, isFurther: true, verifiedBy: username })
     if (registration !== undefined && flags.length > 0)
       await setActivationFlags(tx, registration.activationId, [...new Set(flags)], new Date(parts.platform.now()), username)
     return registration

@@ -72,7 +72,12 @@ export async function insertActivation(db: Db, activation: ActivationToInsert): 
   await db.executeQuery(INSERT([toNewRow(activation)]))
 }
 
-const toNewRow = ({ row, audit: { eventType, eventData } }: ActivationToInsert): NewRow => ({ ...row, eventType, eventData })
+const toNewRow = ({ row, audit: { eventType, eventData, verifiedBy } }: ActivationToInsert): NewRow => ({
+  ...row,
+  eventType,
+  eventData,
+  verifiedBy,
+})
 
 type BasisRow =
   | { readonly applicationId: null }
@@ -94,7 +99,7 @@ const FIND_BASIS = OWNERS.define(
 /** The history's reason for an activation whose code another activation asked for. */
 const REASON = sql`case when parent_activation_id is not null then case when replaces_parent then 'MOVE' else 'SPAWN' end end`
 
-type NewRow = NewActivationRow & Pick<AuditEvent, 'eventType' | 'eventData'>
+type NewRow = NewActivationRow & Pick<AuditEvent, 'eventType' | 'eventData' | 'verifiedBy'>
 
 const [OWNER, NEW] = [insertColumns(OWNER_COLUMNS), insertColumns(NEW_COLUMNS)]
 
@@ -103,6 +108,7 @@ const INSERT = defineGivenRows<NewRow>({
   ...givenColumns(NEW_COLUMNS),
   eventType: 'text',
   eventData: 'text',
+  verifiedBy: 'text',
 }).define(
   (given) => sql`
   with created as (
@@ -116,6 +122,7 @@ const INSERT = defineGivenRows<NewRow>({
     eventType: sql`i."eventType"`,
     eventData: sql`i."eventData"`,
     occurredAt: sql`created_at`,
+    verifiedBy: sql`i."verifiedBy"`,
   })}
   returning activation_id`,
 )

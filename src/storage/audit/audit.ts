@@ -118,7 +118,7 @@ export interface AuditQuery {
   readonly limit: number
   /** Only rows of this activation. */
   readonly activationId?: string | undefined
-  /** Only rows of verifications and changes that a credential asked for. */
+  /** Only rows of verifications that a credential asked for. */
   readonly isVerified?: boolean | undefined
 }
 
@@ -133,7 +133,7 @@ export async function listAuditItems(
   const isMeant = sql`e.application_id = ${applicationId} and e.user_id = ${userId} and e.occurred_at >= ${from} and e.occurred_at <= ${to}
           and e.occurred_at < coalesce(${before}::timestamptz, 'infinity')${
             activationId === undefined ? sql`` : sql` and e.activation_id = ${activationId}`
-          }${isVerified === true ? sql` and e.verified_by is not null` : sql``}`
+          }${isVerified === true ? sql` and ${IS_VERIFICATION}` : sql``}`
   // A row is sealed after its event; one day allows for clocks that differ. So older partitions need not be read. Rows that wait for their seal are
   // found by the user's activations.
   const { rows } = await sql<AuditItem>`
@@ -155,6 +155,9 @@ export async function listAuditItems(
     order by occurred_at desc, sequence desc`.execute(db)
   return rows
 }
+
+/** Rows of what a credential changed name it, too. */
+const IS_VERIFICATION = sql`e.verified_by is not null and e.event_type !~ '^(registration|token)_'`
 
 /**
  * Counts a code for an activation that does not exist, in one row per minute and source network, so that strangers cannot fill the audit log (cloud

@@ -59,6 +59,17 @@ const STORY = [
   'registration_created',
 ]
 
+test('administrators read which credential made, committed, blocked and removed a registration', async () => {
+  const path = `/admin/applications/${world.applicationId}/audit?${toQuery({ userId: bound.userId })}`
+  const items = member(expectOk(await world.bank.call('GET', path)).json, 'items') as (Item & { verifiedBy?: string })[]
+  const [by] = world.bank.credential?.split(':') ?? []
+  expect(by).toBeTypeOf('string')
+  const named = items.filter(({ verifiedBy }) => verifiedBy === by).map(({ eventType }) => eventType)
+  expect(named).toEqual(['registration_removed', 'registration_blocked', 'registration_committed', 'registration_created'])
+  // The rest is what the phone did.
+  expect(items.filter(({ verifiedBy }) => verifiedBy === undefined)).toHaveLength(STORY.length - named.length)
+})
+
 test('tells the story of a user, newest first, with four members an item', async () => {
   const items = await list()
   expect(items.map(({ eventType }) => eventType)).toEqual(STORY)

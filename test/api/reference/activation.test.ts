@@ -312,6 +312,7 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
     }
     const changes = audit.items.filter(({ verifiedBy }) => verifiedBy === 'spring').map(({ eventType }) => eventType)
     expect(changes.toReversed()).toEqual([
+      'registration_created',
       'registration_flags_changed',
       'registration_otp_changed',
       'registration_committed',

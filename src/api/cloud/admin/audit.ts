@@ -61,7 +61,7 @@ const applicationAudit = adminRead({
   operationId: 'listDeviceEvents',
   summary: 'What the phones of a user did, and which back end had it checked',
   description:
-    'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called a door, changed a registration by its id, or ' +
+    'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called a door, made or changed a registration, or ' +
     'removed a token. The newest first, from the beginning on where no `timestampFrom` is given. There may be more than `limit`: all that share ' +
     'the millisecond of the last one.',
   errors: ['ADMINISTRATION_REFUSED', 'AUDIT_REFUSED'],
@@ -69,7 +69,7 @@ const applicationAudit = adminRead({
   query: Type.Object({
     userId: UserId,
     activationId: Type.Optional(MadeId),
-    onlyVerified: Type.Optional(Type.Boolean({ description: 'only the rows with `verifiedBy`' })),
+    onlyVerified: Type.Optional(Type.Boolean({ description: 'only the rows of what a back end had verified' })),
     timestampFrom: OptionalTime,
     timestampTo: OptionalTime,
     before: OptionalTime,
