@@ -108,14 +108,14 @@ async function askUser(
   limits: Pick<OperationRequest, 'activationId' | 'activationFlag' | 'expiresAt'> = {},
 ): Promise<OperationRow> {
   const { template, language, externalId, parameters } = call.body
-  const key = call.headers['idempotency-key']
   const operation = await createOperation(call.parts, asked, {
     template,
     language: (language ?? 'en').toLowerCase(),
     externalId: externalId ?? null,
     parameters: parameters ?? {},
     ...limits,
-    idempotency: key === undefined ? undefined : { username: call.caller.username, key },
+    username: call.caller.username,
+    idempotencyKey: call.headers['idempotency-key'],
   })
   if (operation === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
   return operation
@@ -167,8 +167,9 @@ const operationCancel = cloudEndpoint({
   roles: ['admin', 'integration'],
   query: Type.Object({ operationId: OperationId, statusReason: StatusReason }),
   async handle(call) {
-    const { operationId, statusReason } = call.query
-    await cancelOperation(call.parts, await applicationOf(call), operationId, statusReason ?? null)
+    const { operationId, statusReason = null } = call.query
+    const asked = { operationId, statusReason, verifiedBy: call.caller.username }
+    await cancelOperation(call.parts, await applicationOf(call), asked)
   },
 })
 

@@ -74,7 +74,7 @@ export const operationCreate = (dialect: Dialect) =>
     }),
     response: OperationView(dialect),
     async handle(call) {
-      const { request, parts, applicationId } = call
+      const { request, parts, applicationId, caller } = call
       const { userId, applications, templateName: template, externalId = null, parameters } = request
       if (applications.some((named) => named !== applicationId)) throw foreignApplication()
       if (typeof request.proximityCheckEnabled === 'boolean')
@@ -86,7 +86,7 @@ export const operationCreate = (dialect: Dialect) =>
         activationFlag: request.activationFlag ?? undefined,
         expiresAt,
       }
-      const wanted = { template, language: 'en', externalId, parameters: parameters ?? {}, ...limits }
+      const wanted = { template, language: 'en', externalId, parameters: parameters ?? {}, ...limits, username: caller.username }
       const operation = await createOperation(parts, { applicationId, userId }, wanted)
       if (operation === undefined) throw foreignApplication()
       return await viewOperation(dialect, call, operation)
@@ -150,10 +150,10 @@ export const operationCancel = (dialect: Dialect) =>
     }),
     response: OperationView(dialect),
     async handle(call) {
-      const { parts, applicationId, request } = call
-      const { operationId } = request
+      const { parts, applicationId, request, caller } = call
+      const { operationId, statusReason = null } = request
       requireNoData(request.additionalData)
-      await cancelOperation(parts, applicationId, operationId, request.statusReason ?? null)
+      await cancelOperation(parts, applicationId, { operationId, statusReason, verifiedBy: caller.username })
       return await viewOperation(dialect, call, await readOperation(parts, applicationId, operationId))
     },
   })

@@ -28,8 +28,10 @@ export interface OperationRequest {
   readonly activationFlag?: string | undefined
   /** The end of the operation, in place of the template's. */
   readonly expiresAt?: Date | undefined
+  /** User name of the credential that asks. */
+  readonly username: string
   /** When it is given, the same request of the same caller within a day gets the operation of the first request. */
-  readonly idempotency?: { readonly username: string; readonly key: string } | undefined
+  readonly idempotencyKey?: string | undefined
 }
 
 /** The user who is to decide, in the application of the caller. Null stands for the first user who claims the operation. */
@@ -141,21 +143,22 @@ async function storeOnce(
   operation: NewOperation,
 ): Promise<OperationRow | undefined> {
   const { db } = parts
-  if (request.idempotency === undefined) {
-    const stored = await store(parts, operation)
+  const { username, idempotencyKey } = request
+  if (idempotencyKey === undefined) {
+    const stored = await store(parts, operation, username)
     if (stored === undefined && (await findApplicationId(db, named)) !== undefined) throw noActiveRegistration()
     return stored
   }
   const applicationId = await findApplicationId(db, named)
   if (applicationId === undefined) return undefined
   const owner = { ...named, applicationId }
-  const key = { ...request.idempotency, bodyHash: hashRequest(owner, request) }
+  const key = { username, key: idempotencyKey, bodyHash: hashRequest(owner, request) }
   const { operationId, createdAt } = operation
   const keepUntil = new Date(createdAt.getTime() + IDEMPOTENCY_MS)
   const outcome = await inTransaction(db, async (tx) => {
     const known = await takeIdempotencyKey(tx, key, operationId, createdAt, keepUntil)
     if (known !== undefined) return { known }
-    const stored = await store({ ...parts, db: tx }, { ...operation, applicationId })
+    const stored = await store({ ...parts, db: tx }, { ...operation, applicationId }, username)
     // The error rolls the transaction back, so the key is free again.
     if (stored === undefined) throw noActiveRegistration()
     return { stored }
@@ -170,11 +173,12 @@ async function storeOnce(
 async function store(
   parts: Pick<OperationParts, 'platform'> & { readonly db: Db },
   operation: NewOperation,
+  username: string,
 ): Promise<OperationRow | undefined> {
   const { expiresAt } = operation
   if (expiresAt <= operation.createdAt)
     return refuse(parts, operation, requestRefused('expiresAt', 'must be in the future', String(expiresAt.getTime())))
-  const applicationId = await insertOperation(parts.db, operation, createdEventOf(operation))
+  const applicationId = await insertOperation(parts.db, operation, { ...createdEventOf(operation), verifiedBy: username })
   return applicationId === undefined
     ? undefined
     : { ...operation, applicationId, status: 'PENDING', statusReason: null, failureCount: 0 }
@@ -186,10 +190,10 @@ async function findFirst(
   named: Asked,
   request: OperationRequest,
 ): Promise<OperationRow | undefined> {
-  if (request.idempotency === undefined) return undefined
+  const { username, idempotencyKey: key } = request
+  if (key === undefined) return undefined
   const applicationId = await findApplicationId(db, named)
   if (applicationId === undefined) return undefined
-  const { username, key } = request.idempotency
   const known = await findIdempotencyKey(db, username, key)
   const owner = { ...named, applicationId }
   const bodyHash = hashRequest(owner, request)

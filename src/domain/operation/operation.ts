@@ -59,12 +59,14 @@ export async function readOperations(
   return rows.map((row) => ({ ...row, status: statusAt(row, parts.platform.now()) }))
 }
 
-/** Cancels a PENDING operation. Throws OPERATION_NOT_FOUND, or the error code for a state other than PENDING. */
+/**
+ * Cancels a PENDING operation. `verifiedBy`: user name of the credential that asked, for the audit row. Throws OPERATION_NOT_FOUND, or the error code
+ * for a state other than PENDING.
+ */
 export async function cancelOperation(
   parts: OperationParts,
   applicationId: string,
-  operationId: string,
-  statusReason: string | null,
+  { operationId, statusReason, verifiedBy }: { operationId: string; statusReason: string | null; verifiedBy: string },
 ): Promise<void> {
   const { status, createdAt } = await readOperation(parts, applicationId, operationId)
   refuseUnlessPending(status)
@@ -76,6 +78,7 @@ export async function cancelOperation(
     {
       eventType: 'operation_canceled',
       eventData: composeEventData({ operationId, reason: statusReason }),
+      verifiedBy,
       occurredAt: at,
     },
   )

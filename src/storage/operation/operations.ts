@@ -52,11 +52,12 @@ export interface NewOperation extends Omit<OperationRow, 'applicationId' | 'stat
 export async function insertOperation(
   db: Db,
   { parameters, signatureTypes, ...operation }: NewOperation,
-  { eventType, eventData }: Pick<AuditEvent, 'eventType' | 'eventData'>,
+  { eventType, eventData, verifiedBy }: Pick<AuditEvent, 'eventType' | 'eventData' | 'verifiedBy'>,
 ): Promise<string | undefined> {
   const texts = { parameters: JSON.stringify(parameters), signatureTypes: signatureTypes.join(',') }
   const statement = operation.userId === null ? INSERT_UNCLAIMED : INSERT
-  const { rows } = await db.executeQuery<{ applicationId: string }>(statement([{ ...operation, ...texts, eventType, eventData }]))
+  const given = { ...operation, ...texts, eventType, eventData, verifiedBy }
+  const { rows } = await db.executeQuery<{ applicationId: string }>(statement([given]))
   return rows[0]?.applicationId
 }
 
@@ -323,7 +324,7 @@ export const OPERATION_COLUMNS = sql.join(
 
 const NEW = defineGivenRows<
   Omit<NewOperation, 'parameters' | 'signatureTypes'> &
-    Pick<AuditEvent, 'eventType' | 'eventData'> & { readonly parameters: string; readonly signatureTypes: string }
+    Pick<AuditEvent, 'eventType' | 'eventData' | 'verifiedBy'> & { readonly parameters: string; readonly signatureTypes: string }
 >({
   operationId: 'text',
   applicationId: 'text',
@@ -345,6 +346,7 @@ const NEW = defineGivenRows<
   expiresAt: 'timestamptz',
   eventType: 'text',
   eventData: 'text',
+  verifiedBy: 'text',
 })
 
 const insertFrom = (owned: RawBuilder<unknown>) => sql`
@@ -376,6 +378,7 @@ const INSERT = NEW.define(
     eventType: sql`"eventType"`,
     eventData: sql`"eventData"`,
     occurredAt: sql`"createdAt"`,
+    verifiedBy: sql`"verifiedBy"`,
   })}
   returning application_id as "applicationId"`,
 )

@@ -37,7 +37,7 @@ export async function cancelPendingOperation(
   db: Db,
   applicationId: string,
   end: OperationEnd & { readonly to: 'CANCELED' },
-  audit: Pick<AuditEvent, 'eventType' | 'eventData' | 'occurredAt'>,
+  audit: Pick<AuditEvent, 'eventType' | 'eventData' | 'verifiedBy' | 'occurredAt'>,
 ): Promise<boolean> {
   const { rows } = await sql`
     with ended as (

@@ -59,12 +59,16 @@ const STORY = [
   'registration_created',
 ]
 
+/** The rows of a user, with the credential that asked for what they tell. */
+const listAsked = async (userId: string): Promise<(Item & { verifiedBy?: string })[]> => {
+  const path = `/admin/applications/${world.applicationId}/audit?${toQuery({ userId })}`
+  return member(expectOk(await world.bank.call('GET', path)).json, 'items') as (Item & { verifiedBy?: string })[]
+}
+const nameOfBank = (): string => world.bank.credential?.split(':')[0] ?? ''
+
 test('administrators read which credential made, committed, blocked and removed a registration', async () => {
-  const path = `/admin/applications/${world.applicationId}/audit?${toQuery({ userId: bound.userId })}`
-  const items = member(expectOk(await world.bank.call('GET', path)).json, 'items') as (Item & { verifiedBy?: string })[]
-  const [by] = world.bank.credential?.split(':') ?? []
-  expect(by).toBeTypeOf('string')
-  const named = items.filter(({ verifiedBy }) => verifiedBy === by).map(({ eventType }) => eventType)
+  const items = await listAsked(bound.userId)
+  const named = items.filter(({ verifiedBy }) => verifiedBy === nameOfBank()).map(({ eventType }) => eventType)
   expect(named).toEqual(['registration_removed', 'registration_blocked', 'registration_committed', 'registration_created'])
   // The rest is what the phone did.
   expect(items.filter(({ verifiedBy }) => verifiedBy === undefined)).toHaveLength(STORY.length - named.length)
@@ -108,6 +112,8 @@ test('tells what the bank asked of a user and took back, under the device that w
     ['operation_canceled', { operationId: second }],
   ])
   expect(new Set(items.map(({ activationId }) => activationId))).toEqual(new Set([phone.state.activationId]))
+  const asked = (await listAsked(userId)).filter(({ eventType }) => eventType.startsWith('operation_'))
+  expect(asked.map(({ verifiedBy }) => verifiedBy)).toEqual(told.map(nameOfBank))
 })
 
 test('is the same after the rows were sealed', async () => {

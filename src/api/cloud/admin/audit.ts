@@ -61,8 +61,8 @@ const applicationAudit = adminRead({
   operationId: 'listDeviceEvents',
   summary: 'What the phones of a user did, and which back end had it checked',
   description:
-    'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called a door, made or changed a registration, or ' +
-    'removed a token. The newest first, from the beginning on where no `timestampFrom` is given. There may be more than `limit`: all that share ' +
+    'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called a door, made or changed a registration or an ' +
+    'operation, or removed a token. The newest first, from the beginning on where no `timestampFrom` is given. There may be more than `limit`: all that share ' +
     'the millisecond of the last one.',
   errors: ['ADMINISTRATION_REFUSED', 'AUDIT_REFUSED'],
   params: OfId,
