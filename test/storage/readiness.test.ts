@@ -21,7 +21,7 @@ test.skipIf(serverUrl() !== undefined)(
     await expect(withRoom(32 * 2 ** 20)).resolves.toBeUndefined()
     // A file system that does not tell its room.
     await expect(withRoom(undefined)).resolves.toBeUndefined()
-    // A statement that never ends, as when the write-ahead log has found no room.
+    // Another transaction that takes longer than a check waits.
     const { promise, resolve } = Promise.withResolvers<void>()
     const held = inTransaction(database.db, () => promise)
     await expect(pingDatabase(database)).rejects.toThrow('within 3000 ms')

@@ -219,7 +219,7 @@ const takeRoom = (db: Pool): Promise<void> =>
     )
   })
 
-// Two files of the write-ahead log. Once the log finds no room, statements of the embedded database never end, until the next start.
+// Two files of the write-ahead log. Once the log finds no room, the embedded database ends the process.
 const ROOM_MIN = 32 * 2 ** 20
 // Shorter than a load balancer waits, and long enough that a busy database does not count as lost.
 const PING_MS = 3_000

@@ -52,6 +52,7 @@ async function openFiles(path: string): Promise<PGlite> {
     if (existsSync(path)) requireFiles(path)
     else await makeFiles(path)
     const pglite = await PGlite.create(path, embeddedOptions)
+    endAtPanic(pglite)
     await pglite.exec(composeSet(SESSION_SETTINGS))
     closeFiles(path)
     return pglite
@@ -204,6 +205,23 @@ const embeddedOptions = {
   },
   // PGlite's default takes 350 to 900 MB of resident memory.
   postgresqlconf: ['shared_buffers=16MB'],
+}
+
+/**
+ * Ends the process when the database panics, as the server of PostgreSQL ends itself, for instance when its log finds no room. PGlite goes on, but
+ * its next statement never returns, and with it the event loop stands still: no probe is answered and no signal is seen. The next start recovers
+ * what was committed. The statement is left without an answer, so that PGlite sends no other one.
+ */
+function endAtPanic(pglite: PGlite): void {
+  const run = pglite.execProtocolStream.bind(pglite)
+  pglite.execProtocolStream = (...parameters) =>
+    run(...parameters).catch((error: unknown) => {
+      if (!(error instanceof Error && 'severity' in error && error.severity === 'PANIC')) throw error
+      queueMicrotask(() => {
+        throw new Error(`the embedded database ended: ${error.message}`, { cause: error })
+      })
+      return new Promise<never>(() => undefined)
+    })
 }
 
 /**
