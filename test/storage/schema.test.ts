@@ -1,9 +1,10 @@
 // The schema as it stands after all migrations, the same on both databases; schema.snap shows a reviewer what a migration did.
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { migrations } from '../../migrations/index.ts'
 import { migrate } from '../../src/storage/database/migrate.ts'
 import { SCHEMA } from '../helpers/hostile.ts'
-import { startTestServer, type TestServer } from '../helpers/app.ts'
+import { openMigratedInMemory, startTestServer, type TestServer } from '../helpers/app.ts'
 
 let server: TestServer
 beforeAll(async () => {
@@ -37,6 +38,21 @@ test('the schema is the committed one', async () => {
   // Where tests run on a hostile database the schema has another name.
   const text = lines.join('\n\n').replaceAll(`"${SCHEMA}"`, 'public').replaceAll(`'${SCHEMA}'`, `'public'`)
   await expect(`${text}\n`).toMatchFileSnapshot('schema.snap')
+})
+
+test('a migration may take as long as it needs, whatever limits its session has', async () => {
+  const database = await openMigratedInMemory()
+  await sql`set statement_timeout = '60s'`.execute(database.db)
+  await sql`set transaction_timeout = '60s'`.execute(database.db)
+  const limits: unknown[] = []
+  const up = async (db: Kysely<unknown>) => {
+    const { rows } = await sql`
+      select current_setting('statement_timeout') as statement, current_setting('transaction_timeout') as transaction`.execute(db)
+    limits.push(...rows)
+  }
+  await migrate(database.db, { known: { ...migrations, '9999_last': { up } } })
+  expect(limits).toEqual([{ statement: '0', transaction: '0' }])
+  await database.close()
 })
 
 test('a second run of the migrations does nothing', async () => {

@@ -3,13 +3,14 @@ import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { migrations } from '../../migrations/index.ts'
 import { newestBin } from '../../bench/http/postgres.ts'
 import { type Database, type Db, openDatabase } from '../../src/storage/database/database.ts'
 import { findPartitions } from '../../src/storage/audit/partitions.ts'
 import { migrate, requireMigrated } from '../../src/storage/database/migrate.ts'
-import { serverUrl } from '../helpers/app.ts'
+import { COUNT_WAITING, serverUrl } from '../helpers/app.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 import { ANOTHER_PROGRAM, runAll, urlOf } from '../helpers/hostile.ts'
 
 describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATABASE_URL is set', () => {
@@ -88,6 +89,21 @@ describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATAB
     const db = await open(roleUrl)
     await expect(requireMigrated(db, before)).resolves.toBeUndefined()
     await expect(migrate(db)).rejects.toThrow(`the tables of pawl are in the schema public, and new ones would go to ${role}`)
+  })
+
+  test('a list of migrations that a process of version 0.2 makes meanwhile is no failure', async () => {
+    const { adminUrl, roleUrl } = await make()
+    const [db, other, admin] = [await open(roleUrl), await open(roleUrl), await open(adminUrl)]
+    const migrated = await other.transaction().execute(async (tx) => {
+      await sql`create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null)`.execute(tx)
+      const migrating = migrate(db).catch((error: unknown) => error)
+      await vi.waitFor(async () => expect((await sql.raw(COUNT_WAITING).execute(admin)).rows).toEqual([{ waiting: 1 }]), {
+        timeout: PATIENCE_MS,
+        interval: 5,
+      })
+      return { migrating }
+    })
+    expect(await migrated.migrating).toEqual(all)
   })
 
   test('a partition of the audit log without an end is an error, and neither over nor endless', async () => {

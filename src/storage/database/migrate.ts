@@ -5,7 +5,7 @@ import type { Migration } from 'kysely/migration'
 import { migrations } from '../../../migrations/index.ts'
 import { StartError } from '../../lib/errors.ts'
 import { adviceOf } from './failure.ts'
-import { type Database, type Db, isLockTimeout } from './database.ts'
+import { type Database, type Db, isLockTimeout, isUniqueViolation } from './database.ts'
 import { codeOf } from './postgres-connection.ts'
 
 export interface MigrateOptions {
@@ -60,7 +60,7 @@ export async function migrate(db: Db, options: MigrateOptions = {}): Promise<str
       }
     } catch (error) {
       signal?.throwIfAborted()
-      const isTableHeld = error instanceof StartError && isLockTimeout(error.cause)
+      const isTableHeld = error instanceof StartError && (isLockTimeout(error.cause) || isListMade(error.cause))
       if (!isTableHeld || attempt >= attemptsMax) throw error
       tell({ kind: 'table', migration: next })
       attempt += 1
@@ -89,8 +89,8 @@ async function runStep(
       const pending = await findPending(tx, known, schema)
       // Nobody uses the tables of an empty database, and one transaction for all migrations is faster.
       const ran = pending.length === Object.keys(known).length ? pending : pending.slice(0, 1)
-      if (!schema.hasList) await makeList(tx, schema.name)
       await limitWaits(tx)
+      if (!schema.hasList) await makeList(tx, schema.name)
       for (const name of ran) {
         await known[name]?.up(tx)
         await noteDone(tx, schema.name, name)
@@ -119,6 +119,9 @@ async function noteDone(tx: Db, schema: string, name: string): Promise<void> {
     insert into ${listOf(schema)} (name, timestamp)
     values (${name}, to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`.execute(tx)
 }
+
+/** True when a process of version 0.2 made the list at the same moment: it does so before it takes the lock. */
+const isListMade = (error: unknown): boolean => isUniqueViolation(error, 'pg_type_typname_nsp_index')
 
 const listOf = (schema: string) => sql.id(schema, 'kysely_migration')
 
@@ -254,12 +257,14 @@ const countOf = (names: readonly string[]): string =>
 
 /**
  * Limits the wait of a migration for a lock on a table, because it holds up all later statements on the table; migrate tries again a second later.
- * The wait for the migrations of another process has no limit.
+ * The wait for the migrations of another process has no limit. Limits of server, database or role for statements and transactions are those for
+ * requests, and do not hold. PostgreSQL before 17 has none for transactions.
  */
 async function limitWaits(tx: Db): Promise<void> {
   await sql.raw(`set local lock_timeout = '${LOCK_WAIT_MS}ms'`).execute(tx)
-  // Behind a pooler, the limit set for the role is the one for requests.
-  await sql.raw('set local statement_timeout = 0').execute(tx)
+  await sql`
+    select set_config(name, '0', true) from unnest('{statement_timeout,transaction_timeout}'::text[]) as given (name)
+    where current_setting(name, true) is not null`.execute(tx)
 }
 
 function explain(error: unknown): StartError {
