@@ -18,7 +18,7 @@ import {
   listLiveActivations,
 } from '../../src/storage/activation/import.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
-import { inTransaction } from '../../src/storage/database/database.ts'
+import { inTransaction, isDeadlock } from '../../src/storage/database/database.ts'
 import type { TakenApplications } from './applications.ts'
 import { BAD_TIME, explainRefusal, type ImportParts, isSourceId, parseTexts, SECOND_ROW } from './parts.ts'
 import { openKeyPair, type OpenedKeyPair, readPoint } from './records.ts'
@@ -188,6 +188,8 @@ async function store(parts: ImportParts, phones: readonly Phone[]): Promise<read
       if (!inserted.has(activation.activationId)) record.leaveOut('activation', activation.activationId, OTHER_PHONE)
     return stored
   } catch (error) {
+    // Requests of servers may lock the same rows in another order. The one that the database ends has done nothing, and the others go on.
+    if (isDeadlock(error)) return store(parts, phones)
     const said = explainRefusal(error)
     if (said === undefined) throw error
     if (phones.length > 1) {

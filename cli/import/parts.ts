@@ -37,11 +37,11 @@ export type ImportParts = SourceParts & TargetParts
 export const isSourceId = (id: string): boolean => isIdentifier(id) && !id.includes('\uFFFD')
 
 /**
- * The database's reason for rows that it refuses: values and references (SQLSTATE 22, 23, 54), and temporary refusals of triggers (40).
- * Undefined for every other failure.
+ * The database's reason for rows that it refuses: values and references (SQLSTATE 22, 23, 54), and a user who is being erased (40001). Undefined
+ * for every other failure.
  */
 export function explainRefusal(error: unknown): string | undefined {
-  return /^(22|23|40|54)...$/.test(String(codeOf(error))) ? explainFault(error) : undefined
+  return /^(22...|23...|40001|54...)$/.test(String(codeOf(error))) ? explainFault(error) : undefined
 }
 
 /** Parses a JSON list of texts: flags, roles and attributes of the reference. Null is an empty list; any other value is undefined. */

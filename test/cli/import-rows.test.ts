@@ -386,6 +386,26 @@ describe('what the database of pawl refuses', () => {
     await own.database.close()
     await own.drop()
   })
+
+  test('but for a deadlock, after which the same rows are stored again', async () => {
+    const other = await startTestServer()
+    const { db } = other.context
+    await sql`create sequence deadlocks`.execute(db)
+    await sql`
+      create function deadlock() returns trigger language plpgsql as $$ begin
+        if nextval('deadlocks') <= 3 then raise exception 'deadlock detected' using errcode = 'deadlock_detected'; end if;
+        return new;
+      end $$`.execute(db)
+    await sql`create trigger deadlock before insert on activation for each row execute function deadlock()`.execute(db)
+    const own = await openOrigin()
+    const source = await createReferenceDatabase(own.database.db, MASTER_DB_KEY)
+    for (let i = 0; i < 3; i++) await source.addPhone('3.3')
+    const { tallies } = await importInto({ from: own.database, into: other, masterDbKey: MASTER_DB_KEY })
+    expect(tallies.activation).toEqual({ found: 3, imported: 3, alreadyThere: 0, leftOut: 0 })
+    await other.close()
+    await own.database.close()
+    await own.drop()
+  })
 })
 
 test('where a user may have several phones, those that were left out for another one are taken', async () => {
