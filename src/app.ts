@@ -23,6 +23,7 @@ import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlErr
 import { keepRawBodies } from './http/raw-body.ts'
 import { ANSWER_HEADERS, followRequests, guardRequests, parseRequestId, readForwarded, serializeWhenSent } from './http/hooks.ts'
 import { front, health } from './http/health.ts'
+import { endsOfTls } from './crypto/certificate.ts'
 import { followTlsFiles, loadTls, type TlsFiles } from './http/internal-tls.ts'
 import { limitLoad } from './http/load-limits.ts'
 import { serverOptions } from './http/server-options.ts'
@@ -111,7 +112,12 @@ function withoutChildren(log: Log): FastifyBaseLogger {
 }
 
 function followFiles(app: FastifyInstance, context: Context, files: TlsFiles): void {
-  const stop = followTlsFiles(app.server as unknown as TlsServer, files, context)
+  const onUsed = (texts: Parameters<typeof endsOfTls>[0]): void => {
+    const { certificate, authorities } = endsOfTls(texts)
+    context.events.tlsHolds({ of: 'certificate', endsAt: certificate })
+    context.events.tlsHolds({ of: 'authorities', endsAt: authorities })
+  }
+  const stop = followTlsFiles(app.server as unknown as TlsServer, files, { ...context, onUsed })
   app.addHook('onClose', async () => stop())
 }
 

@@ -1,7 +1,7 @@
 // Examines settings, files and free space, before the doctor opens the database.
-import { X509Certificate } from 'node:crypto'
 import { existsSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { endsOfTls } from '../../src/crypto/certificate.ts'
 import { readTemplateFile } from '../../src/domain/template/installation.ts'
 import { loadTls, type TlsFiles, tlsFilesOf } from '../../src/http/internal-tls.ts'
 import { explainFault, Fault } from '../fault.ts'
@@ -44,27 +44,24 @@ function examineTemplates(path: string): Finding {
 /** Examines when the certificate of the internal listener ends, and when the last authority of its callers does. */
 function examineTlsFiles(files: TlsFiles, now: number): readonly Finding[] {
   try {
-    const { cert, ca } = loadTls(files)
-    const [certificateEnd = new Date(0)] = endsOf(cert)
-    const lastEnd = endsOf(ca).reduce((a, b) => (a > b ? a : b))
-    const judge = (what: string, endsAt: Date, path: string): Finding =>
-      judgeEnd('internal TLS', `${what} ends ${endsAt.toISOString()}`, `renew ${path}: the server reads it again by itself`, {
-        endsAt,
-        now,
-      })
+    const { certificate, authorities } = endsOfTls(loadTls(files))
+    const judge = (what: string, end: number, path: string): Finding =>
+      judgeEnd(
+        'internal TLS',
+        `${what} ends ${new Date(end).toISOString()}`,
+        `renew ${path}: the server reads it again by itself`,
+        {
+          endsAt: new Date(end),
+          now,
+        },
+      )
     return [
-      judge('the certificate of the internal listener', certificateEnd, files.certificate),
-      judge('the last authority for certificates of callers', lastEnd, files.clientCa),
+      judge('the certificate of the internal listener', certificate, files.certificate),
+      judge('the last authority for certificates of callers', authorities, files.clientCa),
     ]
   } catch (error) {
     return [fault('internal TLS', explainFault(error), 'mend the file: a start with it is refused')]
   }
-}
-
-/** The ends of the certificates in a PEM text, in their order. */
-const endsOf = (pem: string): readonly Date[] => {
-  const texts = pem.match(/-----BEGIN [A-Z\d ]*CERTIFICATE-----[^]*?-----END [A-Z\d ]*CERTIFICATE-----/g) ?? []
-  return texts.map((text) => new X509Certificate(text).validToDate)
 }
 
 function examineKeyFile(dataDir: string, isGiven: boolean): Finding {

@@ -1,5 +1,6 @@
 // Reads one certificate (RFC 5280): its fingerprint, its names and its end. Chains are not verified here.
 import { X509Certificate } from 'node:crypto'
+import { utf8 } from '../lib/bytes.ts'
 import { sha256 } from './hash.ts'
 
 export interface Certificate {
@@ -14,7 +15,7 @@ export interface Certificate {
   readonly isFor: (host: string) => boolean
 }
 
-/** Parses a certificate in DER; undefined for other bytes. */
+/** Parses a certificate in DER or PEM; undefined for other bytes. */
 export function parseCertificate(der: Uint8Array): Certificate | undefined {
   try {
     const certificate = new X509Certificate(der)
@@ -34,6 +35,20 @@ export function parseCertificate(der: Uint8Array): Certificate | undefined {
   } catch {
     return undefined
   }
+}
+
+/**
+ * When the certificate of a TLS server ends, the first in `cert`, and when the last of the authorities in `ca` does: PEM, and milliseconds since
+ * 1970-01-01 UTC. 0 where no certificate can be read.
+ */
+export const endsOfTls = ({ cert, ca }: { readonly cert: string; readonly ca: string }) => ({
+  certificate: endsOf(cert)[0] ?? 0,
+  authorities: Math.max(0, ...endsOf(ca)),
+})
+
+const endsOf = (pem: string): readonly number[] => {
+  const texts = pem.match(/-----BEGIN [A-Z\d ]*CERTIFICATE-----[^]*?-----END [A-Z\d ]*CERTIFICATE-----/g) ?? []
+  return texts.map((text) => parseCertificate(utf8(text))?.expiresAt ?? 0)
 }
 
 /** The last of several common names is the most specific one (RFC 4514 §2.1). Node gives undefined for a subject without names. */

@@ -46,14 +46,20 @@ export function loadTls(files: TlsFiles) {
 
 /**
  * Looks at the files from time to time, and uses new ones for later connections. Files that do not fit together are ignored, because they are
- * often written one after the other. Returns a function that ends this.
+ * often written one after the other. `onUsed` gets the first texts and each new ones. Returns a function that ends this.
  */
 export function followTlsFiles(
   server: Server,
   files: TlsFiles,
-  { events, platform }: { readonly events: Events; readonly platform: Pick<Platform, 'randomBytes'> },
+  {
+    events,
+    platform,
+    onUsed,
+  }: { readonly events: Events; readonly platform: Pick<Platform, 'randomBytes'>; readonly onUsed: (texts: TlsTexts) => void },
 ): () => void {
-  let before = JSON.stringify(readTls(files))
+  const first = readTls(files)
+  onUsed(first)
+  let before = JSON.stringify(first)
   let problem: string | undefined
   const look = (): void => {
     try {
@@ -65,6 +71,7 @@ export function followTlsFiles(
       server.setTicketKeys(Buffer.from(platform.randomBytes(48)))
       before = JSON.stringify(texts)
       events.tlsRenewed()
+      onUsed(texts)
     } catch (error) {
       const found = describe(error)
       if (found !== problem) events.tlsNotRenewed({ reason: found })

@@ -83,6 +83,8 @@ const eventsOfCallers = (log: Log, failures: Failures) => ({
   /** No limit holds back callers that open connections, so the first refusal of a kind has a line and the others are counted. */
   tlsRefused: (fields: { source: string; reason: string }) =>
     failures.tell('warn', { ...fields, err: `${fields.reason}, from ${fields.source}` }, 'a TLS connection was refused'),
+  /** When the certificate of the internal listener ends, and the last authority of its callers. */
+  tlsHolds: untold as Untold<{ of: 'certificate' | 'authorities'; endsAt: number }>,
   tlsRenewed: () => log.info('new files of TLS hold for new connections'),
   tlsNotRenewed: (fields: { reason: string }) => log.error(fields, 'new files of TLS are wrong, the former go on'),
   applicationMissing: (fields: { username: string; reason: string }) =>

@@ -44,6 +44,7 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
     bindingAltered: () => i.alterations.inc({ of: 'record_binding' }),
     bindingStage: ({ stage }) => i.unboundRecordsTaken.set(stage === 'BOUND' ? 0 : 1),
     bindingFailed: failRound('record_binding'),
+    tlsHolds: ({ of, endsAt }) => i.internalTlsExpiry.set({ of }, endsAt / 1000),
     certificateNotPinned: () => i.certificateAlarms.inc(),
     roundDone: ({ work, ms }) => {
       i.rounds.observe({ work }, ms / 1000)

@@ -196,6 +196,12 @@ const certificatesOf = ({ counter, gauge }: Define) => ({
       '(seen at the domain, with PAWL_CERTIFICATE_WATCH)',
     ['application', 'domain', 'certificate'],
   ),
+  internalTlsExpiry: gauge(
+    'pawl_internal_tls_expiry_timestamp_seconds',
+    'With PAWL_INTERNAL_TLS_...: when the certificate of the internal listener ends, or the last of the authorities of its callers. of: ' +
+      'certificate or authorities',
+    ['of'],
+  ),
   certificateAlarms: counter(
     'pawl_certificate_not_pinned_total',
     'Looks at a domain that showed a certificate that is not pinned',

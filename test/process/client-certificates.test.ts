@@ -1,5 +1,6 @@
 // TLS with client certificates on the internal listener (cloud §2.3): who is let in, whom a certificate stands for, and new files without a
 // restart.
+import { X509Certificate } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import type { IncomingHttpHeaders } from 'node:http'
 import { request } from 'node:https'
@@ -217,8 +218,14 @@ test('connections of one address that never finish their handshake leave room fo
   }
 })
 
+/** The ends of the certificate and of the authorities, as the metrics have them. */
+const measured = async (certificate: TestCertificate): Promise<readonly string[]> =>
+  (await call({ certificate, headers: admin, path: '/metrics' })).text.match(/(?<=^pawl_internal_tls_expiry.*\} )\S+$/gm) ?? []
+const endOf = ({ pem }: TestCertificate): string => String(new X509Certificate(pem).validToDate.getTime() / 1000)
+
 test('new files hold without a restart, and files that do not fit together change nothing', async () => {
-  const next = createCertificate(NAMES, { commonName: 'next server', issuer: authority })
+  const next = createCertificate(NAMES, { commonName: 'next server', issuer: authority, days: 90 })
+  expect(await measured(other)).toEqual([endOf(server), endOf(authority)])
   write('server.pem', next.pem)
   await pawl.printed('new files of TLS are wrong, the former go on')
   expect((await call({ certificate: other, headers: admin })).shown).toBe('CN=server')
@@ -226,6 +233,7 @@ test('new files hold without a restart, and files that do not fit together chang
   write('clients.pem', foreign.pem)
   await pawl.printed('new files of TLS hold for new connections')
   expect(await call({ certificate: foreign, headers: admin })).toMatchObject({ status: 200, shown: 'CN=next server' })
+  expect(await measured(foreign)).toEqual([endOf(next), endOf(foreign)])
   await expect(call({ certificate: other, headers: admin })).rejects.toThrow()
 })
 
