@@ -139,6 +139,7 @@ describe('after things have happened', () => {
     // Nothing was sealed in this world.
     expect(value('pawl_audit_seal_lag_seconds{log="devices"}')).toBeGreaterThan(0)
     expect(value('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
+    expect(value('process_max_fds')).toBeGreaterThan(value('process_open_fds') ?? Number.NaN)
     expect(value('pawl_event_loop_delay_seconds{quantile="0.99"}')).toBeGreaterThanOrEqual(0)
     expect(value('pawl_database_reading_timestamp_seconds')).toBeGreaterThan(0)
   })

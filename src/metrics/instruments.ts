@@ -222,6 +222,10 @@ const processOf = ({ counter, gauge }: Define) => ({
   heapTotal: gauge('nodejs_heap_size_total_bytes', 'Heap that is reserved'),
   externalMemory: gauge('nodejs_external_memory_bytes', 'Memory of buffers and other objects outside of the heap'),
   openFiles: gauge('process_open_fds', 'Open file descriptors, where the system tells'),
+  filesMax: gauge(
+    'process_max_fds',
+    'File descriptors that the process may open. Beyond them the system ends connections unserved',
+  ),
   started: gauge('process_start_time_seconds', 'When the process started'),
   loopDelay: gauge(
     'pawl_event_loop_delay_seconds',

@@ -1,6 +1,6 @@
 // Makes the metrics of one server. They count its events, time the requests of its listeners, and read the database when somebody asks
 // (docs/METRICS.md).
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
 import type { CacheUse } from '../lib/memory.ts'
@@ -241,6 +241,9 @@ function watchProcess(instruments: Instruments): ProcessWatch {
       // Other systems than Linux do not have this folder.
       const files = await readdir('/proc/self/fd').catch(() => undefined)
       if (files) instruments.openFiles.set(files.length)
+      const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
+      const [, filesMax] = /^Max open files +(\d+)/m.exec(limits) ?? []
+      if (filesMax !== undefined) instruments.filesMax.set(Number(filesMax))
     },
     stop: () => void delays.disable(),
   }
