@@ -3,7 +3,7 @@ import { ask, type Reply } from './ask.ts'
 import { type Answer, text, type Terminal, type Values } from './command.ts'
 import { readCredential } from './credential-store.ts'
 import { bankUrl, readUrl } from './environment.ts'
-import { explainFault, Fault, type FaultKind } from './fault.ts'
+import { explainFault, Fault, type FaultKind, usageFault } from './fault.ts'
 import { parseJson } from './json-argument.ts'
 import { readSecret } from './secret-argument.ts'
 
@@ -38,7 +38,9 @@ export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Ba
   const url = readUrl(givenUrl ?? stored?.url ?? bankUrl(env))
   // A stored credential is sent only to the server that it was stored for.
   const admin = given ?? (stored !== undefined && readUrl(stored.url) === url ? stored.admin : undefined)
-  if (!admin?.includes(':'))
+  if (admin !== undefined && !admin.includes(':'))
+    throw usageFault('a credential is USER:PASSWORD, and the given one has no colon')
+  if (admin === undefined)
     throw new Fault(
       'credential',
       `no credential for ${url}: pawl login stores one; else --admin USER:PASSWORD, --admin-file FILE or PAWL_ADMIN`,

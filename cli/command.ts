@@ -32,8 +32,8 @@ export type Values<O extends Options> = {
 /** The terminal of a command: its input, output and environment. */
 export interface Terminal {
   readonly env: Environment
-  /** Whether stdout is a terminal. */
-  readonly isInteractive: boolean
+  /** The columns of the terminal that stdout is; undefined when stdout is no terminal, and 0 when its width is unknown. */
+  readonly columns: number | undefined
   /** Writes to stdout without waiting. The next `print` reports a failure. */
   readonly write: (text: string) => void
   /** Writes to stdout and waits for the write. False when the reader has closed the pipe. Throws a Fault on any other failure. */

@@ -44,7 +44,7 @@ export async function answerPages(
     if (page.next !== undefined) terminal.note(`there are more: --all shows every one, --cursor ${page.next} those that follow`)
     return isPart ? { json: page.json } : answerList(page.json, member)
   }
-  const lines = isJson || !terminal.isInteractive
+  const lines = isJson || terminal.columns === undefined
   let isFirst = true
   for (let at = cursor; ; isFirst = false) {
     const page = await read(at, pageMax).catch((error: unknown) => {

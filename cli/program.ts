@@ -101,7 +101,13 @@ const newProgram = (name: string, description: string, terminal: Terminal): Prog
     .exitOverride()
     .helpCommand(false)
     .allowExcessArguments(false)
-    .configureOutput({ writeOut: terminal.write, writeErr: () => undefined, getOutHelpWidth: () => HELP_WIDTH })
+    .configureOutput({
+      writeOut: terminal.write,
+      writeErr: () => undefined,
+      getOutHelpWidth: () => Math.min(HELP_WIDTH, terminal.columns || HELP_WIDTH),
+    })
+    // Commander wraps nothing where less than 40 columns are left for a description.
+    .configureHelp({ minWidthToWrap: 20 })
 
 /** Makes a program of commands. For an unknown word with `--help`, commander alone would print the help of the group. */
 function newGroup(name: string, description: string, terminal: Terminal): Program {

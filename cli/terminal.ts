@@ -12,7 +12,7 @@ export function openTerminal(): Terminal {
   process.stderr.on('error', () => undefined)
   return {
     env: process.env,
-    isInteractive: process.stdout.isTTY,
+    columns: process.stdout.isTTY ? process.stdout.columns : undefined,
     ...openOutput(process.stdout),
     note: (line) => void process.stderr.write(`${line}\n`),
     askSecret,

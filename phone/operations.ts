@@ -144,7 +144,7 @@ function prepareSignedCall(
 
 function scanOperation(text: string, serverPublicKey: Uint8Array): OperationQr {
   const lines = text.split('\n')
-  if (lines.length < 7) throw new Error(`a QR text of ${lines.length} lines`)
+  if (lines.length < 7) throw new Error(`the QR text of an operation has 7 lines or more, and this one has ${lines.length}`)
   const [operationId = '', title = '', message = '', data = '', flags = '', totp] = lines
   const nonce = lines.at(-2) ?? ''
   const last = lines.at(-1) ?? ''

@@ -31,7 +31,7 @@ export const login = command({
 
 async function readPassword(terminal: Terminal, question: string): Promise<string> {
   const password = (await terminal.askSecret(question)) ?? (await terminal.readInput()).replace(/\r?\n$/, '')
-  if (password === '') throw new Fault('credential', 'no password was given')
+  if (password === '') throw new Fault('credential', 'no password was given: type it, or pass it with pawl login <FILE')
   return password
 }
 

@@ -92,7 +92,7 @@ export const empty = (title: string, text: Value, action: Value = nothing): Mark
 
 /** What is wrong with typed values, name by name. */
 export const faults = (violations: readonly Violation[]): Markup =>
-  html`<ul>${violations.map(({ fieldName, hint }) => html`<li><code>${fieldName}</code> ${hint}</li>`)}</ul>`
+  html`<ul>${violations.map(({ fieldName, hint }) => html`<li><code>${fieldName}</code>: ${hint}</li>`)}</ul>`
 
 /** A value for copying, with a button that works where scripts run (browser.js). `what` names the value for screen readers. */
 export const code = (text: string, what = 'it'): Markup =>

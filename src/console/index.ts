@@ -4,7 +4,7 @@ import type { Session } from '../domain/credential/session.ts'
 import { CALLERS_BYTES_MAX } from '../http/body-bounds.ts'
 import { refuseForeignPage } from '../http/basic-credentials.ts'
 import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
-import { type ErrorCode, PawlError } from '../lib/errors.ts'
+import { type ErrorCode, PawlError, type Violation } from '../lib/errors.ts'
 import { type Api, createApi, Refusal, withQuery } from './api.ts'
 import { type Assets, serveAssets } from './assets.ts'
 import { HTML, renderPage, sendBare } from './layout.ts'
@@ -170,7 +170,7 @@ const createErrorPage =
       status,
       title,
       text,
-      note: [...error.violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`), `Request ${request.id}`].join(', '),
+      note: [...error.violations.map(toLine), `Request ${request.id}`].join(', '),
     })
   }
 
@@ -197,8 +197,10 @@ const WITHOUT_APPLICATION: ReadonlySet<Section> = new Set(['applications', 'temp
 const describeRefusal = ({ status, code, message, violations }: Refusal): Omit<Failure, 'status'> => ({
   title: code === 'ERROR_REQUEST' ? 'Not accepted' : (TITLES[status] ?? (status >= 500 ? 'Not available' : 'Not found')),
   text: `${message}.`,
-  note: violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`).join(', '),
+  note: violations.map(toLine).join(', '),
 })
+
+const toLine = ({ fieldName, hint }: Violation): string => `${fieldName}: ${hint}`
 
 const TITLES: Readonly<Record<number, string>> = { 403: 'Not for this credential', [CHANGED]: 'Not possible' }
 

@@ -146,7 +146,7 @@ function toForm(draft: Draft): Draft {
   const { texts } = draft.template
   const parsed = parseTemplate({ ...renderTemplate(PAYMENT_TEMPLATE), texts })
   if ('template' in parsed) return { ...draft, template: { ...draft.template, texts: parsed.template.texts }, isJson: false }
-  const unsound = parsed.violations.map(({ fieldName, hint }) => ({ fieldName: 'texts', hint: `${fieldName} ${hint}` }))
+  const unsound = parsed.violations.map(({ fieldName, hint }) => ({ fieldName: 'texts', hint: `${fieldName}: ${hint}` }))
   return { ...draft, faults: draft.faults.length > 0 ? draft.faults : unsound }
 }
 

@@ -298,6 +298,24 @@ test('the file of a credential is read once, because it may be a pipe', async ()
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
 })
 
+test('a credential without a colon is named as the fault, and not as a missing one', async () => {
+  const given = await pawl(['app', 'list', '--admin', 'admin'])
+  expect(given).toMatchObject({ code: 2, stderr: expect.stringMatching(/USER:PASSWORD.*no colon/) as unknown })
+})
+
+test('help is no wider than the terminal, and where there is none as wide as the document', async () => {
+  const widest = async (columns?: number): Promise<number> => {
+    const { code, stdout } = await pawl(['help', 'user', 'password'], { ...(columns !== undefined && { columns }) })
+    expect(code).toBe(0)
+    return Math.max(...stdout.split('\n').map((line) => line.length))
+  }
+  expect(await widest(60)).toBeLessThanOrEqual(60)
+  expect(await widest(80)).toBeLessThanOrEqual(80)
+  const wide = await widest()
+  expect(wide).toBeGreaterThan(100)
+  expect([await widest(200), await widest(0)]).toEqual([wide, wide])
+})
+
 test('a file with a password in Latin-1 is refused: what replaced its letters would be another password', async () => {
   const file = join(home, 'latin-1.txt')
   writeFileSync(file, Buffer.from('admin:mot de pass\xe9', 'latin1'))

@@ -63,7 +63,7 @@ test.each([
   let isOfAnother = true
   const terminal: Terminal = {
     env: { ...environment(), PAWL_PHONE_PASSWORD: '1234' },
-    isInteractive: false,
+    columns: undefined,
     write: (text) => {
       notes += text
     },

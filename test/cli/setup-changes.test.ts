@@ -283,7 +283,7 @@ describe('a fault in the middle', () => {
     const [notes, printed]: [string[], string[]] = [[], []]
     const terminal: Terminal = {
       env: { PAWL_URL: server.url, PAWL_ADMIN: admin },
-      isInteractive: false,
+      columns: undefined,
       write: (text) => void printed.push(text),
       print: (text) => Promise.resolve(text === ''),
       note: (line) => void notes.push(line),

@@ -14,21 +14,21 @@ export interface CliInput {
   readonly input?: string
   /** The answers to questions for secrets, in their order; without any, stdin is no terminal. */
   readonly secrets?: readonly string[]
-  /** Whether stdout is a terminal. */
-  readonly isInteractive?: boolean
+  /** The columns of the terminal that stdout is; undefined when stdout is no terminal. */
+  readonly columns?: number
 }
 
 /** Runs `pawl` with these words. Its environment has only `env`. */
 export async function runCli(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  { input = '', secrets = [], isInteractive = false }: CliInput = {},
+  { input = '', secrets = [], columns }: CliInput = {},
 ): Promise<CliEnd> {
   const printed = { stdout: '', stderr: '' }
   const left = [...secrets]
   const terminal: Terminal = {
     env,
-    isInteractive,
+    columns,
     write: (text) => {
       printed.stdout += text
     },

@@ -274,6 +274,7 @@ test('what is not there is said below the menu, and leads on', async () => {
     const { status, text } = await session.get(path)
     expect([path, status, /<nav aria-label="Pages">/.test(text), /To the overview/.test(text)]).toEqual([path, 400, true, true])
   }
+  expect((await session.get('/templates/nothing')).text).toContain('template: there is no template nothing')
 })
 
 test('a query that the API does not accept is said to be none that it accepts, and not that nobody or nothing is there', async () => {

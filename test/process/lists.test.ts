@@ -181,7 +181,7 @@ describe.each(PAGED)('pawl %s', (_, words, shown, rows, key) => {
   })
 
   test('--all on a terminal prints tables', async () => {
-    const { code, stdout } = await pawl([...words(), '--all'], { isInteractive: true })
+    const { code, stdout } = await pawl([...words(), '--all'], { columns: 80 })
     expect(code).toBe(0)
     const lines = linesOf(stdout)
     const heads = lines.filter((line) => line.startsWith(key.toUpperCase()))

@@ -62,6 +62,7 @@ describe('GET /operations/offline/qr', () => {
     })
     const other = await world.holder(version)
     expect(() => other.phone.scanOperation(text)).toThrow('signature')
+    expect(() => other.phone.scanOperation('no\nQR\ntext')).toThrow('has 7 lines or more, and this one has 3')
   })
 
   test('gives a new nonce each time and moves nothing', async () => {
