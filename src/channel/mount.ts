@@ -42,7 +42,7 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
         value: unknown,
       ) => string
       const body = (request.body as Buffer | undefined) ?? NO_BODY
-      const [, query] = splitOnce(request.raw.url ?? '', '?')
+      const query = /\?(.*)/s.exec(request.raw.url ?? '')?.[1]
       const { method, headers } = request
       const contentType = contentTypeOf(request)
       const received = { method, headers, contentType, body, query, ip: request.ip }
@@ -60,11 +60,6 @@ export const methodsOf = ({ methods }: Declaration): readonly HTTPMethods[] => m
 function bodyLimitOf({ covered }: FlowFacts, { signedBodyBytesMax }: Pick<ChannelSettings, 'signedBodyBytesMax'>): number {
   if (covered === undefined) return STRANGERS_BYTES_MAX
   return covered.by === 'envelope' ? covered.bytesMax : Math.min(covered.bytesMax ?? signedBodyBytesMax, signedBodyBytesMax)
-}
-
-function splitOnce(text: string, separator: string): [string, string | undefined] {
-  const at = text.indexOf(separator)
-  return at === -1 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)]
 }
 
 const NO_BODY = Buffer.alloc(0)

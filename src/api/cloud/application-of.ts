@@ -26,21 +26,21 @@ export async function namedOwnerOf<User extends OwnerNames['userId'] | null>(
 ): Promise<Pick<OwnerNames, 'applicationId'> & { readonly userId: User }> {
   const { caller, parts } = call
   if (caller.role === 'admin' ? !parts.settings.adminActsOnDefaultApplication : !caller.applicationId)
-    throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+    throw await refuseWithoutApplication(call)
   return { applicationId: caller.applicationId, userId }
 }
 
 /** The application of the credential. A credential without one has no access; the contract calls this REGISTRATION_NOT_FOUND (cloud §2). */
 export async function applicationOf(call: { parts: CloudParts; caller: Caller }): Promise<string> {
   const applicationId = await findApplicationOf(call)
-  if (!applicationId) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+  if (!applicationId) throw await refuseWithoutApplication(call)
   return applicationId
 }
 
 /** A refusal. Answer and log say whether there is no application at all, or none for this credential. */
 export async function refuseWithoutApplication(
   { parts, caller }: { parts: CloudParts; caller: Caller },
-  code: ErrorCode,
+  code: ErrorCode = 'REGISTRATION_NOT_FOUND',
 ): Promise<PawlError> {
   const [any] = await listApplications(parts.db)
   const outside = caller.role === 'admin' ? ADMIN_OUTSIDE : CREDENTIAL_OUTSIDE

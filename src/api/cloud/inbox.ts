@@ -45,7 +45,7 @@ const inboxMessageCreate = cloudEndpoint({
       body,
       created_at: new Date(platform.now()),
     })
-    if (!isStored) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+    if (!isStored) throw await refuseWithoutApplication(call)
     return { messageId }
   },
 })

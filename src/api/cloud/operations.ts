@@ -117,7 +117,7 @@ async function askUser(
     username: call.caller.username,
     idempotencyKey: call.headers['idempotency-key'],
   })
-  if (operation === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+  if (operation === undefined) throw await refuseWithoutApplication(call)
   return operation
 }
 

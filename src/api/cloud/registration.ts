@@ -27,7 +27,7 @@ const registrationCreate = cloudEndpoint({
   async handle(call) {
     const rules = { commitPhase: 'ON_COMMIT', otpHash: null, verifiedBy: call.caller.username } as const
     const created = await createRegistration(call.parts, await namedOwnerOf(call, call.body.userId), rules)
-    if (created === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+    if (created === undefined) throw await refuseWithoutApplication(call)
     return { activationQrCodeData: created.activationQrCodeData }
   },
 })
@@ -129,7 +129,7 @@ const registrationCommit = cloudEndpoint({
     const named = await namedOwnerOf(call, userId)
     const by = { externalUserId: externalUserId ?? null, verifiedBy: call.caller.username }
     const outcome = await commitRegistration(call.parts, named, { otp: otp ?? null, ...by })
-    if (outcome === 'NO_APPLICATION') throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+    if (outcome === 'NO_APPLICATION') throw await refuseWithoutApplication(call)
   },
 })
 

@@ -102,7 +102,7 @@ const furtherCreate = cloudEndpoint({
       isOnlyOneIncomplete: query.incompleteStatusCheck === true,
       username: caller.username,
     })
-    if (created === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+    if (created === undefined) throw await refuseWithoutApplication(call)
     return { registrationId: created.activationId, activationQrCodeData: created.activationQrCodeData }
   },
 })

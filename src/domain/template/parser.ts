@@ -14,7 +14,7 @@ import type { Violation } from '../../lib/errors.ts'
 import { isJsonObject } from '../../lib/json.ts'
 import { ATTRIBUTE_SLOTS } from './attributes.ts'
 import { hasDirectionChange, hasSoundPlaceholders, SIGNATURE_TYPES, type Template } from './template.ts'
-import { findUiFaults, type Json } from './ui.ts'
+import { AnObject, findUiFaults, type Json } from './ui.ts'
 import { isForPaths, isIdentifier } from '../../lib/identifier.ts'
 import { isOperationDataTemplate } from './operation-data.ts'
 
@@ -182,7 +182,6 @@ const TemplateName = text(
 const Title = text('title', isFilled, 'must be 1 to 255 characters, not blank, with sound placeholders', 255)
 const Message = text('message', isFilled, 'must be 1 to 4096 characters, not blank, with sound placeholders', 4096)
 const Count = Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: 'must be an integer from 1 to 2147483647' })
-const AnObject = { description: 'must be an object' }
 
 const Attribute = Type.Object(
   {

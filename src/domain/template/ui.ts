@@ -137,7 +137,7 @@ const INTEGER_MAX = 2_147_483_647
 const Text = Type.String({ description: 'must be a text' })
 const Flag = Type.Boolean({ description: 'must be a boolean' })
 const Seconds = Type.Integer({ minimum: 0, maximum: INTEGER_MAX, description: 'must be a whole number of seconds' })
-const AnObject = { description: 'must be an object' }
+export const AnObject = { description: 'must be an object' }
 const word = (...words: string[]) =>
   Type.String({ pattern: `^(?:${words.join('|')})$`, description: `must be ${words.join(' or ')}` })
 

@@ -63,7 +63,7 @@ export async function findChallenge(
     from (select ${applicationId}::text as "applicationId", ${verdictKey}::bytea as "verdictKey") as i
     left join application p on p.application_id = i."applicationId"
     left join offline_challenge c on c.challenge_id = ${challengeId}::text and c.application_id = i."applicationId"
-      and c.expires_at > ${at}::timestamptz and ${hasAttempt('c', asked)}
+      and c.expires_at > ${at}::timestamptz and ${hasAttempt(asked)}
       and not exists (select from unique_value u where u.value_hash = ${usedHash}::bytea)
     ${joinKnownVerdict(sql`i."verdictKey"`)}`.execute(db)
   const [row] = rows
@@ -88,12 +88,12 @@ export async function takeAttempt(db: Db, challengeId: string, asked: Uint8Array
   const { rows } = await sql`
     update offline_challenge c set asked_hash = ${asked}::bytea,
       attempts = attempts + case when asked_hash = ${asked}::bytea then 0 else 1 end
-    where challenge_id = ${challengeId} and ${hasAttempt('c', asked)} returning challenge_id`.execute(db)
+    where challenge_id = ${challengeId} and ${hasAttempt(asked)} returning challenge_id`.execute(db)
   return rows.length > 0
 }
 
-const hasAttempt = (table: string, asked: Uint8Array | null): RawBuilder<boolean> =>
-  sql<boolean>`(${sql.ref(`${table}.attempts`)} < ${ATTEMPTS_MAX}::int or ${sql.ref(`${table}.asked_hash`)} = ${asked}::bytea)`
+const hasAttempt = (asked: Uint8Array | null): RawBuilder<boolean> =>
+  sql`(c.attempts < ${ATTEMPTS_MAX}::int or c.asked_hash = ${asked}::bytea)`
 
 /** Deletes expired challenges. */
 export const deleteExpiredChallenges = defineExpiry('offline_challenge', 'challenge_id')

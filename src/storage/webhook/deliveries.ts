@@ -15,7 +15,7 @@ export async function listDueWebhooks(db: Db, at: Date, providers: readonly stri
     select webhook_id as "webhookId" from webhook w where is_enabled and (kind <> 'PUSH' or webhook_id = any (${providers}::text[])) and (paused_until is null or paused_until <= ${at}) and (
       exists (
         select from webhook_delivery d where d.webhook_id = w.webhook_id and ${amongUndelivered('d')} and d.next_attempt_at <= ${at}
-          and ${isFree('d', at)}
+          and ${isFree(at)}
       ) or (
         probe_at <= ${at} and exists (select from webhook_delivery d where d.webhook_id = w.webhook_id and ${amongUndelivered('d')})
       )
@@ -54,7 +54,7 @@ export async function claimDeliveries(
     with due as (
       select d.sequence from webhook_delivery d join webhook w on w.webhook_id = d.webhook_id
       where d.webhook_id = ${webhookId} and w.is_enabled and (w.paused_until is null or w.paused_until <= ${lease.at})
-        and ${amongUndelivered('d')} and d.next_attempt_at <= ${lease.at} and ${isFree('d', lease.at)} and ${isNextInLine('d')}
+        and ${amongUndelivered('d')} and d.next_attempt_at <= ${lease.at} and ${isFree(lease.at)} and ${IS_NEXT_IN_LINE}
       order by d.next_attempt_at, d.sequence limit ${limit} for update of d skip locked
     )
     ${takeLease('due', lease)}`.execute(db)
@@ -79,7 +79,7 @@ export async function claimProbe(
       returning webhook_id
     ), oldest as (
       select d.sequence from webhook_delivery d join probed on probed.webhook_id = d.webhook_id
-      where ${amongUndelivered('d')} and ${isFree('d', lease.at)} and ${isNextInLine('d')}
+      where ${amongUndelivered('d')} and ${isFree(lease.at)} and ${IS_NEXT_IN_LINE}
       order by d.sequence limit 1 for update of d skip locked
     )
     ${takeLease('oldest', lease)}`.execute(db)
@@ -222,17 +222,14 @@ export async function deleteOldDeliveries(db: Db, before: Date, limit: number): 
 /**
  * True when no process holds the delivery. A lease that ends later than any new one was made by a clock that was set back since, and is ignored.
  */
-const isFree = (table: string, at: Date): RawBuilder<boolean> => {
-  const leasedUntil = sql.ref(`${table}.leased_until`)
-  return sql<boolean>`(${leasedUntil} is null or ${leasedUntil} <= ${at} or ${leasedUntil} > ${at}::timestamptz + interval '2 minutes')`
-}
+const isFree = (at: Date): RawBuilder<boolean> =>
+  sql`(d.leased_until is null or d.leased_until <= ${at} or d.leased_until > ${at}::timestamptz + interval '2 minutes')`
 
 /** True when no earlier delivery waits: deliveries about one object are sent in order, separately for each phone that gets them. */
-const isNextInLine = (table: string): RawBuilder<boolean> => sql<boolean>`not exists (
-        select from webhook_delivery earlier where earlier.webhook_id = ${sql.ref(`${table}.webhook_id`)}
-          and earlier.object_id = ${sql.ref(`${table}.object_id`)} and ${amongUndelivered('earlier')}
-          and earlier.activation_id is not distinct from ${sql.ref(`${table}.activation_id`)}
-          and earlier.sequence < ${sql.ref(`${table}.sequence`)}
+const IS_NEXT_IN_LINE = sql<boolean>`not exists (
+        select from webhook_delivery earlier where earlier.webhook_id = d.webhook_id
+          and earlier.object_id = d.object_id and ${amongUndelivered('earlier')}
+          and earlier.activation_id is not distinct from d.activation_id and earlier.sequence < d.sequence
       )`
 
 const takeLease = (source: string, { leaseId, until }: Lease): RawBuilder<unknown> => sql`
@@ -243,4 +240,4 @@ const takeLease = (source: string, { leaseId, until }: Lease): RawBuilder<unknow
 
 const DELIVERY_COLUMNS = sql`d.sequence, d.delivery_id as "deliveryId", d.object_id as "objectId", d.payload, d.status, d.attempts,
       d.next_attempt_at as "nextAttemptAt", d.last_error as "lastError", d.created_at as "createdAt", d.finished_at as "finishedAt",
-      d.status = 'WAITING' and not (${isNextInLine('d')}) as "isBehind"`
+      d.status = 'WAITING' and not (${IS_NEXT_IN_LINE}) as "isBehind"`
