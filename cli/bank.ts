@@ -97,7 +97,8 @@ function readReply(call: string, { status, text: said }: Reply): unknown {
 function adviceOn(status: number, code: string, missing = ''): string {
   const noun = /^there is no (application|template|webhook|user) /.exec(missing)?.[1]
   if (noun !== undefined) return `; pawl ${noun === 'application' ? 'app' : noun} list shows those that there are`
-  if (code === 'ERROR_REGISTRATION_NOT_FOUND') return '; pawl registration create registers a user'
+  if (code === 'ERROR_REGISTRATION_NOT_FOUND')
+    return '; pawl registration list shows those that there are, pawl registration create makes one'
   if (status === 404 && code === 'ERROR_NOT_FOUND') return '; with two listeners --url is that of PAWL_INTERNAL_PORT'
   if (status === 401) return '; the user name or the password is wrong: pawl login asks for others'
   return status === 403 ? '; the role of this credential does not allow it: --admin gives another' : ''

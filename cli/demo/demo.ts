@@ -103,7 +103,7 @@ async function makeApplication(bank: Bank, say: Demo['say'], { env }: Terminal):
   const { applications } = (await bank.call('GET', '/admin/applications')) as {
     applications: { id: string; isDefault: boolean }[]
   }
-  say('Each indented curl command is what a back end of the bank sends; to repeat one, set ADMIN to the credential.')
+  say("Each indented curl command is what a back end of the bank sends; to repeat one, first set ADMIN='NAME:PASSWORD'.")
   const existing = applications.find(({ isDefault }) => isDefault)?.id
   if (existing !== undefined) {
     say(`\nThe application is ${existing}.`)

@@ -277,6 +277,7 @@ test.each([
   ['audit log nope', 'registration of nope'],
   ['app sdk-config --app my-app --version 9.9', 'version 9.9 of my-app'],
   ['operation create nobody login', 'pawl registration create'],
+  ['registration block nobody', 'pawl registration list'],
   ['operation show 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
   ['operation cancel 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
 ])('pawl %s: 4, and the line names it', async (line, named) => {
