@@ -21,6 +21,12 @@ import { type ConsoleSession, startSession } from '../helpers/console-session.ts
 import { createCaller, RESOURCE, verdictOf } from '../helpers/door.ts'
 import { expectOk } from '../helpers/world.ts'
 
+/** By how many pixels lists reach over what is inside the padding of their cards. */
+const TOO_WIDE = `[...document.querySelectorAll('.rows')].map((list) => {
+  const { paddingLeft, paddingRight } = getComputedStyle(list.parentElement)
+  return list.scrollWidth - (list.parentElement.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight))
+}).filter((pixels) => pixels > 1)`
+
 /** As phones of today show it. */
 const PHONE = { width: 390, height: 844 }
 const PAGE_BYTES_MAX = 60_000
@@ -321,6 +327,15 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     for (const [, path] of consolePages(furnished)) {
       await open(path)
       expect([path, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([path, 0])
+    }
+    await page.setViewportSize(PHONE)
+  })
+
+  test.each([820, 1010, 1280])('no list is wider than its card in a window of %i', async (width) => {
+    await page.setViewportSize({ width, height: 800 })
+    for (const [, path] of consolePages(furnished)) {
+      await open(path)
+      expect([path, await page.evaluate(TOO_WIDE)]).toEqual([path, []])
     }
     await page.setViewportSize(PHONE)
   })
