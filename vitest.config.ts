@@ -54,7 +54,7 @@ export default defineConfig({
       { extends: true, test: { name: 'process', include: [PROCESS], exclude } },
     ],
     globalSetup: ['test/helpers/global-setup.ts'],
-    setupFiles: ['test/helpers/seed.ts', 'test/helpers/failed.ts'],
+    setupFiles: ['test/helpers/seed.ts', 'test/helpers/failed.ts', 'test/helpers/cheap-scrypt.ts'],
     sequence: { sequencer: LongestFirst },
     pool: 'forks',
     maxWorkers: 3,
