@@ -1,11 +1,11 @@
 // Access tokens of an authorization server on the cloud API (cloud §2.1): keys and signatures are node:crypto's.
-import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createHmac, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { member, sendJson, type HttpReply } from '../../../phone/http.ts'
-import type { TestServer } from '../../helpers/app.ts'
+import { openTestDatabase, startTestServer, type TestServer } from '../../helpers/app.ts'
 import { sealForBank } from '../../helpers/door-envelope.ts'
 import { expectError } from '../../helpers/expectations.ts'
 import { expectOk, startServerWithWorld, type World } from '../../helpers/world.ts'
@@ -357,74 +357,88 @@ test('a setting narrows the types to that of RFC 9068', async () => {
   }
 })
 
-test.each([
-  ['an error', { status: 500, body: '' }],
-  ['something else', { status: 200, body: '<html>marked</html>' }],
-  ['no set of keys', { status: 200, body: '{"marked":[]}' }],
-  ['a redirect', { status: 302, body: '' }],
-  ['a set of what are no keys', { status: 200, body: '{"keys":[5,"marked"]}' }],
-  ['more than a key set has', { status: 200, body: JSON.stringify({ marked: 'x'.repeat(262_144), keys: [] }) }],
-  ['its keys twice', { status: 200, body: `{"keys":[],${usual.body.slice(1)}` }],
-  ['a member of a key twice', { status: 200, body: usual.body.replace('{"kty"', '{"kid":"rsa","kty"') }],
-  ['what is not UTF-8', { status: 200, body: Buffer.from('{"keys":[],"\xff":1}', 'latin1') }],
-  ['what is compressed', { status: 200, body: gzipSync(usual.body) }],
-])('a key server that answers with %s lets nobody in, and is not asked by every request', async (_, body) => {
-  keySet = body
-  const other = await startServerWithWorld({ env: settings('other') })
-  try {
-    const before = keyRequests
-    const replies = await Promise.all(Array.from({ length: 8 }, () => call(token(claims()), undefined, other.world.url)))
-    replies.push(await call(token(claims()), undefined, other.world.url))
-    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([503]))
-    expect(member(replies[0]?.json, 'responseObject', 'code')).toBe('HTTP_503')
-    expect(replies[0]?.headers['retry-after']).toBe('1')
-    expect(keyRequests - before).toBe(1)
-    expect(other.server.log()).not.toContain('marked')
-  } finally {
-    await other.world.close()
-  }
-})
-
-test('a key set behind a byte order mark, with a time in nanoseconds, is understood', async () => {
-  keySet = { status: 200, body: `\uFEFF{"made":1767225600000000000,${usual.body.slice(1)}` }
-  const other = await startServerWithWorld({ env: settings('marked') })
-  try {
-    // It has no registration: who called is known, and that is the question.
-    expect((await call(token(claims({ scope: 'pawl:admin' })), '/admin/users', other.world.url)).status).toBe(200)
-  } finally {
-    await other.world.close()
-  }
-})
-
-test.each<[string, string, string]>([
-  ['a key set', 'HTTP/1.1 200 OK\r\n\r\n{"keys":[', '{},'],
-  ['a compressed one', 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n', gzipSync('x'.repeat(1_000_000)).toString('latin1')],
-  ['interim answers', '', 'HTTP/1.1 103 x\r\n\r\n'],
-  ['headers', 'HTTP/1.1 200 OK\r\n', 'x: y\r\n'],
-])('a key server that sends %s without end is left at once', async (_, head, again) => {
-  const block = Buffer.from(again.repeat(Math.ceil(65_536 / again.length)), 'latin1')
-  let sent = 0
-  const endless = createTcpServer((socket) => {
-    const go = (): void => {
-      while (!socket.destroyed && socket.write(block)) sent += block.length
-    }
-    socket.on('error', () => undefined).on('drain', go)
-    socket.once('data', () => {
-      socket.write(head)
-      go()
-    })
+describe('a server that has asked for no keys yet', () => {
+  // What a server knows of keys is in its memory, so one database does for all.
+  const masterKeys = [randomBytes(32)] as const
+  let opened: Awaited<ReturnType<typeof openTestDatabase>>
+  beforeAll(async () => {
+    opened = await openTestDatabase()
   })
-  await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(endless.address() as AddressInfo).port}/jwks`
-  const other = await startServerWithWorld({ env: { ...settings(''), PAWL_JWT_JWKS_URL: url } })
-  try {
-    expect((await call(token(claims()), undefined, other.world.url)).status).toBe(503)
-    // At once, and not at a time limit, is what it has sent, and the reason.
-    expect(other.server.log()).not.toMatch(/within [\d.]+ s/)
-    expect(sent).toBeLessThan(32 * 1024 * 1024)
-    expect(other.server.log()).toMatch(/PAWL_JWT_JWKS_URL: http:\/\/127\.0\.0\.1:\d+ \w+/)
-  } finally {
-    await other.world.close()
-    endless.close()
-  }
+  afterAll(async () => {
+    await opened.database.close()
+    await opened.drop()
+  })
+  const startBeside = (env: Record<string, string>) => startTestServer({ env, database: opened.database, masterKeys })
+
+  test.each([
+    ['an error', { status: 500, body: '' }],
+    ['something else', { status: 200, body: '<html>marked</html>' }],
+    ['no set of keys', { status: 200, body: '{"marked":[]}' }],
+    ['a redirect', { status: 302, body: '' }],
+    ['a set of what are no keys', { status: 200, body: '{"keys":[5,"marked"]}' }],
+    ['more than a key set has', { status: 200, body: JSON.stringify({ marked: 'x'.repeat(262_144), keys: [] }) }],
+    ['its keys twice', { status: 200, body: `{"keys":[],${usual.body.slice(1)}` }],
+    ['a member of a key twice', { status: 200, body: usual.body.replace('{"kty"', '{"kid":"rsa","kty"') }],
+    ['what is not UTF-8', { status: 200, body: Buffer.from('{"keys":[],"\xff":1}', 'latin1') }],
+    ['what is compressed', { status: 200, body: gzipSync(usual.body) }],
+  ])('a key server that answers with %s lets nobody in, and is not asked by every request', async (_, body) => {
+    keySet = body
+    const other = await startBeside(settings('other'))
+    try {
+      const before = keyRequests
+      const replies = await Promise.all(Array.from({ length: 8 }, () => call(token(claims()), undefined, other.url)))
+      replies.push(await call(token(claims()), undefined, other.url))
+      expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([503]))
+      expect(member(replies[0]?.json, 'responseObject', 'code')).toBe('HTTP_503')
+      expect(replies[0]?.headers['retry-after']).toBe('1')
+      expect(keyRequests - before).toBe(1)
+      expect(other.log()).not.toContain('marked')
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('a key set behind a byte order mark, with a time in nanoseconds, is understood', async () => {
+    keySet = { status: 200, body: `\uFEFF{"made":1767225600000000000,${usual.body.slice(1)}` }
+    const other = await startBeside(settings('marked'))
+    try {
+      // It has no registration: who called is known, and that is the question.
+      expect((await call(token(claims({ scope: 'pawl:admin' })), '/admin/users', other.url)).status).toBe(200)
+    } finally {
+      await other.close()
+    }
+  })
+
+  test.each<[string, string, string]>([
+    ['a key set', 'HTTP/1.1 200 OK\r\n\r\n{"keys":[', '{},'],
+    ['a compressed one', 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n', gzipSync('x'.repeat(1_000_000)).toString('latin1')],
+    ['interim answers', '', 'HTTP/1.1 103 x\r\n\r\n'],
+    ['headers', 'HTTP/1.1 200 OK\r\n', 'x: y\r\n'],
+  ])('a key server that sends %s without end is left at once', async (_, head, again) => {
+    const block = Buffer.from(again.repeat(Math.ceil(65_536 / again.length)), 'latin1')
+    let sent = 0
+    const endless = createTcpServer((socket) => {
+      const go = (): void => {
+        while (!socket.destroyed && socket.write(block)) sent += block.length
+      }
+      socket.on('error', () => undefined).on('drain', go)
+      socket.once('data', () => {
+        socket.write(head)
+        go()
+      })
+    })
+    await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(endless.address() as AddressInfo).port}/jwks`
+    const other = await startBeside({ ...settings(''), PAWL_JWT_JWKS_URL: url })
+    try {
+      expect((await call(token(claims()), undefined, other.url)).status).toBe(503)
+      // At once, and not at a time limit, is what it has sent, and the reason.
+      expect(other.log()).not.toMatch(/within [\d.]+ s/)
+      expect(sent).toBeLessThan(32 * 1024 * 1024)
+      expect(other.log()).toMatch(/PAWL_JWT_JWKS_URL: http:\/\/127\.0\.0\.1:\d+ \w+/)
+    } finally {
+      await other.close()
+      endless.close()
+    }
+  })
 })
