@@ -39,8 +39,7 @@ const exclude = [
 const experimental = { viteModuleRunner: false, nodeLoader: false }
 
 // Of the quick ones those that take longest, which a fresh clone cannot know.
-const LONG =
-  /\/test\/(api\/(cloud\/credential|device\/(token|faults|activation-create-refusals)|device-v4)|description|domain\/model)/
+const LONG = /\/test\/(api\/device(\/token|\/faults|-v4)|description|domain\/(model|push)|http\/load-limits|storage\/a[lu])/
 
 /** Whole processes first, then long files: what takes a minute must not start when everything else is done. */
 class LongestFirst extends BaseSequencer {
