@@ -34,10 +34,6 @@ const exclude = [
   ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : process.env['PAWL_TEST_POSTGRES_FOLLOWS'] ? onPostgres : []),
 ]
 
-// Node loads the sources, as it does in production: through Vite's module runner the same tests take a ninth more processor time. Nothing needs
-// the mocks of modules that the runner has.
-const experimental = { viteModuleRunner: false, nodeLoader: false }
-
 // Of the quick ones those that take longest, which a fresh clone cannot know.
 const LONG = /\/test\/(api\/device(\/token|\/faults|-v4)|description|domain\/(model|push)|http\/load-limits|storage\/a[lu])/
 
@@ -53,10 +49,7 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     projects: [
-      {
-        extends: true,
-        test: { name: 'quick', include: ['{src,test}/**/*.test.ts'], exclude: [...exclude, PROCESS], experimental },
-      },
+      { extends: true, test: { name: 'quick', include: ['{src,test}/**/*.test.ts'], exclude: [...exclude, PROCESS] } },
       { extends: true, test: { name: 'process', include: [PROCESS], exclude } },
     ],
     globalSetup: ['test/helpers/global-setup.ts'],
@@ -66,6 +59,9 @@ export default defineConfig({
     maxWorkers: 3,
     // One process runs many files: compiling the code and the embedded database anew for each takes two fifths of all processor time.
     isolate: false,
+    // Node loads the sources, as it does in production: through Vite's module runner the same tests take a ninth more processor time. Nothing needs
+    // the mocks of modules that the runner has.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     // For what hangs: on a machine that others keep busy a test takes five times as long as it does alone.
     testTimeout: 120_000,
     hookTimeout: 120_000,
