@@ -127,7 +127,8 @@ function render({ json, text }: Answer, args: readonly string[]): string {
   return text ?? layOut(json)
 }
 
-function explain(error: unknown, args: readonly string[], terminal: Terminal): number {
+/** Says on stderr what was thrown, one line a problem, and returns the exit code. */
+export function explain(error: unknown, args: readonly string[], terminal: Terminal): number {
   const code = exitCodeOf(error)
   const lines = error instanceof Fault ? error.message.split('\n') : [explainFault(error)]
   if (asksForJson(args)) terminal.note(JSON.stringify({ error: lines.join('\n'), exitCode: code }))

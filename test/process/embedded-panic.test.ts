@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { afterEach, expect, test } from 'vitest'
 import { openDatabase } from '../../src/storage/database/database.ts'
 import { PATIENCE_MS } from '../helpers/patience.ts'
-import { createInstallation, endEverything } from '../helpers/process.ts'
+import { createInstallation, endEverything, startPawl } from '../helpers/process.ts'
 
 afterEach(endEverything)
 
@@ -26,6 +26,25 @@ test('a log that finds no room ends the process, and what was committed is there
   const { rows } = await sql<{ kept: number }>`select max(kept) as kept from kept`.execute(database.db)
   expect(rows).toEqual([{ kept: Number(stdout.trim().split('\n').at(-1)) }])
   await database.close()
+})
+
+test('a command whose database panics says so in one line, and its exit code is that of a database that cannot be used', async () => {
+  const { dataDir, env } = await createInstallation('embedded', { isEmpty: true })
+  const server = await startPawl(env)
+  await server.end('SIGTERM')
+  const database = await openDatabase({ dataDir, poolSize: 1 })
+  // So that whatever comes next is behind the first 4 MB of a file of the log, which has 16 MB, and in the same file.
+  for (let isBehind = false; !isBehind; ) {
+    await sql`select pg_logical_emit_message(true, 'pawl', repeat('x', 1000000))`.execute(database.db)
+    const { rows } = await sql<{ offset: number }>`
+      select file_offset as "offset" from pg_walfile_name_offset(pg_current_wal_insert_lsn())`.execute(database.db)
+    isBehind = rows.every(({ offset }) => offset > 6e6 && offset < 12e6)
+  }
+  await database.close()
+  const limited = ['-c', 'ulimit -f 8000; exec "$0" "$@"', process.execPath, 'bin/pawl.mjs', 'admin', 'reset']
+  const { status, stdout, stderr } = spawnSync('sh', limited, { env, encoding: 'utf8', timeout: PATIENCE_MS })
+  expect({ status, stdout }, stderr).toEqual({ status: 3, stdout: '' })
+  expect(stderr).toMatch(/^the embedded database ended: could not write to .*\n$/)
 })
 
 // Prints the number of each committed transaction. Another one waits meanwhile, as requests do.
