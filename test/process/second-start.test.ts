@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Bank } from '../helpers/bank.ts'
 import { createBank } from '../helpers/bank.ts'
+import { runCli } from '../helpers/cli.ts'
 import { member } from '../../phone/http.ts'
 import type { Installation, PawlProcess } from '../helpers/process.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, refusePawl, startPawl } from '../helpers/process.ts'
@@ -71,6 +72,11 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
     const refused = await refusePawl(installation.env)
     expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(ONE_LINE) as unknown })
     expect(refused.stderr).toContain(`${installation.dataDir} is in use by another pawl process`)
+    const verified = await runCli(['audit', 'verify'], installation.env)
+    expect(verified).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/is in use .*; --online asks a running server\n$/) as unknown,
+    })
     await expectKept(first)
     expectOk(await adminAt(first).register('registered after the refusal'))
     const since = performance.now()

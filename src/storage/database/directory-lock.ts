@@ -103,7 +103,10 @@ function inodeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.ino
 }
 
+/** What the StartError says where another process holds the lock. */
+export const IN_USE = 'is in use by another pawl process'
+
 const inUse = (directory: string): StartError =>
-  new StartError(`the data directory ${directory} is in use by another pawl process; stop it or choose another PAWL_DATA_DIR`)
+  new StartError(`the data directory ${directory} ${IN_USE}; stop it or choose another PAWL_DATA_DIR`)
 
 const LOCK = 'pawl.lock'
