@@ -13,6 +13,7 @@ test.each([
     { door: 'Offline code', resource: 'POST /cash', text: 'till 4', tone: 'good' },
   ],
   ['offline_code_invalid', 'POST\n/cash\n17\nabc', { door: 'Offline code', tone: 'bad', says: 'Wrong offline code' }],
+  ['envelope_keys_derived', '/pa/generic/activation', { door: 'Envelope', resource: '/pa/generic/activation', tone: 'good' }],
   ['envelope_opened', '/statement\n17', { door: 'Envelope', resource: '/statement', tone: 'good', says: 'Opened' }],
   [
     'device_signature_ok',

@@ -124,6 +124,7 @@ interface Verdict {
 export function readVerdict({ eventType, eventData }: Pick<DeviceEvent, 'eventType' | 'eventData'>): Verdict {
   const [first = '', second = '', , refusal, text] = eventData.split('\n')
   if (eventType === 'envelope_opened') return { door: 'Envelope', resource: first, tone: 'good', says: 'Opened' }
+  if (eventType === 'envelope_keys_derived') return { door: 'Envelope', resource: first, tone: 'good', says: 'Keys given' }
   if (eventType.startsWith('device_signature_')) {
     const [form = '', ...keys] = first.split(' ')
     return {

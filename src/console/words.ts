@@ -36,6 +36,7 @@ const REASONS: ReadonlyMap<string, string> = new Map(
     offline_code_ok: 'Right offline code',
     offline_code_invalid: 'Wrong offline code',
     envelope_opened: 'Envelope opened',
+    envelope_keys_derived: 'Keys of an envelope given',
     oidc_activation: 'Bound by a login',
     SIGNATURE_WRONG: 'Wrong signature',
     KEYS_MISSING: 'Not signed by every key',
