@@ -283,7 +283,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
       activationChange.renameActivation(db, 'x', 'n', at, { username: 'n', externalUserId: 'e' }),
     findActivationFlags: (db) => activationChange.findActivationFlags(db, 'x'),
     lockActivationFlags: (_db, tx) => activationChange.lockActivationFlags(tx, 'x'),
-    setActivationFlags: (db) => activationChange.setActivationFlags(db, 'x', ['A', 'B'], at),
+    setActivationFlags: (db) => activationChange.setActivationFlags(db, 'x', ['A', 'B'], at, 'admin'),
   },
   'activation/keys': {
     'createExchangeBasisReader for one and for several': async (db) => {

@@ -59,12 +59,13 @@ export function createOtpJudge(otps: ActivationOtps, phase: CommitPhase, otp: st
 }
 
 /**
- * Counts a wrong OTP. When the maximum is reached, it removes the activation. Returns false when the activation has changed since it was read; the
- * caller then reads and judges again.
+ * Counts a wrong OTP. When the maximum is reached, it removes the activation. `verifiedBy`: user name of the credential that sent it, for the audit
+ * row; undefined for one of a phone. Returns false when the activation has changed since it was read; the caller then reads and judges again.
  */
 export async function countWrongOtp(
   { db, platform, events }: Omit<DomainParts, 'recordKeys'>,
   activation: Omit<CommitRow, 'expiresAt' | 'commitPhase' | 'otpHash'>,
+  verifiedBy?: string,
 ): Promise<boolean> {
   const { activationId, rowVersion, state: from } = activation
   const at = new Date(platform.now())
@@ -72,10 +73,11 @@ export async function countWrongOtp(
   const isLast = failedAttempts >= activation.maxFailedAttempts
   const to = isLast ? 'REMOVED' : from
   const reason = isLast ? 'OTP_MAX_FAILED_ATTEMPTS' : 'OTP_FAILED_ATTEMPT'
+  const eventType = isLast ? 'registration_removed' : 'activation_otp_invalid'
   const isStored = await storeOtpFailure(
     db,
     { activationId, rowVersion, from, to, failedAttempts, reason, at },
-    createAuditEvent(activation, isLast ? 'registration_removed' : 'activation_otp_invalid', { reason }, at.getTime()),
+    { ...createAuditEvent(activation, eventType, { reason }, at.getTime()), verifiedBy },
   )
   if (isStored && isLast) events.registrationChanged({ activationId, from, to, reason })
   return isStored

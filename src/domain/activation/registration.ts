@@ -223,7 +223,7 @@ export async function commitRegistration(
       throw refused('REGISTRATION_NOT_FOUND', 'registration', 'must be PENDING_COMMIT')
     const verdict = await judgeOtp(row)
     const isRefused = verdict !== 'PASSED' && verdict !== 'NOT_DEMANDED'
-    if (isRefused && (verdict !== 'WRONG' || (await countWrongOtp(parts, row))))
+    if (isRefused && (verdict !== 'WRONG' || (await countWrongOtp(parts, row, verifiedBy))))
       throw new PawlError('OTP_INVALID', { detail: `the OTP is ${verdict.toLowerCase()}` })
     if (isRefused) return undefined
     const isChanged = await change(parts, row, row, { to: 'ACTIVE', event: COMMITTED, externalUserId, verifiedBy })

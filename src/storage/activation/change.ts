@@ -109,7 +109,7 @@ export async function setActivationFlags(
   activationId: string,
   list: readonly string[],
   at: Date,
-  username?: string,
+  username: string,
 ): Promise<boolean> {
   const flags = list.join(',')
   const eventData = JSON.stringify({ flags })

@@ -157,7 +157,7 @@ export async function listAuditItems(
 }
 
 /** Rows of what a credential changed name it, too. */
-const IS_VERIFICATION = sql`e.verified_by is not null and e.event_type !~ '^(registration|token|operation)_'`
+const IS_VERIFICATION = sql`e.verified_by is not null and e.event_type !~ '^(registration|token|operation|activation_otp)_'`
 
 /**
  * Counts a code for an activation that does not exist, in one row per minute and source network, so that strangers cannot fill the audit log (cloud

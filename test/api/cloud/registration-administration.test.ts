@@ -429,9 +429,13 @@ describe('flags of an activation', () => {
     expectOk(await phone.send(phone.prepareValidation()))
     expect(expectOk(await set(activationId, [])).json).toEqual({ flags: [] })
     expect(await detailOf(activationId)).toMatchObject({ flags: [] })
-    const rows = server.context.db.selectFrom('audit_trail').select('event_data').where('activation_id', '=', activationId)
-    const events = await rows.where('event_type', '=', 'registration_flags_changed').orderBy('sequence').execute()
-    expect(events.map(({ event_data }) => event_data)).toEqual([`{"flags":"${flags.join(',')}"}`, '{"flags":""}'])
+    const rows = server.context.db.selectFrom('audit_trail').where('activation_id', '=', activationId)
+    const changes = rows.where('event_type', '=', 'registration_flags_changed').select(['event_data', 'verified_by'])
+    const verified_by = world.bank.credential?.split(':')[0]
+    expect(await changes.orderBy('sequence').execute()).toEqual([
+      { event_data: `{"flags":"${flags.join(',')}"}`, verified_by },
+      { event_data: '{"flags":""}', verified_by },
+    ])
   })
 
   test.each([undefined, null, 'VIP', [''], ['a'], ['A B'], ['A,B'], ['A\n'], ['X'.repeat(65)], [1], ['Ž'], ['A', 'A'], [['A']]])(

@@ -224,6 +224,17 @@ describe('at the commit', () => {
     expect(await detailOf(registration)).toMatchObject({ state: 'REMOVED', failedAttempts: 5 })
     expect((await readCounters(registration.phone)).state).toBe(STATE.REMOVED)
     expectError(await commit(registration.userId, OTP), 400, 'ERROR_REGISTRATION_NOT_FOUND')
+    const asked = `/admin/applications/${world.applicationId}/audit?userId=${registration.userId}`
+    const { items } = expectOk(await world.bank.call('GET', asked)).json as {
+      items: { eventType: string; verifiedBy?: string }[]
+    }
+    const ofBank = items.filter(({ verifiedBy }) => verifiedBy === world.bank.credential?.split(':')[0])
+    expect(ofBank.map(({ eventType }) => eventType)).toEqual([
+      'registration_removed',
+      ...Array.from({ length: 4 }, () => 'activation_otp_invalid'),
+      'registration_created',
+    ])
+    expect(expectOk(await world.bank.call('GET', `${asked}&onlyVerified=true`)).json).toEqual({ items: [] })
   })
 
   test('four wrong OTPs and the right one at once end in a commit', async () => {

@@ -14,8 +14,8 @@ export const activationFlags = auditedEndpoint({
   params: OfMadeId,
   body: FlagsBody,
   response: FlagsBody,
-  async handle({ params: { id }, body: { flags }, parts }) {
-    const isStored = await setActivationFlags(parts.db, id, flags, new Date(parts.platform.now()))
+  async handle({ params: { id }, body: { flags }, parts, caller }) {
+    const isStored = await setActivationFlags(parts.db, id, flags, new Date(parts.platform.now()), caller.username)
     if (!isStored) throw notFound('activation', `${id} that is live`)
     return { flags }
   },

@@ -84,9 +84,10 @@ const administrationRegistrationCreate = auditedEndpoint({
   params: OfId,
   body: Type.Object(NEW_REGISTRATION, { examples: NEW_REGISTRATIONS }),
   response: Type.Object({ activationId: Type.String(), activationQrCodeData: Type.String() }),
-  prepare: async ({ body, parts }) => {
+  prepare: async ({ body, parts, caller }) => {
     const { otp, commitPhase } = toCommitRules(body)
-    return { commitPhase, otpHash: otp === null ? null : await parts.activationOtps.hash(otp), isFurther: true }
+    const otpHash = otp === null ? null : await parts.activationOtps.hash(otp)
+    return { commitPhase, otpHash, isFurther: true, verifiedBy: caller.username }
   },
   async handle({ params: { id }, body, parts }, rules) {
     const created = await createRegistration(parts, { applicationId: id, userId: body.userId }, rules)
@@ -105,8 +106,8 @@ const administrationRegistrationCommit = auditedEndpoint({
   body: Type.Object({ userId: UserId, otp: OptionalText, externalUserId: OptionalText, registrationId: OfSeveral }),
   prepare: ({ params: { id }, body: { userId, otp, registrationId: activationId }, parts }) =>
     prepareCommit(parts, { applicationId: id, userId, activationId }, otp ?? null),
-  async handle({ params: { id }, body: { userId, otp, externalUserId, registrationId: activationId }, parts }, judgeOtp) {
-    const given = { otp: otp ?? null, externalUserId: externalUserId ?? null }
+  async handle({ params: { id }, body: { userId, otp, externalUserId, registrationId: activationId }, parts, caller }, judgeOtp) {
+    const given = { otp: otp ?? null, externalUserId: externalUserId ?? null, verifiedBy: caller.username }
     const owner = { applicationId: id, userId, activationId }
     const outcome = await commitRegistration(parts, owner, given, judgeOtp)
     if (outcome === 'NO_APPLICATION') throw notFound('application', id)
