@@ -12,7 +12,7 @@ export function openTerminal(): Terminal {
   process.stderr.on('error', () => undefined)
   return {
     env: process.env,
-    columns: process.stdout.isTTY ? process.stdout.columns : undefined,
+    columns: process.stdout.isTTY ? (process.stdout.columns ?? 0) : undefined,
     ...openOutput(process.stdout),
     note: (line) => void process.stderr.write(`${line}\n`),
     askSecret,
