@@ -43,7 +43,7 @@ export const renderEvents = (call: PageCall, items: readonly DeviceEvent[], none
 
 /** The event as a badge. Colour and words have the same meaning. */
 const eventBadge = (eventType: string, verifiedBy?: string): Markup =>
-  html`${badge(toneOf(eventType), sayEvent(eventType))}${verifiedBy !== undefined && html` <small>for ${verifiedBy}</small>`}`
+  html`${badge(toneOf(eventType), sayEvent(eventType))}${verifiedBy !== undefined && html` <small>asked by ${verifiedBy}</small>`}`
 
 const toneOf = (eventType: string): Tone => TONES.find(([pattern]) => pattern.test(eventType))?.[1] ?? 'off'
 

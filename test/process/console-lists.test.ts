@@ -143,7 +143,9 @@ describe('lists', () => {
   })
 
   test('of events name who had a phone verified, and say that nobody has a name', async () => {
-    expect(await read('/audit/devices?userId=alice')).toMatch(/Right code for web-tier/)
+    const events = await read('/audit/devices?userId=alice')
+    expect(events).toMatch(/Right code asked by web-tier/)
+    expect(events).toMatch(/Registration created asked by \S/)
     expect(await read('/audit/devices?userId=nobody-at-all')).toContain('Nobody of that name')
     // From a day on which there was nothing.
     expect(await read('/audit/devices?userId=alice&from=2020-01-01&to=2020-01-02')).toContain('Nothing found')
