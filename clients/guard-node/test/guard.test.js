@@ -146,6 +146,8 @@ for (const [name, startBank] of Object.entries(BANKS)) {
       assert.deepEqual(refusals, [...Array(2).fill([401, 'TARGET']), [401, 'QUERY_TOO_LONG'], [401, 'QUERY_MALFORMED']])
       assert.equal(await askRaw(bank.url, `/accounts/1?${'x&'.repeat(999)}to=friend`), 200)
       assert.equal(bank.seen[0].query.to, 'friend')
+      // Bytes that are no UTF-8 are encoded, and a code covers them.
+      assert.equal(await askRaw(bank.url, '/accounts/1?bad=%FF%C3%28'), 200)
     })
 
     test('every bad verdict is one answer to the phone; the log learns why', async () => {
