@@ -25,8 +25,8 @@ const registrationCreate = cloudEndpoint({
   body: OfUser,
   response: Type.Object({ activationQrCodeData: Type.String({ examples: [QR_TEXT] }) }),
   async handle(call) {
-    const rules = { commitPhase: 'ON_COMMIT', otpHash: null, verifiedBy: call.caller.username } as const
-    const created = await createRegistration(call.parts, await namedOwnerOf(call, call.body.userId), rules)
+    const owner = await namedOwnerOf(call, call.body.userId)
+    const created = await createRegistration(call.parts, owner, { verifiedBy: call.caller.username })
     if (created === undefined) throw await refuseWithoutApplication(call)
     return { activationQrCodeData: created.activationQrCodeData }
   },

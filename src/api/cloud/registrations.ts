@@ -100,7 +100,7 @@ const furtherCreate = cloudEndpoint({
       maxFailedAttempts: body.maxFailedAttempts,
       flags: body.flags ?? [],
       isOnlyOneIncomplete: query.incompleteStatusCheck === true,
-      username: caller.username,
+      verifiedBy: caller.username,
     })
     if (created === undefined) throw await refuseWithoutApplication(call)
     return { registrationId: created.activationId, activationQrCodeData: created.activationQrCodeData }

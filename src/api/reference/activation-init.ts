@@ -51,7 +51,7 @@ export const initActivation = (dialect: Dialect) =>
         if (typeof request[member] === 'string')
           throw requestRefused(member, 'is not offered: no activation is made from another one')
       const rules = await readRules(parts, request)
-      const more = { flags: flags ?? [], isOnlyOneIncomplete: false, username: caller.username }
+      const more = { flags: flags ?? [], isOnlyOneIncomplete: false, verifiedBy: caller.username }
       const created = await createFurther(parts, { applicationId, userId }, { ...rules, ...more })
       if (created === undefined) throw foreignApplication()
       const { activationId, activationQrCodeData } = created

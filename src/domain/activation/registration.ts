@@ -84,10 +84,10 @@ export function openQrText(
 
 /** The rules by which a registration becomes active (v3 §8.5), and values that replace the settings. */
 export interface RegistrationRules extends RegistrationLimits {
-  /** The phase in which the registration is committed and its OTP is demanded. */
-  readonly commitPhase: CommitPhase
-  /** The result of ActivationOtps.hash. */
-  readonly otpHash: Uint8Array | null
+  /** The phase in which the registration is committed and its OTP is demanded; ON_COMMIT unless given. */
+  readonly commitPhase?: CommitPhase
+  /** The result of ActivationOtps.hash; null, unless given, for a registration without an OTP. */
+  readonly otpHash?: Uint8Array | null
   /** Whether the user may already have a live registration, in an application where users may have several. */
   readonly isFurther?: boolean
   /** The activation that asked for the code. Its phone shows the code, so the bank does not get it. */
@@ -109,7 +109,7 @@ interface CreatedRegistration {
 export async function createRegistration(
   parts: ActivationParts,
   named: OwnerNames,
-  { isFurther = false, ...rules }: RegistrationRules = { commitPhase: 'ON_COMMIT', otpHash: null },
+  { isFurther = false, ...rules }: RegistrationRules = {},
 ): Promise<CreatedRegistration | undefined> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const basis = await findBasis(parts, named, isFurther)
@@ -165,7 +165,8 @@ async function createOn(
   const signature = await signQrText({ isProtocol3Admitted }, code, masterKey)
   const qrText = composeActivationQrText(code, signature)
   const kept = rules.parent === undefined ? qrText : null
-  const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText: kept, ...rules })
+  const usual = { commitPhase: 'ON_COMMIT', otpHash: null } as const
+  const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText: kept, ...usual, ...rules })
   try {
     // Administration calls this within a transaction, which a violation of the index would end. So the insert is a step that can be undone alone.
     await (isToBeAlone ? insertAlone(parts, { applicationId, userId }, insert) : asOneStep(parts.db, insert))
@@ -333,8 +334,7 @@ export interface FurtherRegistration extends Omit<RegistrationRules, 'isFurther'
   readonly flags: readonly string[]
   /** Whether the request is refused while another registration of the user waits for its phone or its commit. */
   readonly isOnlyOneIncomplete: boolean
-  /** User name of the credential, for the audit rows. */
-  readonly username: string
+  readonly verifiedBy: string
 }
 
 /**
@@ -344,8 +344,9 @@ export interface FurtherRegistration extends Omit<RegistrationRules, 'isFurther'
 export async function createFurther(
   parts: ActivationParts & { readonly db: Pool },
   owner: Owner,
-  { flags, isOnlyOneIncomplete, username, ...rules }: FurtherRegistration,
+  { flags, isOnlyOneIncomplete, ...rules }: FurtherRegistration,
 ): Promise<CreatedRegistration | undefined> {
+  const { verifiedBy } = rules
   const { events, tell } = holdChanges(parts.events)
   const created = await inTransaction(parts.db, async (tx) => {
     const within = { ...parts, events, db: tx }
@@ -355,9 +356,9 @@ export async function createFurther(
       if (live.some(({ state }) => state === 'CREATED' || state === 'PENDING_COMMIT'))
         throw new PawlError('REGISTRATION_NOT_ALLOWED')
     }
-    const registration = await createRegistration(within, owner, { ...rules, isFurther: true, verifiedBy: username })
+    const registration = await createRegistration(within, owner, { ...rules, isFurther: true })
     if (registration !== undefined && flags.length > 0)
-      await setActivationFlags(tx, registration.activationId, [...new Set(flags)], new Date(parts.platform.now()), username)
+      await setActivationFlags(tx, registration.activationId, [...new Set(flags)], new Date(parts.platform.now()), verifiedBy)
     return registration
   })
   tell()
