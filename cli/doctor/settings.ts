@@ -45,16 +45,11 @@ function examineTemplates(path: string): Finding {
 function examineTlsFiles(files: TlsFiles, now: number): readonly Finding[] {
   try {
     const { certificate, authorities } = endsOfTls(loadTls(files))
-    const judge = (what: string, end: number, path: string): Finding =>
-      judgeEnd(
-        'internal TLS',
-        `${what} ends ${new Date(end).toISOString()}`,
-        `renew ${path}: the server reads it again by itself`,
-        {
-          endsAt: new Date(end),
-          now,
-        },
-      )
+    const judge = (what: string, end: number, path: string): Finding => {
+      const endsAt = new Date(end)
+      const says = `${what} ends ${endsAt.toISOString()}`
+      return judgeEnd('internal TLS', says, `renew ${path}: the server reads it again by itself`, { endsAt, now })
+    }
     return [
       judge('the certificate of the internal listener', certificate, files.certificate),
       judge('the last authority for certificates of callers', authorities, files.clientCa),
