@@ -1,6 +1,7 @@
 // Examines the configured database: whether it is reachable, migrated, under the right key and at the right time, and which of its contents
 // will soon stop working.
 import { sql } from 'kysely'
+import { DirectoryInUse } from '../../src/storage/database/directory-lock.ts'
 import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
 import { listOidcProviders } from '../../src/storage/application/oidc-providers.ts'
@@ -29,9 +30,8 @@ export async function examineDatabase(settings: Settings, instruments: Instrumen
   try {
     database = await instruments.open(settings)
   } catch (error) {
-    const said = explainFault(error)
-    if (said.includes('in use by another pawl')) return examineThroughServer(instruments)
-    return [explainUnopened(said), ...WITHIN.map((check) => skipped(check, 'the database was not opened'))]
+    if (error instanceof DirectoryInUse) return examineThroughServer(instruments)
+    return [explainUnopened(explainFault(error)), ...WITHIN.map((check) => skipped(check, 'the database was not opened'))]
   }
   try {
     return await examineOpened(database, settings, instruments)
@@ -51,7 +51,6 @@ async function examineOpened(database: Database, settings: Settings, instruments
     clock = await examineClock(database, instruments.now)
   } catch (error) {
     const said = explainFault(explainDatabase(error, database))
-    if (said.includes('in use by another pawl')) return examineThroughServer(instruments)
     return [explainUnopened(said), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
   }
   /** Runs one check. Its failure, as with rows that somebody altered, becomes a finding, so that the other checks go on. */

@@ -1,9 +1,8 @@
 // Runs pawl audit verify and export on the database itself: verifies the logs against noted heads, and prints their rows.
 import { exportAudit } from '../../src/domain/audit/lines.ts'
 import { type AuditReport, type ChainReport, type NotedHead, verifyAudit } from '../../src/domain/audit/verification.ts'
-import { IN_USE } from '../../src/storage/database/directory-lock.ts'
 import type { Answer, Terminal } from '../command.ts'
-import { Fault, usageFault } from '../fault.ts'
+import { usageFault } from '../fault.ts'
 import { openInstallationKeys, patiently, withDatabase } from './database.ts'
 
 /** Parses `CHAIN=POSITION:SEAL`. Throws a Fault for another text. */
@@ -15,13 +14,10 @@ export function parseHead(text: string, option: string): NotedHead {
 
 /** Verifies the log of the configured database; the exit code is 1 when a row was altered or is missing. */
 export const verifyLocal = (terminal: Terminal, heads: readonly NotedHead[]): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
+  withDatabase(terminal, { mustExist: true, online: '--online asks a running server' }, async (database, settings, platform) => {
     const installationKeys = await openInstallationKeys(database, settings, platform)
     const report = await verifyAudit({ db: database.db, installationKeys }, heads)
     return { json: report, text: renderReport(report), exitCode: report.isIntact ? 0 : 1 }
-  }).catch((error: unknown) => {
-    if (!(error instanceof Fault) || !error.message.includes(IN_USE)) throw error
-    throw new Fault(error.kind, `${error.message}; --online asks a running server`)
   })
 
 /** Prints the log as lines, and at the end the head of each chain. */

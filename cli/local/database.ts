@@ -17,6 +17,7 @@ import { type Platform, systemPlatform } from '../../src/lib/platform.ts'
 import { explainDatabaseFailure } from '../../src/storage/database/failure.ts'
 import { type Database, openDatabase, type Pool } from '../../src/storage/database/database.ts'
 import { findBinding } from '../../src/storage/secrets/record-binding.ts'
+import { DirectoryInUse } from '../../src/storage/database/directory-lock.ts'
 import { requireDatabase } from '../../src/storage/database/requirements.ts'
 import type { Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
@@ -36,17 +37,27 @@ export function readSettings({ env }: Pick<Terminal, 'env'>): Settings {
   }
 }
 
+interface Opening {
+  /** True: a missing embedded database is a fault. False: it is created. */
+  readonly mustExist: boolean
+  /** How to have a running server do the same, for the fault when it has the data directory. */
+  readonly online?: string
+}
+
+/** For commands that a running server carries out when --local is left out. */
+export const LOCAL: Opening = { mustExist: true, online: 'without --local a running server does this' }
+
 /**
- * Runs `work` on the database that the server would open with the same environment. With `mustExist` a missing embedded database is a
- * fault; without, it is created. Long work prints a line every five seconds. The clock of `platform` is that of the database.
+ * Runs `work` on the database that the server would open with the same environment. Long work prints a line every five seconds. The clock of
+ * `platform` is that of the database.
  */
 export async function withDatabase<T>(
   terminal: Pick<Terminal, 'env' | 'note'>,
-  { mustExist }: { mustExist: boolean },
+  opening: Opening,
   work: (database: Database, settings: Settings, platform: Platform) => Promise<T>,
 ): Promise<T> {
   const settings = readSettings(terminal)
-  const database = await openConfigured(settings, mustExist)
+  const database = await openConfigured(settings, opening)
   try {
     await requireDatabase(database)
     const platform = await openPlatform(terminal, database)
@@ -113,7 +124,7 @@ export async function patiently<T>({ db, openPatient }: Database, work: (db: Poo
   }
 }
 
-async function openConfigured({ config, secrets }: Settings, mustExist: boolean): Promise<Database> {
+async function openConfigured({ config, secrets }: Settings, { mustExist, online }: Opening): Promise<Database> {
   const { dataDir, databasePoolSize: poolSize, databasePooler: pooler } = config
   const { databaseUrl } = secrets
   if (mustExist && databaseUrl === undefined && !existsSync(join(dataDir, 'database')))
@@ -121,6 +132,7 @@ async function openConfigured({ config, secrets }: Settings, mustExist: boolean)
   try {
     return await openDatabase({ databaseUrl, dataDir, poolSize, pooler })
   } catch (error) {
+    if (error instanceof DirectoryInUse && online !== undefined) throw new Fault('unreachable', `${error.message}; ${online}`)
     throw explainDatabase(error)
   }
 }

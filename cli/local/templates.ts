@@ -9,11 +9,11 @@ import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
 import { printable } from '../output.ts'
 import { composeFile } from '../setup/template.ts'
-import { withDatabase } from './database.ts'
+import { LOCAL, withDatabase } from './database.ts'
 
 /** The name, type, data and source of each template. */
 export const listLocal = (terminal: Terminal) =>
-  withDatabase(terminal, { mustExist: true }, async ({ db }) => ({
+  withDatabase(terminal, LOCAL, async ({ db }) => ({
     templates: (await listTemplates(db)).map(({ templateName, operationType, dataTemplate, source }) => ({
       templateName,
       operationType,
@@ -24,17 +24,19 @@ export const listLocal = (terminal: Terminal) =>
 
 /** Prints the templates in the form that `import` and PAWL_TEMPLATES_FILE read. */
 export const exportLocal = (terminal: Terminal): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async ({ db }) => {
+  withDatabase(terminal, LOCAL, async ({ db }) => {
     return composeFile(
       (await listTemplates(db)).map((row) => renderTemplate(toTemplate(row))),
       terminal,
     )
   })
 
+const THROUGH_SERVER = { mustExist: true, online: 'pawl template put goes through a running server' } as const
+
 /** Imports all templates of the file, or none. */
 export function importLocal(terminal: Terminal, file: string): Promise<Answer> {
   const templates = read(file)
-  return withDatabase(terminal, { mustExist: true }, async ({ db }, _, platform) => {
+  return withDatabase(terminal, THROUGH_SERVER, async ({ db }, _, platform) => {
     const outcomes = await inTransaction(db, async (tx) => {
       const done: { templateName: string; outcome: string }[] = []
       for (const template of templates)

@@ -4,11 +4,11 @@ import { PawlError } from '../../src/lib/errors.ts'
 import { listWebhooks } from '../../src/storage/webhook/webhooks.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
-import { withDatabase } from './database.ts'
+import { LOCAL, withDatabase } from './database.ts'
 
 /** Each webhook without its secrets, with the numbers of its deliveries. */
 export const listLocal = (terminal: Terminal) =>
-  withDatabase(terminal, { mustExist: true }, async ({ db }) => ({ webhooks: (await listWebhooks(db, null)).map(shown) }))
+  withDatabase(terminal, LOCAL, async ({ db }) => ({ webhooks: (await listWebhooks(db, null)).map(shown) }))
 
 type Row = Awaited<ReturnType<typeof listWebhooks>>[number]
 
@@ -33,7 +33,7 @@ const shown = ({ webhookId, kind, applicationId, name, url, isEnabled, disabledR
 
 /** Queues one delivery, or all dead ones, again. */
 export const replayLocal = (terminal: Terminal, id: string, deliveryId: string | undefined): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async ({ db }) => {
+  withDatabase(terminal, LOCAL, async ({ db }) => {
     try {
       const replayed = await replayDeliveries({ db }, id, deliveryId)
       return { json: { replayed }, text: `${replayed} replayed\n` }

@@ -16,6 +16,7 @@ import { parsePem } from '../../src/lib/pem.ts'
 import { systemPlatform as platform } from '../../src/lib/platform.ts'
 import { insertApplication } from '../../src/storage/application/applications.ts'
 import { type Db, type Database, inTransaction, openDatabase } from '../../src/storage/database/database.ts'
+import { DirectoryInUse } from '../../src/storage/database/directory-lock.ts'
 import { insertPinnedCertificate } from '../../src/storage/pinning/pinning.ts'
 import { insertWebhook } from '../../src/storage/webhook/webhooks.ts'
 import { openMigratedInMemory } from '../helpers/app.ts'
@@ -658,8 +659,7 @@ test.each(['127.0.0.1', '[::1]', 'localhost'])(
 )
 
 describe('an embedded database that a server has', () => {
-  const open = (): Promise<never> =>
-    Promise.reject(new StartError(`the data directory ${dataDir} is in use by another pawl process; stop it`))
+  const open = (): Promise<never> => Promise.reject(new DirectoryInUse(dataDir))
   const find = (world: World, env: Readonly<Record<string, string>>) => withEnv({ ...atPort(world.url), ...env }, { open })
   const namesOf = (findings: readonly Finding[], state: Finding['state']) =>
     findings.filter((finding) => finding.state === state).map(({ check }) => check)

@@ -72,11 +72,19 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
     const refused = await refusePawl(installation.env)
     expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(ONE_LINE) as unknown })
     expect(refused.stderr).toContain(`${installation.dataDir} is in use by another pawl process`)
-    const verified = await runCli(['audit', 'verify'], installation.env)
-    expect(verified).toMatchObject({
-      code: 3,
-      stderr: expect.stringMatching(/is in use .*; --online asks a running server\n$/) as unknown,
-    })
+    for (const [line, instead] of [
+      ['audit verify', '--online asks a running server'],
+      ['template list --local', 'without --local a running server does this'],
+      ['webhook list --local', 'without --local a running server does this'],
+      ['key check', 'choose another PAWL_DATA_DIR'],
+    ] as const) {
+      const { code, stderr } = await runCli(line.split(' '), installation.env)
+      expect({ line, code, stderr }).toEqual({
+        line,
+        code: 3,
+        stderr: expect.stringMatching(`is in use .*; .*${instead}\n$`) as unknown,
+      })
+    }
     await expectKept(first)
     expectOk(await adminAt(first).register('registered after the refusal'))
     const since = performance.now()

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { StartError } from '../../lib/errors.ts'
 
 /**
- * Takes the lock of `directory` and returns the function that releases it. Throws StartError when another process holds it. `onVisit` gets each
+ * Takes the lock of `directory` and returns the function that releases it. Throws DirectoryInUse when another process holds it. `onVisit` gets each
  * connection to the socket: it comes from a process of the same user, because nobody else may enter the directory.
  */
 export const lockDirectory = (
@@ -22,7 +22,7 @@ async function lock(directory: string, path: string, onVisit: (socket: Socket) =
     const own = statSync(path).ino
     // For a moment a new socket takes no connections yet, and looks stale. The process whose socket file was replaced meanwhile has lost.
     await sleep(20)
-    if (inodeOf(path) !== own) throw inUse(directory)
+    if (inodeOf(path) !== own) throw new DirectoryInUse(directory)
     server.unref()
     const visitors = new Set<Socket>()
     server.on('connection', (socket) => {
@@ -57,16 +57,16 @@ async function replaceStale(
   directory: string,
   onVisit: (socket: Socket) => void,
 ): Promise<Server> {
-  if (await isAlive(address)) throw inUse(directory)
+  if (await isAlive(address)) throw new DirectoryInUse(directory)
   const stale = inodeOf(path)
   // Of two processes that find the same stale socket, the later one would otherwise remove the new socket of the earlier one. So a process removes a
   // socket only while it holds a second lock and listens on its own before it gives that back, and only the socket that it found.
   const release = await lock(directory, `${path}.removal`, (socket) => void socket.destroy())
   try {
-    if (await isAlive(address)) throw inUse(directory)
+    if (await isAlive(address)) throw new DirectoryInUse(directory)
     if (inodeOf(path) === stale) rmSync(path, { force: true })
     const server = await listen(address, onVisit)
-    if (server === undefined) throw inUse(directory)
+    if (server === undefined) throw new DirectoryInUse(directory)
     return server
   } finally {
     await release()
@@ -103,10 +103,11 @@ function inodeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.ino
 }
 
-/** What the StartError says where another process holds the lock. */
-export const IN_USE = 'is in use by another pawl process'
-
-const inUse = (directory: string): StartError =>
-  new StartError(`the data directory ${directory} ${IN_USE}; stop it or choose another PAWL_DATA_DIR`)
+/** Another process holds the lock of a data directory. */
+export class DirectoryInUse extends StartError {
+  constructor(directory: string) {
+    super(`the data directory ${directory} is in use by another pawl process; stop it or choose another PAWL_DATA_DIR`)
+  }
+}
 
 const LOCK = 'pawl.lock'
