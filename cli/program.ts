@@ -39,6 +39,7 @@ async function carryOut(entries: readonly Entry[], args: readonly string[], term
 /** Rewrites what people type for other programs: `help app list` is `app list --help`, and `--version` is `version`. */
 function spellOut(args: readonly string[]): string[] {
   const [first, ...rest] = args
+  if (first === 'help' && rest[0] === 'help') return spellOut(rest)
   if (first === 'help') return [...rest.filter((word) => word !== '--help'), '--help']
   return first === '--version' || first === '-V' ? ['version', ...rest] : [...args]
 }

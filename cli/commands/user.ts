@@ -1,9 +1,9 @@
 // Declares pawl user: credentials of back ends and of people who call the bank's API, and the export and erasure of a user of the bank.
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { bankCommand } from '../bank-command.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
 import { explainFault, Fault, usageFault } from '../fault.ts'
+import { readBytes } from '../json-argument.ts'
 import { answerList } from '../output.ts'
 import { compact, toPath } from '../query.ts'
 import { parseCount, parseMilliseconds } from '../time.ts'
@@ -80,8 +80,9 @@ const certificate = bankCommand({
 
 /** SHA-256 of the first certificate in a file. */
 function readFingerprint(path: string): string {
+  const file = readBytes('--file', path)
   try {
-    return new X509Certificate(readFileSync(path)).fingerprint256.replaceAll(':', '').toLowerCase()
+    return new X509Certificate(file).fingerprint256.replaceAll(':', '').toLowerCase()
   } catch (error) {
     throw usageFault(`--file: ${path} holds no certificate (${explainFault(error)})`)
   }

@@ -1,10 +1,11 @@
 // Writes the embedded database into a file, out of the server that has it or out of its directory, and makes it from such a file.
-import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { StartError } from '../../src/lib/errors.ts'
 import { fetchBackup, openEmbedded, restoreEmbedded } from '../../src/storage/database/embedded.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { explainFault, Fault, type FaultKind, usageFault } from '../fault.ts'
+import { readBytes } from '../json-argument.ts'
 import { withProgress } from '../progress.ts'
 import { readSettings } from './database.ts'
 
@@ -27,7 +28,7 @@ export async function backUpLocal(terminal: Terminal, file = ''): Promise<Answer
 /** Makes the embedded database from `file`. */
 export async function restoreLocal(terminal: Terminal, file = ''): Promise<Answer> {
   const dataDir = readDataDir(terminal)
-  const bytes = readBackup(file)
+  const bytes = readBytes('the backup', file)
   // A fault of the data directory is a fault of the setting that names it, because no database has to answer here.
   await explained('usage', () => withProgress(terminal.note, `at work on ${dataDir}`, () => restoreEmbedded(dataDir, bytes)))
   const hasKey = existsSync(join(dataDir, 'master.key'))
@@ -67,14 +68,6 @@ function requireNewFile(path: string): void {
     accessSync(dirname(path), constants.W_OK)
   } catch (error) {
     throw new Fault('usage', `${path} cannot be written (${explainFault(error)}): give another name`)
-  }
-}
-
-function readBackup(path: string): Uint8Array {
-  try {
-    return readFileSync(path)
-  } catch (error) {
-    throw new Fault('usage', `the backup cannot be read (${explainFault(error)}): give the file that pawl backup wrote`)
   }
 }
 

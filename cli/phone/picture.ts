@@ -1,10 +1,10 @@
 // Reads the text of a QR code out of a picture.
-import { readFileSync } from 'node:fs'
 import { PNG } from 'pngjs'
 import { decodeQR } from 'qr/decode.js'
 import { explainFault, Fault } from '../fault.ts'
+import { readBytes } from '../json-argument.ts'
 
-/** Reads the QR code in a PNG file. Throws a Fault when the file is no PNG, or has no QR code. */
+/** Reads the QR code in the PNG file of --picture. Throws a Fault when the file cannot be read, is no PNG, or has no QR code. */
 export function readPicture(path: string): string {
   const { width, height, data } = readPng(path)
   try {
@@ -16,8 +16,9 @@ export function readPicture(path: string): string {
 }
 
 function readPng(path: string): PNG {
+  const file = readBytes('--picture', path)
   try {
-    return PNG.sync.read(readFileSync(path))
+    return PNG.sync.read(file)
   } catch (error) {
     throw new Fault('refused', `${path} is no PNG picture: ${explainFault(error)}`)
   }

@@ -8,7 +8,7 @@ import type { HandsetRecord } from '../../phone/handset.ts'
 import { fromJson, toJson } from '../../phone/snapshot.ts'
 import type { Environment } from '../environment.ts'
 import { explainFault, Fault } from '../fault.ts'
-import { parseJson } from '../json-argument.ts'
+import { parseJson, readBytes } from '../json-argument.ts'
 import { writeWhole } from '../whole-file.ts'
 
 export interface PhoneStore {
@@ -135,20 +135,12 @@ const deriveKey = (passphrase: string, { salt, N, r, p }: ScryptOptions): Uint8A
   scryptSync(passphrase.normalize('NFKC'), Buffer.from(salt, 'base64'), 32, { N, r, p, maxmem: MEMORY_MAX })
 
 function readFile(path: string): SealedFile | PlainFile {
-  const file = (parseJson(readText(path)) ?? {}) as Partial<SealedFile & PlainFile>
+  // As bytes first: with an encoding, Node reads gigabytes before it refuses them.
+  const file = (parseJson(readBytes('the store of phones', path).toString()) ?? {}) as Partial<SealedFile & PlainFile>
   const isPlain = typeof file.phones === 'object' && file.phones !== null
   const isSealed = [file.scrypt?.salt, file.nonce, file.sealed].every((text) => typeof text === 'string')
   if (file.version === 1 && (isPlain || isSealed)) return file as SealedFile | PlainFile
   throw new Fault('refused', `${path} holds no phones`)
-}
-
-function readText(path: string): string {
-  try {
-    // As bytes first: with an encoding, Node reads gigabytes before it refuses them.
-    return readFileSync(path).toString()
-  } catch (error) {
-    throw new Fault('refused', `${path} holds no phones: ${explainFault(error)}`)
-  }
 }
 
 /** Writes the file whole or not at all, for this account alone. Throws a Fault when it cannot be written, as on a full disk. */

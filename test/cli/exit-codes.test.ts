@@ -192,7 +192,13 @@ test.each([
   [`app list --admin admin:any --admin-file ${PEM}`, '--admin-file takes the place'],
   [`registration commit alice --otp 1234 --otp-file ${PEM}`, '--otp-file takes the place'],
   ['oidc set web-bank --bank-commits --committed', '--bank-commits and --committed'],
-  ['oidc set web-bank --secret-file /nowhere/secret', '/nowhere/secret'],
+  ['oidc set web-bank --secret-file /nowhere/secret', '--secret-file: /nowhere/secret does not exist\n'],
+  ['oidc set web-bank --key-file /proc/self', '--key-file: /proc/self is a folder\n'],
+  [`user certificate bank --file ${PEM}/leaf`, `--file: ${PEM}/leaf does not exist: a part of its path is no folder\n`],
+  ['user certificate bank --file /nowhere/leaf.pem', '--file: /nowhere/leaf.pem does not exist\n'],
+  ['certificate add-pem bank.example /nowhere/leaf.pem', 'the file: /nowhere/leaf.pem does not exist\n'],
+  ['app change my-app --set @/nowhere/app.json', '--set: /nowhere/app.json does not exist\n'],
+  ['phone bind --picture /nowhere/code.png --app-key a --app-secret b --master-key c', '--picture: /nowhere/code.png does not exist\n'],
   ['webhook create OPERATION https://bank.example/pawl --user-file /nowhere/user', '/nowhere/user'],
   ['webhook change 0190b5a4-0000-4000-8000-000000000000 --user-file /nowhere/user', '/nowhere/user'],
   ['operation create alice login --idempotency-key klíč-č', '--idempotency-key'],
@@ -201,6 +207,12 @@ test.each([
   const { code, stderr } = await runCli(line.split(' '), { PAWL_URL: 'http://127.0.0.1:9', PAWL_ADMIN: 'admin:any' })
   expect([code, stderr]).toEqual([2, expect.stringContaining(named)])
   expectOneLine(stderr)
+})
+
+test.each(['help help', 'help help --help', 'help'])('pawl %s: the help of pawl itself', async (line) => {
+  const { stdout, ...end } = await runCli(line.split(' '), {})
+  expect(end).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(/^Usage: pawl /)
 })
 
 test.each(['help nope', 'nope --help', 'help app nope', 'app nope --help'])('pawl %s: 2, and no help of others', async (line) => {
@@ -212,8 +224,8 @@ test.each(['help nope', 'nope --help', 'help app nope', 'app nope --help'])('paw
 })
 
 test.each([
-  [{ PAWL_CLIENT_CERTIFICATE: '/nowhere/bank.pem' }, 'PAWL_CLIENT_CERTIFICATE: ENOENT'],
-  [{ PAWL_CLIENT_CERTIFICATE: PEM, PAWL_CLIENT_KEY: '/nowhere/bank.key' }, 'PAWL_CLIENT_KEY: ENOENT'],
+  [{ PAWL_CLIENT_CERTIFICATE: '/nowhere/bank.pem' }, 'PAWL_CLIENT_CERTIFICATE: /nowhere/bank.pem does not exist'],
+  [{ PAWL_CLIENT_CERTIFICATE: PEM, PAWL_CLIENT_KEY: '/nowhere/bank.key' }, 'PAWL_CLIENT_KEY: /nowhere/bank.key does not exist'],
   [{ PAWL_CLIENT_CERTIFICATE: PEM }, 'are no certificate with its key'],
   [{ PAWL_CLIENT_CERTIFICATE: SETUP, PAWL_CLIENT_KEY: PEM }, 'are no certificate with its key'],
 ])('a client certificate that cannot be shown, as %o: 2, and the line says what is wrong', async (more, named) => {

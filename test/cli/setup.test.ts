@@ -377,7 +377,7 @@ describe('a file with a fault', () => {
     })
     expect(await server.pawl(['apply', '-f', folder])).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/^--file: EISDIR.*\n$/) as unknown,
+      stderr: expect.stringMatching(/^--file: .* is a folder\n$/) as unknown,
     })
     expect(await server.pawl(['apply'])).toEqual({
       code: 2,
