@@ -20,7 +20,7 @@ test('a log that finds no room ends the process, and what was committed is there
     timeout: PATIENCE_MS,
   })
   expect({ status, signal }, stderr).toEqual({ status: 1, signal: null })
-  expect(stderr).toContain('Error: the embedded database ended: could not write to')
+  expect(stderr).toContain('Error: PAWL_DATA_DIR: the embedded database ended (could not write to')
 
   const database = await openDatabase({ dataDir, poolSize: 1 })
   const { rows } = await sql<{ kept: number }>`select max(kept) as kept from kept`.execute(database.db)
@@ -44,7 +44,9 @@ test('a command whose database panics says so in one line, and its exit code is 
   const limited = ['-c', 'ulimit -f 8000; exec "$0" "$@"', process.execPath, 'bin/pawl.mjs', 'admin', 'reset']
   const { status, stdout, stderr } = spawnSync('sh', limited, { env, encoding: 'utf8', timeout: PATIENCE_MS })
   expect({ status, stdout }, stderr).toEqual({ status: 3, stdout: '' })
-  expect(stderr).toMatch(/^the embedded database ended: could not write to .*\n$/)
+  expect(stderr).toMatch(
+    /^PAWL_DATA_DIR: the embedded database ended \(could not write to .*\); look at the room on its disk.*\n$/,
+  )
 })
 
 // Prints the number of each committed transaction. Another one waits meanwhile, as requests do.

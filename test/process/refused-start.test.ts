@@ -1,6 +1,6 @@
 // Whatever is wrong, a start ends with one line that names the setting, the cause and what to do, and with an exit code; never with a stack. The
 // rows with a PostgreSQL run where PAWL_TEST_DATABASE_URL is set, on a server of their own that is set as each needs it.
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
@@ -139,6 +139,15 @@ function dataDir(name: string, change: (path: string) => void): Environment {
   change(path)
   return { PAWL_DATA_DIR: path }
 }
+
+/** Mounts of its own, whoever runs the test, so that the full disk ends with the process. */
+const IN_MOUNTS = ['unshare', '--user', '--map-root-user', '--mount'] as const
+const canMount = spawnSync(IN_MOUNTS[0], [...IN_MOUNTS.slice(1), 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
+const FILL =
+  'mount -t tmpfs -o size=256m tmpfs /mnt && cp -a "$1" /mnt/data; shift; dd if=/dev/zero of=/mnt/rest bs=1M 2>/dev/null; exec "$@"'
+
+const startOnFullDisk = ({ PAWL_DATA_DIR: path = '', ...env }: Environment): Promise<Ended> =>
+  runUnder([...IN_MOUNTS, 'sh', '-c', FILL, 'sh', path], { ...env, PAWL_DATA_DIR: '/mnt/data' })
 
 function removeFrom(path: string, files: readonly string[]): void {
   for (const file of files) rmSync(join(path, 'database', file), { recursive: true })
@@ -372,6 +381,15 @@ describe.skipIf(serverUrl() !== undefined)('the embedded database', () => {
       cause: /cannot be opened \(EFBIG\)/,
       remedy: /the room on the disk/,
     },
+    ...(canMount && {
+      'a database that does not open, on a full disk': {
+        env: () => dataDir('no-room', (path) => truncateSync(join(path, 'database', 'global', 'pg_control'), 100)),
+        start: startOnFullDisk,
+        setting: /PAWL_DATA_DIR: /,
+        cause: /the database in \/mnt\/data\/database cannot be opened \((?!.*ASSERTIONS).+\)/,
+        remedy: /its disk has 0 MB left: make room there/,
+      },
+    }),
     'a key file that holds no key': {
       env: () => dataDir('no-key', (path) => writeFileSync(join(path, 'master.key'), 'marked')),
       setting: /PAWL_DATA_DIR: /,

@@ -58,7 +58,7 @@ async function openFiles(path: string): Promise<PGlite> {
     return pglite
   } catch (error) {
     throw new StartError(
-      `PAWL_DATA_DIR: the database in ${path} cannot be opened (${describe(error)}); look at its files, their owner and the room on the disk, or put back a backup`,
+      `PAWL_DATA_DIR: the database in ${path} cannot be opened (${describe(error)}); ${await findRemedy(dirname(path))}`,
       { cause: error },
     )
   }
@@ -85,7 +85,19 @@ async function makeFiles(path: string, loadDataDir?: Blob): Promise<void> {
   }
 }
 
+/** What to do for a database below `directory` that does not open. On a full disk PGlite says only that it failed. */
+async function findRemedy(directory: string): Promise<string> {
+  const left = await readFreeBytes(directory)
+  return left === undefined || left >= LOG_FILE_BYTES
+    ? 'look at its files, their owner and the room on the disk, or put back a backup'
+    : `its disk has ${Math.floor(left / 2 ** 20)} MB left: make room there, a file of its log alone has 16 MB`
+}
+
+const LOG_FILE_BYTES = 16 * 2 ** 20
+
 const describe = (error: unknown): string => {
+  // PGlite's text for this advises how to build it.
+  if (error instanceof Error && error.message.startsWith('Aborted(')) return 'it stopped at once'
   if (error instanceof Error) return 'code' in error ? String(error.code) : error.message.replace(/\s*\n[^]*$/, '')
   // The file system below PGlite throws an object with an error number of WASI and no text.
   const errno = typeof error === 'object' && error !== null && 'errno' in error ? Number(error.errno) : undefined
@@ -218,7 +230,10 @@ function endAtPanic(pglite: PGlite): void {
     run(...parameters).catch((error: unknown) => {
       if (!(error instanceof Error && 'severity' in error && error.severity === 'PANIC')) throw error
       queueMicrotask(() => {
-        throw new Error(`the embedded database ended: ${error.message}`, { cause: error })
+        throw new StartError(
+          `PAWL_DATA_DIR: the embedded database ended (${error.message}); look at the room on its disk, and start again: what was committed is there`,
+          { cause: error },
+        )
       })
       return new Promise<never>(() => undefined)
     })

@@ -13,3 +13,14 @@ test.each(['57014', '55P03', '25P03', '25P04'])('%s', (code) => {
     message: `DATABASE_URL: postgres://db/pawl ended a statement that took too long (${code}: late): look at what it waits for: select * from pg_stat_activity`,
   })
 })
+
+test('an embedded database without room is one line, which names its directory; other errors of its statements are bugs', () => {
+  const directory = { kind: 'embedded', location: '/data' } as const
+  const full = Object.assign(new Error('could not extend file'), { code: '53100' })
+  expect(explainDatabaseFailure(full, directory)).toMatchObject({
+    name: 'StartError',
+    message: 'PAWL_DATA_DIR: /data has no room left (53100: could not extend file): look at its disk and memory',
+  })
+  const bug = Object.assign(new Error('syntax error'), { code: '42601' })
+  expect(explainDatabaseFailure(bug, directory)).toBe(bug)
+})

@@ -13,10 +13,12 @@ export function explainDatabaseFailure(
   { kind, location }: Pick<Database, 'kind' | 'location'>,
   setting = 'DATABASE_URL',
 ): unknown {
-  if (error instanceof StartError) return nameSetting(error, kind === 'embedded' ? 'PAWL_DATA_DIR' : setting)
-  if (kind === 'embedded' || !(error instanceof Error)) return error
+  const named = kind === 'embedded' ? 'PAWL_DATA_DIR' : setting
+  if (error instanceof StartError) return nameSetting(error, named)
+  // Of what is said here, an embedded database can only be short of room.
+  if (!(error instanceof Error) || (kind === 'embedded' && !String(codeOf(error)).startsWith('53'))) return error
   const said = describe(error)
-  return said === undefined ? error : new StartError(`${setting}: ${location} ${said}`, { cause: error })
+  return said === undefined ? error : new StartError(`${named}: ${location} ${said}`, { cause: error })
 }
 
 /** Returns the error of the server or socket when no connection was made, and every other error unchanged. */
