@@ -9,6 +9,7 @@ export const EXIT_CODES = {
   missing: [4, 'what was named does not exist'],
   credential: [5, 'the credential is missing, wrong, or not allowed to do this'],
   output: [6, 'what was to be said could not be written; what the command does may be done'],
+  unforeseen: [7, 'nobody foresaw this, and it may be a defect of pawl: PAWL_LOG_LEVEL=debug shows where it comes from'],
 } as const satisfies Readonly<Record<string, readonly [number, string]>>
 export type FaultKind = Exclude<keyof typeof EXIT_CODES, 'done'>
 
@@ -26,7 +27,13 @@ export class Fault extends Error {
 /** A command line that cannot be carried out as it is given. */
 export const usageFault = (message: string): Fault => new Fault('usage', `${message}; --help says how to call it`)
 
-export const exitCodeOf = (error: unknown): number => EXIT_CODES[error instanceof Fault ? error.kind : 'refused'][0]
+export const exitCodeOf = (error: unknown): number => EXIT_CODES[error instanceof Fault ? error.kind : 'unforeseen'][0]
+
+/** The stack of a thrown value, and the stacks of its causes, for a report of a defect. */
+export const stackOf = (error: unknown): string =>
+  error instanceof Error
+    ? [error.stack ?? error.message, ...(error.cause === undefined ? [] : [stackOf(error.cause)])].join('\n')
+    : String(error)
 
 /** Explains a thrown value in one line, with its causes: for a request, why no answer came. */
 export function explainFault(error: unknown): string {

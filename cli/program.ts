@@ -1,7 +1,7 @@
 // Runs a command line of pawl by commander: parses it, runs the command, prints the result.
 import { Command as Program, CommanderError, Option } from 'commander'
 import { type Answer, type Command, type Noun, renderFlag, type Terminal } from './command.ts'
-import { EXIT_CODES, exitCodeOf, explainFault, Fault } from './fault.ts'
+import { EXIT_CODES, exitCodeOf, explainFault, Fault, stackOf } from './fault.ts'
 import { layOut, printable } from './output.ts'
 
 /** A noun with its commands, or a command that stands alone. */
@@ -10,7 +10,7 @@ export type Entry = Noun | Command
 /** True for a noun. */
 export const isNoun = (entry: Entry): entry is Noun => 'commands' in entry
 
-/** Carries out a command line and returns the exit code. A fault is one line on stderr, never a stack. */
+/** Carries out a command line and returns the exit code. */
 export async function runProgram(entries: readonly Entry[], args: readonly string[], terminal: Terminal): Promise<number> {
   try {
     const answer = await carryOut(entries, args, terminal)
@@ -128,14 +128,21 @@ function render({ json, text }: Answer, args: readonly string[]): string {
   return text ?? layOut(json)
 }
 
-/** Says on stderr what was thrown, one line a problem, and returns the exit code. */
+/**
+ * Says on stderr what was thrown, and returns the exit code. A Fault is one line a problem. Anything else is one line, too, which says how to get
+ * the stack, and is followed by the stack once that is asked for.
+ */
 export function explain(error: unknown, args: readonly string[], terminal: Terminal): number {
   const code = exitCodeOf(error)
-  const lines = error instanceof Fault ? error.message.split('\n') : [explainFault(error)]
+  const isDebugging = ['debug', 'trace'].includes(terminal.env['PAWL_LOG_LEVEL'] ?? '')
+  const stack = error instanceof Fault || !isDebugging ? [] : stackOf(error).split('\n')
+  const lines = error instanceof Fault ? error.message.split('\n') : [`${explainFault(error)}; ${UNFORESEEN}`, ...stack]
   if (asksForJson(args)) terminal.note(JSON.stringify({ error: lines.join('\n'), exitCode: code }))
   else for (const line of lines) terminal.note(printable(line))
   return code
 }
+
+const UNFORESEEN = 'nobody foresaw this, PAWL_LOG_LEVEL=debug shows where it comes from'
 
 /** The Fault for commander's complaint about the command line. */
 function ofCommander(error: CommanderError, args: readonly string[]): Fault {

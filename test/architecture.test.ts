@@ -230,7 +230,10 @@ const bans: readonly Ban[] = [
     allowedIn: ['src/lib/bytes.ts', 'cli/demo/receiver.ts', 'phone/v3/envelope.ts'],
   },
   { pattern: /\bexport default\b/, instead: 'a named export' },
-  { pattern: /\bclass \w+(?! extends (?:Error|StartError|Fault|pg\.))\b[^{]*\{/, instead: 'functions over data; only errors are classes' },
+  {
+    pattern: /\bclass \w+(?! extends (?:Error|StartError|Fault|pg\.))\b[^{]*\{/,
+    instead: 'functions over data; only errors are classes',
+  },
 ]
 
 interface Import {

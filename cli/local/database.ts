@@ -7,10 +7,10 @@ import type { Config } from '../../src/config/config.ts'
 import { type BindingParts, followBinding } from '../../src/domain/secrets/binding.ts'
 import { type InstallationKeys, isWritten, loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import { findKeyOrigin, loadMasterKeys } from '../../src/domain/secrets/master-key.ts'
-import { createRecordKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { createRecordKeys, type RecordKeys, SealedRecordError } from '../../src/domain/secrets/record-keys.ts'
 import { fromUtf8 } from '../../src/lib/bytes.ts'
 import { createClock } from '../../src/lib/clock.ts'
-import { StartError } from '../../src/lib/errors.ts'
+import { PawlError, StartError } from '../../src/lib/errors.ts'
 import { createEvents } from '../../src/log/events.ts'
 import { createLog } from '../../src/log/log.ts'
 import { type Platform, systemPlatform } from '../../src/lib/platform.ts'
@@ -137,9 +137,10 @@ async function openConfigured({ config, secrets }: Settings, { mustExist, online
   }
 }
 
-/** Turns the failure of a database into a Fault; returns every other error unchanged. */
+/** Turns the failure of a database, and a refusal of pawl's own rules, into a Fault; returns every other error unchanged. */
 export function explainDatabase(error: unknown, database?: Pick<Database, 'kind' | 'location'>, setting?: string): unknown {
   if (error instanceof Fault) return error
+  if (error instanceof PawlError || error instanceof SealedRecordError) return new Fault('refused', error.message)
   const explained = database === undefined ? error : explainDatabaseFailure(error, database, setting)
   return explained instanceof StartError ? new Fault('unreachable', explained.message) : explained
 }

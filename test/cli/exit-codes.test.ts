@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Command } from '../../cli/command.ts'
+import { type Command, command } from '../../cli/command.ts'
 import { ENTRIES } from '../../cli/entries.ts'
 import { isNoun } from '../../cli/program.ts'
 import { NO_BODY, send, sendJson } from '../../phone/http.ts'
@@ -198,7 +198,10 @@ test.each([
   ['user certificate bank --file /nowhere/leaf.pem', '--file: /nowhere/leaf.pem does not exist\n'],
   ['certificate add-pem bank.example /nowhere/leaf.pem', 'the file: /nowhere/leaf.pem does not exist\n'],
   ['app change my-app --set @/nowhere/app.json', '--set: /nowhere/app.json does not exist\n'],
-  ['phone bind --picture /nowhere/code.png --app-key a --app-secret b --master-key c', '--picture: /nowhere/code.png does not exist\n'],
+  [
+    'phone bind --picture /nowhere/code.png --app-key a --app-secret b --master-key c',
+    '--picture: /nowhere/code.png does not exist\n',
+  ],
   ['webhook create OPERATION https://bank.example/pawl --user-file /nowhere/user', '/nowhere/user'],
   ['webhook change 0190b5a4-0000-4000-8000-000000000000 --user-file /nowhere/user', '/nowhere/user'],
   ['operation create alice login --idempotency-key klíč-č', '--idempotency-key'],
@@ -207,6 +210,38 @@ test.each([
   const { code, stderr } = await runCli(line.split(' '), { PAWL_URL: 'http://127.0.0.1:9', PAWL_ADMIN: 'admin:any' })
   expect([code, stderr]).toEqual([2, expect.stringContaining(named)])
   expectOneLine(stderr)
+})
+
+describe('a defect of a command', () => {
+  const entries = [
+    command({
+      name: 'broken',
+      summary: 'Has a defect',
+      examples: ['broken'],
+      run: () => Promise.reject(new Error('no row', { cause: new TypeError('x is not a function') })),
+    }),
+  ]
+  const SAID = 'no row: x is not a function; nobody foresaw this, PAWL_LOG_LEVEL=debug shows where it comes from'
+
+  test('is one line, which says how to get the stack, and a code of its own', async () => {
+    expect(await runCli(['broken'], {}, { entries })).toEqual({ code: 7, stdout: '', stderr: `${SAID}\n` })
+    const { stderr } = await runCli(['broken', '--json'], {}, { entries })
+    expect(JSON.parse(stderr)).toEqual({ error: SAID, exitCode: 7 })
+  })
+
+  test('has the stacks of all its causes below the line, once they are asked for', async () => {
+    const { code, stderr } = await runCli(['broken'], { PAWL_LOG_LEVEL: 'debug' }, { entries })
+    const [line, ...stack] = stderr.split('\n')
+    expect([code, line]).toEqual([7, SAID])
+    expect(stack.join('\n')).toMatch(/^Error: no row\n {4}at [^]*exit-codes\.test[^]*\nTypeError: x is not a function\n {4}at /)
+    const asJson = await runCli(['broken', '--json'], { PAWL_LOG_LEVEL: 'debug' }, { entries })
+    expect((JSON.parse(asJson.stderr) as { error: string }).error).toContain(stack.slice(0, 2).join('\n'))
+  })
+
+  test('is no other end: a wrong command line has no stack', async () => {
+    const { code, stderr } = await runCli(['user', 'remove', '..'], { PAWL_LOG_LEVEL: 'debug', PAWL_ADMIN: 'admin:any' })
+    expect([code, stderr.trimEnd().split('\n')]).toEqual([2, [expect.stringContaining('is no name')]])
+  })
 })
 
 test.each(['help help', 'help help --help', 'help'])('pawl %s: the help of pawl itself', async (line) => {

@@ -1,7 +1,7 @@
 // Runs a command line of pawl in this process, without a start of Node, and keeps its output.
 import type { Terminal } from '../../cli/command.ts'
 import { ENTRIES } from '../../cli/entries.ts'
-import { runProgram } from '../../cli/program.ts'
+import { type Entry, runProgram } from '../../cli/program.ts'
 
 export interface CliEnd {
   readonly code: number
@@ -16,13 +16,15 @@ export interface CliInput {
   readonly secrets?: readonly string[]
   /** The columns of the terminal that stdout is; undefined when stdout is no terminal. */
   readonly columns?: number
+  /** Commands in the place of those of pawl. */
+  readonly entries?: readonly Entry[]
 }
 
 /** Runs `pawl` with these words. Its environment has only `env`. */
 export async function runCli(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  { input = '', secrets = [], columns }: CliInput = {},
+  { input = '', secrets = [], columns, entries = ENTRIES }: CliInput = {},
 ): Promise<CliEnd> {
   const printed = { stdout: '', stderr: '' }
   const left = [...secrets]
@@ -47,6 +49,6 @@ export async function runCli(
     readInput: () => Promise.resolve(input),
     interruption: () => new AbortController().signal,
   }
-  const code = await runProgram(ENTRIES, args, terminal)
+  const code = await runProgram(entries, args, terminal)
   return { code, ...printed }
 }
