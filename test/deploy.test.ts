@@ -187,8 +187,8 @@ describe('the dump of each night', () => {
 })
 
 describe('the command line of a machine with systemd', () => {
-  /** Runs it with a program in place of Node that prints the settings, and gives those of the names. */
-  function settingsOf(file: string, given: Readonly<Record<string, string>>, names: readonly string[]): readonly string[] {
+  /** Runs it with a program in place of Node that prints the settings of the names. */
+  function runWith(file: string, given: Readonly<Record<string, string>>, names: readonly string[]) {
     const folder = mkdtempSync(join(tmpdir(), 'pawl-command-'))
     for (const one of ['etc/pawl', 'opt/pawl/node_modules/.bin']) mkdirSync(join(folder, one), { recursive: true })
     writeFileSync(join(folder, 'etc/pawl/pawl.env'), file)
@@ -196,10 +196,14 @@ describe('the command line of a machine with systemd', () => {
     writeFileSync(join(folder, 'opt/pawl/node_modules/.bin/node'), `#!/bin/sh\n${print}\n`, { mode: 0o755 })
     const text = readText('deploy/systemd/pawl').replaceAll(/\/(?=etc\/|opt\/)/g, `${folder}/`)
     writeFileSync(join(folder, 'pawl'), text, { mode: 0o755 })
-    const { stdout } = spawnSync(join(folder, 'pawl'), { env: { PATH: process.env['PATH'], ...given }, encoding: 'utf8' })
+    const ended = spawnSync(join(folder, 'pawl'), { env: { PATH: process.env['PATH'], ...given }, encoding: 'utf8' })
     rmSync(folder, { recursive: true })
-    return stdout.trimEnd().split('\n')
+    return ended
   }
+  const settingsOf = (...parameters: Parameters<typeof runWith>): readonly string[] =>
+    runWith(...parameters)
+      .stdout.replace(/\n$/, '')
+      .split('\n')
 
   test('has the settings of the unit; the file wins over them, as with systemd, and the caller over both', () => {
     const file = 'PAWL_DRAIN_SECONDS=9\nPAWL_PUBLIC_URL=https://phones.bank.example\n'
@@ -213,9 +217,32 @@ describe('the command line of a machine with systemd', () => {
     ])
   })
 
-  test('reads a value in single quotes as it is', () => {
-    const file = `PAWL_USER_INFO_URL='https://bank.example/claims?a=1&b=$2'\n`
-    expect(settingsOf(file, {}, ['PAWL_USER_INFO_URL'])).toEqual(['https://bank.example/claims?a=1&b=$2'])
+  // What systemd reads: the states of its parse_env_file.
+  test.each([
+    [`X='https://bank.example/claims?a=1&b=$2'`, 'https://bank.example/claims?a=1&b=$2'],
+    ['X="two words, $HOME and `date`"', 'two words, $HOME and `date`'],
+    ['X=https://bank.example/claims?a=1&b=$2;c', 'https://bank.example/claims?a=1&b=$2;c'],
+    [' X = two words \t\r', 'two words'],
+    ['X=$(id) # no remark', '$(id) # no remark'],
+    [`X=it's "so"`, `it's "so"`],
+    ['# a remark\n; another\n\nX=1', '1'],
+    ['X=1\nX=2\n', '2'],
+    ["X=''", ''],
+    ['X=a=b', 'a=b'],
+  ])('reads %j as systemd does', (file, value) => {
+    expect(settingsOf(file, {}, ['X'])).toEqual([value])
+  })
+
+  test.each([
+    ['X=1\nPAWL_PORT', 'line 2: it is not of the form NAME=VALUE'],
+    ['export X=1', 'line 1: export X is no name of a setting'],
+    ['X=a\\\nb', 'line 1: a backslash in X'],
+    [`X="a'b`, 'line 1: a quote begins X and does not end it'],
+    ['X="a"b"', 'line 1: X has a quote within its quotes'],
+    ["X='a' b", 'line 1: a quote begins X and does not end it'],
+  ])('refuses %j, and runs nothing', (file, problem) => {
+    const { status, stdout, stderr } = runWith(file, {}, ['X'])
+    expect({ status, stdout, stderr }).toEqual({ status: 2, stdout: '', stderr: expect.stringContaining(problem) as unknown })
   })
 })
 
