@@ -3,11 +3,11 @@
 let sent = new WeakSet()
 document.addEventListener('submit', (event) => {
   const form = event.target
-  if (form.method !== 'post') return
+  // A download changes nothing and leaves its page in place, so its form may be sent again.
+  if (form.method !== 'post' || form.elements.action?.value === 'export') return
   if (sent.has(form)) event.preventDefault()
   sent.add(form)
-  // A download leaves its page in place, so its form may be sent again. Any other answer takes the place of the page.
-  setTimeout(() => sent.delete(form), form.elements.action?.value === 'export' ? 5_000 : 60_000)
+  setTimeout(() => sent.delete(form), 60_000)
 })
 // Who goes back may find the page as it was left.
 addEventListener('pageshow', () => {

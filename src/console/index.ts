@@ -57,7 +57,7 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
       if (!(error instanceof Refusal)) throw error
       // The application does not exist, or the API has no answer: there is no menu to show.
       if (call === undefined) return sendFailure(assets, reply, { status: error.status, ...describeRefusal(error) })
-      return sendView(reply.code(error.status), page, call, refusalView(error, link(call, '/')))
+      return sendView(reply.code(error.status), page, call, refusalView(error, call))
     }
   }
 
@@ -174,10 +174,13 @@ const createErrorPage =
     })
   }
 
-/** The view in place of a page whose data the API refused. The menu stays. */
-function refusalView(refusal: Refusal, overview: string): View {
-  const { title, text, note } = describeRefusal(refusal)
-  const back = html`<a class="button is-plain" href="${overview}">To the overview</a>`
+/** The view in place of a page whose data the API refused. The menu stays. For what the address names, the API may have no code of its own. */
+function refusalView(refusal: Refusal, call: PageCall): View {
+  const wrong = refusal.violations.map(({ fieldName }) => fieldName)
+  const isOfAddress =
+    refusal.code === 'ERROR_REQUEST' && Object.entries(call.params).some(([name, value]) => value !== '' && wrong.includes(name))
+  const { title, text, note } = { ...describeRefusal(refusal), ...(isOfAddress && NO_SUCH_PAGE) }
+  const back = html`<a class="button is-plain" href="${link(call, '/')}">To the overview</a>`
   return { title, body: html`${pageHead(title)}${empty(text, note, back)}` }
 }
 
@@ -230,9 +233,10 @@ const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
 }
 
+const NO_SUCH_PAGE = { title: 'No such page', text: 'Nothing is at this address.' }
 const FAILED = { status: 500, title: 'That failed', text: 'Something went wrong here. The log names the request.' }
 const TEXTS: Readonly<Partial<Record<ErrorCode, Omit<Failure, 'note'>>>> = {
-  PATH_UNKNOWN: { status: 404, title: 'No such page', text: 'Nothing is at this address.' },
+  PATH_UNKNOWN: { status: 404, ...NO_SUCH_PAGE },
   REQUEST_INVALID: {
     status: 400,
     title: 'Not accepted',

@@ -285,6 +285,16 @@ test('what is not there is said below the menu, and leads on', async () => {
   expect((await session.get('/templates/nothing')).text).toContain('template: there is no template nothing')
 })
 
+test.each(['/inbox/nothing', '/inbox/3f2504e0-4f89-41d3-9a0c-0305e82c3301'])(
+  '%s, an address of no message, is no form that was not accepted',
+  async (path) => {
+    const { status, text } = await session.get(path)
+    expect([status, /<h1>([^<]*)/.exec(text)?.[1]]).toEqual([400, 'No such page'])
+    expect(text).toContain('Nothing is at this address.')
+    expect(text).not.toContain('Not accepted')
+  },
+)
+
 test('a query that the API does not accept is said to be none that it accepts, and not that nobody or nothing is there', async () => {
   for (const path of [
     '/inbox?userId=alice&page=-1',
