@@ -133,7 +133,7 @@ const furtherOtp = cloudEndpoint({
     const { own, id, by, at } = await callOf(call, call.body.externalUserId)
     const { state, commitPhase } = await findOwn(own, id)
     if (state !== 'PENDING_COMMIT' || commitPhase !== 'ON_COMMIT') refuseState(state)
-    const otpHash = await own.parts.activationOtps.hash(call.body.otp)
+    const otpHash = await own.parts.activationOtps.hash(own.applicationId, call.body.otp)
     const isSet = await setCommitOtp(own.parts.db, { activationId: id, from: ['PENDING_COMMIT'] }, otpHash, at(), by)
     if (!isSet) refuseState(state)
   },

@@ -93,10 +93,11 @@ const furtherCreate = cloudEndpoint({
     const { body, parts, caller, query } = call
     const { otp, commitPhase } = toCommitRules(body)
     const expiresAt = readEnd(parts, body.expiresAt)
-    const created = await createFurther(parts, await ownerOf(call, body.userId), {
+    const owner = await ownerOf(call, body.userId)
+    const created = await createFurther(parts, owner, {
       commitPhase,
       expiresAt,
-      otpHash: otp === null ? null : await parts.activationOtps.hash(otp),
+      otpHash: otp === null ? null : await parts.activationOtps.hash(owner.applicationId, otp),
       maxFailedAttempts: body.maxFailedAttempts,
       flags: body.flags ?? [],
       isOnlyOneIncomplete: query.incompleteStatusCheck === true,

@@ -123,10 +123,10 @@ export const updateOtp = (dialect: Dialect) =>
     request: Type.Object({ ...OF_ACTIVATION, activationOtp: Identifier }),
     response: Type.Object({ activationId: Type.String(), updated: Type.Boolean() }),
     async handle(call) {
-      const { parts, request, caller } = call
+      const { parts, request, applicationId, caller } = call
       const { activationId, activationOtp, externalUserId = null } = request
       const { state } = await findOwn(call, activationId)
-      const otpHash = await parts.activationOtps.hash(activationOtp)
+      const otpHash = await parts.activationOtps.hash(applicationId, activationOtp)
       const by = { username: caller.username, externalUserId }
       const change = { activationId, from: ['CREATED', 'PENDING_COMMIT'] } as const
       const isUpdated = await setCommitOtp(parts.db, change, otpHash, new Date(parts.platform.now()), by)

@@ -50,7 +50,7 @@ export const initActivation = (dialect: Dialect) =>
       for (const member of ['parentActivationId', 'transferType'] as const)
         if (typeof request[member] === 'string')
           throw requestRefused(member, 'is not offered: no activation is made from another one')
-      const rules = await readRules(parts, request)
+      const rules = await readRules(parts, applicationId, request)
       const more = { flags: flags ?? [], isOnlyOneIncomplete: false, verifiedBy: caller.username }
       const created = await createFurther(parts, { applicationId, userId }, { ...rules, ...more })
       if (created === undefined) throw foreignApplication()
@@ -61,7 +61,11 @@ export const initActivation = (dialect: Dialect) =>
   })
 
 /** The rules of a new registration. The older member `activationOtpValidation` also determines the phase of the commit (v3 §8.5). */
-async function readRules(parts: CloudParts, request: Static<typeof NewActivation>): Promise<RegistrationRules> {
+async function readRules(
+  parts: CloudParts,
+  applicationId: string,
+  request: Static<typeof NewActivation>,
+): Promise<RegistrationRules> {
   const { activationOtpValidation, commitPhase, activationOtp, maxFailureCount } = request
   const older = activationOtpValidation === 'NONE' ? undefined : (activationOtpValidation ?? undefined)
   if (older !== undefined && typeof activationOtp !== 'string')
@@ -74,7 +78,7 @@ async function readRules(parts: CloudParts, request: Static<typeof NewActivation
   const expiresAt = readEnd(parts, request.timestampActivationExpire, 'timestampActivationExpire')
   return {
     commitPhase: older ?? commitPhase ?? 'ON_COMMIT',
-    otpHash: typeof activationOtp === 'string' ? await parts.activationOtps.hash(activationOtp) : null,
+    otpHash: typeof activationOtp === 'string' ? await parts.activationOtps.hash(applicationId, activationOtp) : null,
     maxFailedAttempts: maxFailureCount ?? undefined,
     expiresAt,
   }

@@ -1,4 +1,5 @@
 // Makes activations without a code: a provider of the bank finds the user from the values that the phone sends (v3 §8.6).
+import { sourceOf } from '../../lib/address.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { isIdentifier } from '../../lib/identifier.ts'
 import { describeUncarried, isJsonObject } from '../../lib/json.ts'
@@ -45,15 +46,16 @@ interface RecognisedUser extends DirectTerms {
   readonly customAttributes: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Asks the provider. Throws ACTIVATION_FAILED when no provider is configured, or when it finds no user. */
+/** Asks the provider on behalf of a phone at the address `ip`. Throws ACTIVATION_FAILED when no provider is configured, or when it finds no user. */
 export async function recogniseUser(
   provider: HttpProvider | undefined,
   { events }: Pick<ActivationParts, 'events'>,
+  ip: string,
   request: ActivationRequest,
 ): Promise<RecognisedUser> {
   if (provider === undefined) throw refuseActivation({ events }, `no provider for activations of type ${request.type}`)
   try {
-    return parseRecognisedUser(await provider({ ...request }))
+    return parseRecognisedUser(await provider(sourceOf(ip), { ...request }))
   } catch (cause) {
     if (!(cause instanceof OutboundError)) throw cause
     events.activationProviderFailed({ applicationId: request.applicationId, err: cause })

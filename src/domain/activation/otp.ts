@@ -14,22 +14,24 @@ import { createAuditEvent } from '../audit/audit.ts'
 import type { DomainParts } from '../secrets/secrets.ts'
 
 export interface ActivationOtps {
-  /** The stored form of an OTP, 48 bytes. Throws UNAVAILABLE when too many hashes wait. */
-  readonly hash: (otp: string) => Promise<Uint8Array>
+  /** The stored form of an OTP, 48 bytes. Throws UNAVAILABLE when too many hashes wait. The applications take turns. */
+  readonly hash: (applicationId: string, otp: string) => Promise<Uint8Array>
   /** Compares an OTP with its stored form, in constant time. Throws UNAVAILABLE when too many hashes wait; the OTP is then not judged. */
-  readonly isRight: (otp: string, stored: Uint8Array) => Promise<boolean>
+  readonly isRight: (applicationId: string, otp: string, stored: Uint8Array) => Promise<boolean>
 }
 
 /** Hashes and compares OTPs under the installation's `credentialHash` key. */
 export function createActivationOtps(credentialHash: KeyObject, platform: Pick<Platform, 'randomBytes'>): ActivationOtps {
   const scrypts = createFairQueue({ atOnce: SCRYPTS_AT_ONCE, waitingMax: SCRYPTS_WAITING_MAX })
-  const hashWith = async (otp: string, salt: Uint8Array): Promise<Uint8Array> => {
-    const stretched = await scrypts.run(() => hashPassword(utf8(otp), salt))
+  const hashWith = async (applicationId: string, otp: string, salt: Uint8Array): Promise<Uint8Array> => {
+    // One back end that makes many registrations at once must not have the OTPs of other applications refused.
+    const stretched = await scrypts.run(() => hashPassword(utf8(otp), salt), { key: applicationId })
     return concat(salt, hmac(credentialHash, concat(utf8('activation-otp'), salt, stretched)))
   }
   return {
-    hash: (otp) => hashWith(otp, platform.randomBytes(SALT_BYTES)),
-    isRight: async (otp, stored) => equalConstantTime(await hashWith(otp, stored.subarray(0, SALT_BYTES)), stored),
+    hash: (applicationId, otp) => hashWith(applicationId, otp, platform.randomBytes(SALT_BYTES)),
+    isRight: async (applicationId, otp, stored) =>
+      equalConstantTime(await hashWith(applicationId, otp, stored.subarray(0, SALT_BYTES)), stored),
   }
 }
 
@@ -38,7 +40,7 @@ export function createActivationOtps(credentialHash: KeyObject, platform: Pick<P
  */
 type OtpVerdict = 'PASSED' | 'NOT_DEMANDED' | 'WRONG' | 'MISSING' | 'UNEXPECTED'
 
-export type OtpJudge = (demand: Pick<CommitRow, 'commitPhase' | 'otpHash'>) => Promise<OtpVerdict>
+export type OtpJudge = (demand: Pick<CommitRow, 'applicationId' | 'commitPhase' | 'otpHash'>) => Promise<OtpVerdict>
 
 /**
  * Judges one OTP in one phase. Its caller judges again for each new read of the activation. The slow hash is computed again only for another
@@ -47,12 +49,12 @@ export type OtpJudge = (demand: Pick<CommitRow, 'commitPhase' | 'otpHash'>) => P
 export function createOtpJudge(otps: ActivationOtps, phase: CommitPhase, otp: string | null): OtpJudge {
   const sent = otp === null || otp.trim() === '' ? undefined : otp
   let known: { readonly otpHash: Uint8Array; readonly verdict: OtpVerdict } | undefined
-  return async ({ commitPhase, otpHash }) => {
+  return async ({ applicationId, commitPhase, otpHash }) => {
     if (otpHash === null) return 'NOT_DEMANDED'
     if (commitPhase !== phase) return sent === undefined ? 'NOT_DEMANDED' : 'UNEXPECTED'
     if (sent === undefined) return 'MISSING'
     if (known === undefined || !equalPublic(known.otpHash, otpHash)) {
-      known = { otpHash, verdict: (await otps.isRight(sent, otpHash)) ? 'PASSED' : 'WRONG' }
+      known = { otpHash, verdict: (await otps.isRight(applicationId, sent, otpHash)) ? 'PASSED' : 'WRONG' }
     }
     return known.verdict
   }

@@ -32,7 +32,7 @@ export async function createTransferCode(
     { applicationId, userId },
     {
       commitPhase: 'ON_KEY_EXCHANGE',
-      otpHash: await parts.activationOtps.hash(otp),
+      otpHash: await parts.activationOtps.hash(applicationId, otp),
       isFurther: true,
       expiresAt: new Date(parts.platform.now() + VALIDITY_MS),
       parent: { activationId, isReplaced: transfer.type === 'MOVE', initialFlags: transfer.initialFlags ?? [] },

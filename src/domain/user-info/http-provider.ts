@@ -13,16 +13,16 @@ interface HttpProviderSettings {
 }
 
 /**
- * Sends a question and returns the JSON object of a 200 answer. Throws OutboundError for everything else, UNAVAILABLE when too many
- * questions wait.
+ * Sends a question and returns the JSON object of a 200 answer. Questions of all `askers` take turns. Throws OutboundError for everything else,
+ * UNAVAILABLE when too many questions wait.
  */
-export type HttpProvider = (question: Readonly<Record<string, unknown>>) => Promise<Record<string, unknown>>
+export type HttpProvider = (asker: string, question: Readonly<Record<string, unknown>>) => Promise<Record<string, unknown>>
 
 /** Makes the provider at one address. */
 export function createHttpProvider(settings: HttpProviderSettings): HttpProvider {
-  // A phone that asks too often, or a provider that hangs, must not take every socket of the process.
+  // A provider that hangs must not take every socket of the process, and a phone that asks too often must not have the others refused.
   const queue = createFairQueue({ atOnce: QUESTIONS_AT_ONCE, waitingMax: QUESTIONS_WAITING_MAX })
-  return (question) => queue.run(() => ask(settings, question))
+  return (asker, question) => queue.run(() => ask(settings, question), { key: asker })
 }
 
 async function ask(

@@ -28,7 +28,7 @@ async function readClaims(parts: Sources, { applicationId, userId, activationId,
     storedClaims === undefined
       ? await readStoredClaims(parts, applicationId, userId)
       : openClaims(parts, applicationId, userId, storedClaims ?? undefined)
-  const asked = await parts.userInfoProvider?.({ applicationId, userId, activationId })
+  const asked = await parts.userInfoProvider?.(activationId, { applicationId, userId, activationId })
   const uncarried = asked && describeUncarried(asked)
   if (uncarried !== undefined) throw new OutboundError(`PAWL_USER_INFO_URL: the claim ${uncarried}`)
   return { ...stored, ...asked }

@@ -84,9 +84,9 @@ const administrationRegistrationCreate = auditedEndpoint({
   params: OfId,
   body: Type.Object(NEW_REGISTRATION, { examples: NEW_REGISTRATIONS }),
   response: Type.Object({ activationId: Type.String(), activationQrCodeData: Type.String() }),
-  prepare: async ({ body, parts, caller }) => {
+  prepare: async ({ params, body, parts, caller }) => {
     const { otp, commitPhase } = toCommitRules(body)
-    const otpHash = otp === null ? null : await parts.activationOtps.hash(otp)
+    const otpHash = otp === null ? null : await parts.activationOtps.hash(params.id, otp)
     return { commitPhase, otpHash, isFurther: true, verifiedBy: caller.username }
   },
   async handle({ params: { id }, body, parts }, rules) {

@@ -123,7 +123,7 @@ async function bind<Answer>(
   }
   // The values are used up before the provider is asked, so that the provider gets each request only once.
   await exchange.useUp()
-  const user = await recogniseUser(parts.activationProvider, parts, {
+  const user = await recogniseUser(parts.activationProvider, parts, ip, {
     applicationId,
     type,
     identityAttributes,
