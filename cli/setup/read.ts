@@ -7,6 +7,7 @@ import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Value } from '@sinclair/typebox/value'
 import { Fault } from '../fault.ts'
 import { printable } from '../output.ts'
+import { parseTime } from '../time.ts'
 import { findRepeated } from './repeated.ts'
 import { type Setup, type SetupApplication, SetupSchema } from './schema.ts'
 import { readTemplate } from './template.ts'
@@ -50,7 +51,7 @@ function findRefused(setup: Setup): Found[] {
     ...(uncarried === undefined ? [] : [{ path: uncarried.path.map(toPart), problem: uncarried.problem }]),
     ...applications.flatMap((application, index) => findRefusedOf(application, ['applications', index])),
     ...users.flatMap(({ expiresAt, allowedAddresses = [] }, index) => [
-      ...refuseUnless(expiresAt === undefined || isOnCalendar(expiresAt), ['users', index, 'expiresAt'], NO_DAY),
+      ...refuseUnless(expiresAt === undefined || parseTime(expiresAt) !== undefined, ['users', index, 'expiresAt'], NO_DAY),
       ...allowedAddresses.flatMap((text, place) =>
         refuseUnless(
           isAddressOrRange(text),
@@ -75,7 +76,7 @@ function findRefusedOf({ id, transfers = [], domains = [], oidcProviders = [] }:
       ...refuseUnless(target !== id, path, `${target} is the application itself`),
       ...refuseUnless(first.get(target) === index, path, `${target} stands in an earlier entry already: keep one of them`),
     ]),
-    ...pins.flatMap(({ expires, path }) => refuseUnless(isOnCalendar(expires), path, NO_DAY)),
+    ...pins.flatMap(({ expires, path }) => refuseUnless(parseTime(expires) !== undefined, path, NO_DAY)),
     ...oidcProviders.flatMap(({ scopes = ['openid'] }, index) =>
       refuseUnless(scopes.includes('openid'), [...at, 'oidcProviders', index, 'scopes'], NO_OPENID),
     ),
@@ -83,9 +84,6 @@ function findRefusedOf({ id, transfers = [], domains = [], oidcProviders = [] }:
 }
 
 const refuseUnless = (isRight: boolean, path: Path, problem: string): Found[] => (isRight ? [] : [{ path, problem }])
-
-/** Whether a time in the form of the schema has a day of its month: JavaScript takes February 30 for March 2. */
-const isOnCalendar = (time: string): boolean => new Date(time).toISOString().slice(0, 10) === time.slice(0, 10)
 
 const NO_DAY = 'there is no such day'
 const NO_OPENID = 'must have openid: without it no ID token comes'

@@ -137,6 +137,15 @@ export function readForm(body: string): Form {
 
 export const NO_FORM = readForm('')
 
+/**
+ * The time of a line in UTC, such as `2027-01-31T12:00`, in units of so many milliseconds since 1970-01-01. Another text stays as it is, and the API
+ * refuses it: Date.parse reads February 30 as March 2.
+ */
+export function readTime(text: string, unitMs = 1): number | string {
+  const time = Date.parse(`${text}Z`)
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text) ? Math.floor(time / unitMs) : text
+}
+
 /** A short hash of stored values, in the form that shows them. They have the same members in the same order each time that they are read. */
 export const versionOf = (stored: unknown): string => toBase64Url(sha256(utf8(JSON.stringify(stored)))).slice(0, 16)
 

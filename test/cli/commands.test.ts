@@ -346,6 +346,32 @@ test('templates and the audit log', async () => {
   expect(await pawl(['audit', 'log', userId, '--from', 'yesterday'])).toMatchObject({ code: 2 })
 })
 
+test.each(['12.11.2027', '2027-02-30', '2027-01-31T12:00:00', 'tomorrow 5', 'Feb 31 12:00:00 2027 GMT'])(
+  'the time %s is refused, and not taken for another one',
+  async (time) => {
+    const commands = [
+      ['user', 'create', 'ends-wrongly', 'integration', '--expires', time],
+      ['audit', 'changes', '--to', time],
+      ['registration', 'fence', '--since', time],
+    ]
+    for (const command of commands)
+      expect([command, await pawl(command)]).toMatchObject([
+        command,
+        {
+          code: 2,
+          stderr: expect.stringContaining('is no time: give a number since 1970, or a date like 2027-01-31') as unknown,
+        },
+      ])
+  },
+)
+
+test('a pin takes its end as openssl prints it', async () => {
+  const pin = ['certificate', 'add-fingerprint', 'openssl.example', 'ab'.repeat(32)]
+  expect(await pawl([...pin, 'Feb 30 12:00:00 2099 GMT'])).toMatchObject({ code: 2 })
+  expect(await pawl([...pin, 'tomorrow'])).toMatchObject({ code: 2 })
+  expect(await json(...pin, 'Feb  1 12:00:00 2099 GMT')).toMatchObject({ expires: Date.UTC(2099, 1, 1, 12) / 1000 })
+})
+
 test('what others wrote does not steer the terminal, and is shown where it is no time', () => {
   expect(layOut({ name: 'a\u001b[2Jb\u202e' })).toBe('name  a\\u{1b}[2Jb\\u{202e}\n')
   expect(layOut({ expiresAt: 1_800_000_000_000, seenAt: 9e15 })).toBe(

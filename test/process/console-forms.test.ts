@@ -174,6 +174,18 @@ describe('no form is an error of the server', () => {
   })
 })
 
+test.each(['2027-02-30T12:00', '2027-04-31T12:00:00', 'tomorrow', '12.11.2027', '2027-12-31T12:00+01:00'])(
+  'the end %s, which no calendar has or no form sends, is refused',
+  async (time) => {
+    const username = `ends-${time.length}`
+    const credential = { action: 'create', username, role: 'admin', expiresAt: time }
+    expect(await session.post('/credentials', credential)).toMatchObject({ status: 400 })
+    const pin = { action: 'fingerprint', printDomain: `${username}.example`, fingerprint: 'ab'.repeat(32), expires: time }
+    expect(await session.post('/certificates', pin)).toMatchObject({ status: 400 })
+    expect(JSON.stringify([await read('/admin/users', 'users'), await read('/admin/apps/my-app')])).not.toContain(username)
+  },
+)
+
 describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
   let browser: Browser
   let older: Page

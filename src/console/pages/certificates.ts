@@ -18,7 +18,7 @@ import {
   sayDistance,
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, type Form, type Page, type PageCall } from '../page.ts'
+import { done, type Form, type Page, type PageCall, readTime } from '../page.ts'
 
 /** The bar of a pin with this time or more to its end is full. */
 const YEAR_DAYS = 365
@@ -62,7 +62,7 @@ export const certificates: Page = {
     fingerprint: pin('fingerprint', (form) => ({
       domain: form.text('printDomain'),
       fingerprint: form.text('fingerprint'),
-      expires: Math.floor(Date.parse(`${form.text('expires')}Z`) / 1000),
+      expires: readTime(form.text('expires'), 1000),
     })),
     unpin: remove((call) => `${pathOf(call)}/certificates`),
     domain: remove((call) => `${pathOf(call)}/domains`),

@@ -17,7 +17,7 @@ import {
   table,
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, link, type Page, type PageCall, type View } from '../page.ts'
+import { done, link, type Page, type PageCall, readTime, type View } from '../page.ts'
 
 interface Credential {
   readonly username: string
@@ -81,7 +81,7 @@ export const credentials: Page = {
         username: form.text('username'),
         role: form.text('role'),
         ...(application !== undefined && { application }),
-        ...(expires !== undefined && { expiresAt: Date.parse(`${expires}Z`) }),
+        ...(expires !== undefined && { expiresAt: readTime(expires) }),
       }
       const { username, password } = await api.send<{ username: string; password: string }>('POST', '/admin/users', body)
       return showPassword(call, username, password)
