@@ -161,7 +161,7 @@ const layers: readonly Layer[] = [
   },
   {
     path: 'src/console',
-    pawl: ['src/metrics', 'src/http', 'src/domain', 'src/crypto', 'src/log', 'src/lib'],
+    pawl: ['src/api/cloud', 'src/metrics', 'src/http', 'src/domain', 'src/crypto', 'src/log', 'src/lib'],
     packages: ['fastify', '@sinclair/typebox', 'qr'],
   },
   { path: 'src/api/metrics', pawl: ['src/http', 'src/domain', 'src/log', 'src/lib'], packages: http },
@@ -332,6 +332,15 @@ describe('imports', () => {
         .map((target) => `${path} imports ${target}`),
     )
     expect(wrong).toEqual([])
+  })
+
+  test('the console has only the types of the answers from the API that it calls', () => {
+    const used = sources
+      .filter((path) => lies(path, 'src/console'))
+      .flatMap((path) => listImports(path).map((entry) => ({ ...entry, target: resolveImport(path, entry) })))
+      .filter(({ target }) => lies(target, 'src/api'))
+    expect(used.length).toBeGreaterThan(10)
+    expect(used.filter(({ isType }) => !isType)).toEqual([])
   })
 
   test('the phone imports only itself and packages that the server does not decide by', () => {

@@ -1,6 +1,8 @@
 // Tests the tasks at the head of the overview: the worst comes first, and "nothing" never precedes a failure.
 import { expect, test } from 'vitest'
-import type { PinnedDomain, PushProvider, Webhook } from './answers.ts'
+import type { PinnedDomain } from '../api/cloud/admin/apps.ts'
+import type { PushProvider } from '../api/cloud/admin/push.ts'
+import type { Webhook } from '../api/cloud/admin/webhooks.ts'
 import { type Attention, findTasks, renderTasks } from './attention.ts'
 import { toText } from './markup.ts'
 
@@ -77,7 +79,7 @@ test.each<[string, Partial<Attention>, string]>([
 })
 
 test('the worst comes first', () => {
-  const pending = [{ activationId: 'a', userId: 'alice', state: 'PENDING_COMMIT', timestampCreated: 0 }]
+  const pending = [{ activationId: 'a', userId: 'alice', state: 'PENDING_COMMIT' as const, timestampCreated: 0 }]
   const problems = [{ tone: 'wait', name: 'Time-outs', text: '1', todo: 'Look' } as const]
   expect(namesOf({ problems, pending, webhooks: [webhook({ failuresInRow: 1 })], domains: [domain(20)] })).toEqual([
     'bad Webhook fails',

@@ -1,7 +1,10 @@
 // Finds tasks for administrators: problems of the server, failing webhooks, ending pins, waiting phones. Most thresholds are those of the alerts
 // (deploy/prometheus/pawl.rules.yml), over the last hour or the last half minute of this process.
+import type { PinnedDomain } from '../api/cloud/admin/apps.ts'
+import type { PushProvider } from '../api/cloud/admin/push.ts'
+import type { ListedRegistration } from '../api/cloud/admin/registrations.ts'
+import type { Webhook } from '../api/cloud/admin/webhooks.ts'
 import { at } from './api.ts'
-import type { ListedRegistration, PinnedDomain, PushProvider, Queue, Webhook } from './answers.ts'
 import { badge, sayAge, sayDistance, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { sayCount } from './words.ts'
@@ -73,6 +76,9 @@ function ofProvider(provider: PushProvider, linkTo: (path: string) => string): r
     advice: provider.lastError ?? '',
   })
 }
+
+/** What a webhook and a push provider say of their messages. */
+export type Queue = Pick<Webhook & PushProvider, keyof Webhook & keyof PushProvider>
 
 /** The task of a queue whose attempts fail, or whose messages wait for long. */
 function ofQueue(

@@ -1,6 +1,7 @@
 // Tests the words about deliveries: their outcome, the next attempt, and the reason.
 import { expect, test } from 'vitest'
-import { type Delivery, sayDelivery } from './deliveries.ts'
+import type { Delivery } from '../api/cloud/admin/webhook-deliveries.ts'
+import { sayDelivery } from './deliveries.ts'
 import { toText } from './markup.ts'
 
 const NOW = 1_800_000_000_000

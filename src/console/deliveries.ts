@@ -1,24 +1,12 @@
 // Describes deliveries of webhooks in words: the outcome, the next attempt, and the reason. Also renders them as steps of the timeline of an
 // operation or registration.
+import type { Delivery } from '../api/cloud/admin/webhook-deliveries.ts'
+import type { Webhook } from '../api/cloud/admin/webhooks.ts'
 import { ago, badge, type Step, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
-import type { Webhook } from './answers.ts'
 import { at } from './api.ts'
 import { link, type PageCall } from './page.ts'
 import { sayState } from './words.ts'
-
-export interface Delivery {
-  readonly id: string
-  readonly objectId: string
-  readonly objectStatus: string
-  readonly status: string
-  readonly attempts: number
-  readonly isBehindEarlier?: boolean
-  readonly nextAttemptAt?: number
-  readonly lastError?: string
-  readonly createdAt: number
-  readonly finishedAt?: number
-}
 
 /** The badge of a delivery in a list. */
 export const deliveryBadge = ({ status, attempts }: Delivery): Markup =>

@@ -1,20 +1,11 @@
 // Shows events of the audit log of phones to people: the event in words, and its data name by name. Also shows verifications for back ends
 // (docs/DOORS.md), whose rows name the credential that asked.
-import type { Found } from './answers.ts'
+import type { DeviceEvent, DeviceEvents } from '../api/cloud/admin/audit.ts'
 import { at, type Query } from './api.ts'
 import { ago, badge, card, type Column, exactTime, reason, table, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { link, type PageCall } from './page.ts'
 import { sayEvent, sayReason } from './words.ts'
-
-export interface DeviceEvent {
-  readonly activationId: string
-  readonly eventType: string
-  readonly eventData: string
-  readonly timestamp: number
-  /** User name of the credential that asked for the verification. */
-  readonly verifiedBy?: string
-}
 
 /**
  * Reads events of the phones of a user, newest first; those of the last 30 days if `search` names no times. Throws Refusal for a user who never had a
@@ -24,8 +15,8 @@ export const readDeviceEvents = (
   { api, application, now }: PageCall,
   userId: string | undefined,
   search: Query,
-): Promise<Found<DeviceEvent>> =>
-  api.get<Found<DeviceEvent>>(at`/admin/applications/${application}/audit`, { timestampFrom: now - RANGE_MS, userId, ...search })
+): Promise<DeviceEvents> =>
+  api.get<DeviceEvents>(at`/admin/applications/${application}/audit`, { timestampFrom: now - RANGE_MS, userId, ...search })
 
 /** Renders events of the phones of a user as a list. `none` stands in place of an empty one. */
 export const renderEvents = (call: PageCall, items: readonly DeviceEvent[], none?: Markup): Markup =>
@@ -108,7 +99,7 @@ export const readVerifications = (
   { userId, activationId }: { readonly userId: string; readonly activationId: string },
   limit: number,
   before?: string,
-): Promise<Found<DeviceEvent>> =>
+): Promise<DeviceEvents> =>
   readDeviceEvents(call, userId, { activationId, onlyVerified: 'true', timestampFrom: undefined, limit, before })
 
 interface Verdict {
@@ -165,7 +156,7 @@ export const renderVerifications = (call: PageCall, items: readonly DeviceEvent[
   )
 
 /** The newest verifications on the page of a registration; nothing if no back end asked for one. */
-export const verificationsCard = (call: PageCall, activationId: string, { items, next }: Found<DeviceEvent>): Markup | false =>
+export const verificationsCard = (call: PageCall, activationId: string, { items, next }: DeviceEvents): Markup | false =>
   items.length > 0 &&
   card(
     'Verified for the bank',

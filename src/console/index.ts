@@ -1,5 +1,6 @@
 // Serves the console: pages for administrators at /console/, on the listener of the bank's API (docs/CONSOLE.md), and the pages that show an error.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Application } from '../api/cloud/admin/applications.ts'
 import type { Session } from '../domain/credential/session.ts'
 import { CALLERS_BYTES_MAX } from '../http/body-bounds.ts'
 import { refuseForeignPage } from '../http/basic-credentials.ts'
@@ -9,7 +10,6 @@ import { type Api, createApi, Refusal, withQuery } from './api.ts'
 import { type Assets, serveAssets } from './assets.ts'
 import { HTML, renderPage, sendBare } from './layout.ts'
 import {
-  type ApplicationSummary,
   CHANGED,
   type ConsoleParts,
   type Form,
@@ -115,7 +115,7 @@ async function openCall(
   const { caller } = session
   const query = readTexts(request.query)
   const { applications } = await createApi(app, parts.tickets, caller, request).get<{
-    applications: readonly ApplicationSummary[]
+    applications: readonly Application[]
   }>('/admin/applications')
   const wanted = query['app'] || undefined
   const found = applications.find(({ id, isDefault }) => (wanted === undefined ? isDefault : id === wanted))

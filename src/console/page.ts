@@ -1,5 +1,6 @@
 // Declares pages of the console: the address of a page, its content, and its actions.
 import type { FastifyRequest } from 'fastify'
+import type { Application } from '../api/cloud/admin/applications.ts'
 import type { Session, SessionParts, Tickets } from '../domain/credential/session.ts'
 import type { OperationParts } from '../domain/operation/operation.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -64,7 +65,7 @@ export interface PageCall {
   readonly query: Readonly<Record<string, string>>
   /** The typed values; empty if no form was sent. */
   readonly form: Form
-  readonly applications: readonly ApplicationSummary[]
+  readonly applications: readonly Application[]
   /** The application that the page is about; empty if there is none at all. */
   readonly application: string
   /** Milliseconds since 1970-01-01 UTC. */
@@ -79,11 +80,6 @@ export interface PageCall {
   readonly root: string
   /** The address of the page, with its query. */
   readonly here: string
-}
-
-export interface ApplicationSummary {
-  readonly id: string
-  readonly isDefault: boolean
 }
 
 export interface Form {

@@ -1,6 +1,6 @@
 // /inbox/messages: manages messages of the bank that a user reads in the app. The contract does not have these endpoints (cloud §6.9, mobile-token
 // §8).
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { named, OneOf } from '../../http/types.ts'
 import { requestRefused } from '../../lib/errors.ts'
 import {
@@ -52,12 +52,16 @@ const inboxMessageCreate = cloudEndpoint({
 
 const Message = Type.Object({
   messageId: Type.String(),
-  type: Type.String({ enum: ['text', 'html'] }),
+  type: OneOf(['text', 'html']),
   subject: Type.String(),
   summary: Type.String(),
   isRead: Type.Boolean(),
   timestampCreated: Time,
 })
+export type Message = Static<typeof Message>
+
+const MessageDetail = Type.Composite([Message, Type.Object({ userId: Type.String(), body: Type.String() })])
+export type MessageDetail = Static<typeof MessageDetail>
 
 const inboxMessagesList = cloudEndpoint({
   route: 'GET /inbox/messages',
@@ -88,7 +92,7 @@ const inboxMessageRead = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration', 'read-only'],
   params: OfMadeId,
-  response: Type.Composite([Message, Type.Object({ userId: Type.String(), body: Type.String() })]),
+  response: MessageDetail,
   async handle(call) {
     const found = await findMessageOfApplication(call.parts.db, await applicationOf(call), call.params.id)
     if (found === undefined) throw unknownMessage()

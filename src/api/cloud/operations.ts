@@ -185,8 +185,9 @@ const DeviceOperation = named(
     { examples: [{ ...OPERATION_EXAMPLE, registrationId: '7f0c2f5e-6d0c-4f55-8a53-3f1a2f6b1c11', applicationFlag: 'VERIFIED' }] },
   ),
 )
+export type DeviceOperation = Static<typeof DeviceOperation>
 
-const toDeviceOperation = (parts: CloudParts, row: OperationRow): Static<typeof DeviceOperation> => {
+const toDeviceOperation = (parts: CloudParts, row: OperationRow): DeviceOperation => {
   const { userId, ...shown } = toOperation(parts, row)
   return {
     ...shown,

@@ -1,4 +1,5 @@
 // Shows one application: the values for its mobile app, its protocols, and its versions.
+import type { ApplicationDetailWithKeys } from '../../api/cloud/admin/applications.ts'
 import {
   actionForm,
   backTo,
@@ -21,25 +22,7 @@ import { at, parseJsonField, unlessRefused } from '../api.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, requireUnchanged } from '../page.ts'
 
-interface Detail {
-  readonly id: string
-  readonly isDefault: boolean
-  readonly vaultFactors: readonly string[]
-  readonly algorithms: readonly string[]
-  readonly isProtocol3Admitted: boolean
-  readonly qrSignatureCurve: string
-  readonly roles: readonly string[]
-  readonly minimumProtocolVersion?: string
-  readonly isMultiDevice: boolean
-  readonly customObject?: unknown
-  readonly transfers: readonly unknown[]
-  readonly versions: readonly { readonly name: string; readonly appKey: string; readonly isSupported: boolean }[]
-  readonly serviceBaseUrl: string
-  readonly masterServerPublicKey: string
-  readonly appKey: string
-  readonly appSecret?: string
-  readonly mobileSdkConfig?: string
-}
+type Detail = ApplicationDetailWithKeys['responseObject']
 
 const ALGORITHMS: readonly Choice[] = [
   ['EC_P384', 'EC_P384: P-384 alone'],
@@ -59,7 +42,7 @@ const FACTORS: readonly Choice[] = [
 const pathOf = ({ params }: PageCall): string => at`/admin/applications/${params.id}`
 /** Reads the application with the values of the version in the query. A version that is switched off has none: then those of another version. */
 async function read(call: PageCall): Promise<Detail> {
-  const get = (version?: string) => call.api.get<{ responseObject: Detail }>(pathOf(call), { version })
+  const get = (version?: string) => call.api.get<ApplicationDetailWithKeys>(pathOf(call), { version })
   const { responseObject } = (await unlessRefused(get(call.query['version']))) ?? (await get())
   return responseObject
 }

@@ -1,22 +1,15 @@
 // Lists the applications, and creates new ones.
+import type { Application } from '../../api/cloud/admin/applications.ts'
 import { at } from '../api.ts'
 import { actionForm, badge, card, empty, field, pageHead, table } from '../elements.ts'
 import { html } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
 
-interface Listed {
-  readonly id: string
-  readonly isDefault: boolean
-  readonly algorithms: readonly string[]
-  readonly isProtocol3Admitted: boolean
-  readonly minimumProtocolVersion?: string
-}
-
 export const applications: Page = {
   path: '/applications',
   section: 'applications',
   async render(call) {
-    const { applications: found } = await call.api.get<{ applications: readonly Listed[] }>('/admin/applications')
+    const { applications: found } = await call.api.get<{ applications: readonly Application[] }>('/admin/applications')
     return {
       title: 'Applications',
       body: html`${pageHead('Applications', { lead: 'An application is one mobile app of the bank, with the keys that are compiled into it.' })}
@@ -41,7 +34,7 @@ export const applications: Page = {
   },
 }
 
-const renderRow = (call: PageCall, { id, isDefault, algorithms, isProtocol3Admitted, minimumProtocolVersion }: Listed) => [
+const renderRow = (call: PageCall, { id, isDefault, algorithms, isProtocol3Admitted, minimumProtocolVersion }: Application) => [
   html`<a href="${link({ ...call, application: id }, at`/applications/${id}`)}">${id}</a>`,
   html`${isProtocol3Admitted && '3 and '}4<br><small>${algorithms.join(', ')}</small>`,
   minimumProtocolVersion ?? html`<span class="soft">any</span>`,

@@ -1,5 +1,5 @@
 // Shows the audit logs: changes of administrators, events of a user's phones, and the verification that no row was altered.
-import type { AdminEvent, Found } from '../answers.ts'
+import type { AdminEvent, AdminEvents, Chain, DeviceEvent, DeviceEvents } from '../../api/cloud/admin/audit.ts'
 import { type Query, unlessRefused } from '../api.ts'
 import {
   actionForm,
@@ -17,20 +17,10 @@ import {
   table,
   UNTYPED,
 } from '../elements.ts'
-import { type DeviceEvent, readDeviceEvents, renderEvents } from '../device-events.ts'
+import { readDeviceEvents, renderEvents } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
 import { sayAction } from '../words.ts'
 import { type Download, link, type Page, type PageCall, type View } from '../page.ts'
-
-interface Chain {
-  readonly chain: string
-  readonly isIntact: boolean
-  readonly sealed: number
-  readonly unsealed: number
-  readonly headPosition: number
-  readonly headSeal: string
-  readonly fault?: { readonly problem: string; readonly position?: number; readonly sequence?: number }
-}
 
 const PAGE = 50
 /** The maximum that the API gives in one answer. */
@@ -48,7 +38,7 @@ export const audit: Page = {
       return renderAdministrators(call, report.chains)
     },
     export: async ({ api, query }) => {
-      const { items } = await api.get<Found<AdminEvent>>('/admin/audit', {
+      const { items } = await api.get<AdminEvents>('/admin/audit', {
         ...searchOf(query),
         before: query['before'],
         limit: EXPORT_MAX,
@@ -88,7 +78,7 @@ const searchOf = ({ username, action, from, to }: PageCall['query']): Query => (
 })
 
 /** Reads the events of a user's phones. Undefined for a user who never had a registration in the application. */
-async function readDevices(call: PageCall, page: Query): Promise<Found<DeviceEvent> | undefined> {
+async function readDevices(call: PageCall, page: Query): Promise<DeviceEvents | undefined> {
   const { userId = '', from, to } = call.query
   if (call.application === '') return undefined
   const [timestampFrom, timestampTo] = [startOf(from), endOf(to)]
@@ -109,7 +99,7 @@ function parseTime(text: string): number | undefined {
 
 async function renderAdministrators(call: PageCall, chains: readonly Chain[] | undefined): Promise<View> {
   const { username, action, from, to, before } = call.query
-  const { items, next } = await call.api.get<Found<AdminEvent>>('/admin/audit', {
+  const { items, next } = await call.api.get<AdminEvents>('/admin/audit', {
     ...searchOf(call.query),
     before,
     limit: PAGE,

@@ -1,5 +1,6 @@
 // Shows the pinned certificates of an application: their ends, and the certificates that the domains show now.
-import type { PinnedCertificate, PinnedDomain } from '../answers.ts'
+import type { AppDetail, PinnedDomain } from '../../api/cloud/admin/apps.ts'
+import type { PinnedCertificate } from '../../api/cloud/admin/certificates.ts'
 import { at } from '../api.ts'
 import { DAY_MS, pinTone } from '../attention.ts'
 import {
@@ -42,7 +43,7 @@ export const certificates: Page = {
   path: '/certificates',
   section: 'certificates',
   async render(call) {
-    const { domains, publicKey } = await call.api.get<{ domains: readonly PinnedDomain[]; publicKey: string }>(pathOf(call))
+    const { domains, publicKey } = await call.api.get<AppDetail>(pathOf(call))
     const hasExpired = domains.some(({ certificates: pins }) => pins.some(({ isExpired }) => isExpired))
     const clean = call.isAdmin && hasExpired && actionForm(call, 'expired', 'Remove those that have ended', { tone: 'plain' })
     return {

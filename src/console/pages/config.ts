@@ -1,4 +1,5 @@
 // Shows and changes configuration items of an application or of one activation. Apps of protocol 4 read them.
+import type { Item } from '../../api/cloud/admin/config.ts'
 import { at, parseJsonField, type Query } from '../api.ts'
 import {
   actionForm,
@@ -16,12 +17,6 @@ import {
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, type Page, type PageCall, requireUnchanged } from '../page.ts'
-
-interface Item {
-  readonly key: string
-  readonly value: unknown
-  readonly scope: 'APPLICATION' | 'ACTIVATION'
-}
 
 const SCOPES: readonly Choice[] = [
   ['APPLICATION', 'every app, activated or not'],

@@ -1,4 +1,5 @@
 // Shows and changes credentials of the bank's API, and lists who is signed in at the console.
+import type { Credential } from '../../api/cloud/admin/users.ts'
 import { endSession, listLiveSessions, type ListedSession } from '../../domain/credential/session.ts'
 import { isStorable } from '../../lib/json.ts'
 import { at, Refusal } from '../api.ts'
@@ -18,15 +19,6 @@ import {
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, readTime, type View } from '../page.ts'
-
-interface Credential {
-  readonly username: string
-  readonly role: string
-  readonly application?: string
-  readonly isDisabled: boolean
-  readonly expiresAt?: number
-  readonly rights?: readonly string[]
-}
 
 const ROLES: readonly Choice[] = [
   ['integration', 'back end of an application'],

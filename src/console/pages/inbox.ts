@@ -1,4 +1,5 @@
 // Shows the inbox of a user: which messages were written and read, and one message as its user reads it. Also writes a new message.
+import type { Message, MessageDetail } from '../../api/cloud/inbox.ts'
 import { at } from '../api.ts'
 import {
   actionForm,
@@ -23,15 +24,6 @@ import {
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
 
-interface InboxMessage {
-  readonly messageId: string
-  readonly type: 'text' | 'html'
-  readonly subject: string
-  readonly summary: string
-  readonly isRead: boolean
-  readonly timestampCreated: number
-}
-
 const PAGE = 20
 const TYPES: readonly Choice[] = [
   ['text', 'plain text'],
@@ -52,7 +44,7 @@ export const inbox: Page = {
     const { messages } =
       userId === undefined || !isActing
         ? { messages: [] }
-        : await api.get<{ messages: readonly InboxMessage[] }>('/inbox/messages', search)
+        : await api.get<{ messages: readonly Message[] }>('/inbox/messages', search)
     const fields = html`${field(UNTYPED, 'userId', 'User', { id: 'of', type: 'search', value: userId, placeholder: 'Exact name' })}
       ${select(UNTYPED, 'onlyUnread', 'Messages', SHOWN, { value: query['onlyUnread'] })}`
     const list = card(
@@ -76,7 +68,7 @@ export const inbox: Page = {
   },
 }
 
-function renderList(call: PageCall, userId: string | undefined, found: readonly InboxMessage[]): Markup {
+function renderList(call: PageCall, userId: string | undefined, found: readonly Message[]): Markup {
   if (userId === undefined) return empty('Whose inbox?', 'Name a user: messages are read one user at a time.')
   if (!call.isActing)
     return empty('Not for this credential', 'Messages belong to an application; administrators who may act for it read them.')
@@ -106,18 +98,15 @@ const renderForm = (call: PageCall, userId: string | undefined): Markup =>
       ${field(own, 'body', 'Body', { isRequired: true, rows: 6 })}`,
   })}<p class="hint">The app shows it when it next asks. A push tells the phone of it where pawl sends pushes (docs/PUSH.md).</p>`
 
-interface Detail extends InboxMessage {
-  readonly userId: string
-  readonly body: string
-}
-
 const pathOf = ({ params }: PageCall): string => at`/inbox/messages/${params.id}`
 
 export const inboxMessage: Page = {
   path: '/inbox/:id',
   section: 'inbox',
   async render(call) {
-    const { messageId, userId, subject, summary, body, type, isRead, timestampCreated } = await call.api.get<Detail>(pathOf(call))
+    const { messageId, userId, subject, summary, body, type, isRead, timestampCreated } = await call.api.get<MessageDetail>(
+      pathOf(call),
+    )
     const back = backTo(link(call, '/inbox', { userId }), `Inbox of ${userId}`)
     const remove = guardedForm(call, 'remove', 'Remove the message', {
       question: `${userId} does not find it in the app any more.`,
@@ -139,7 +128,7 @@ export const inboxMessage: Page = {
   },
   actions: {
     remove: async (call) => {
-      const { userId } = await call.api.get<Detail>(pathOf(call))
+      const { userId } = await call.api.get<MessageDetail>(pathOf(call))
       await call.api.send('DELETE', pathOf(call))
       return done(call, '/inbox', 'removed', { userId })
     },

@@ -1,21 +1,9 @@
 // Shows and changes the OpenID providers of an application, whose logins bind phones.
+import type { Provider } from '../../api/cloud/admin/oidc-providers.ts'
 import { at } from '../api.ts'
 import { actionForm, badge, card, checks, type Choice, empty, field, guardedForm, pageHead, select, table } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, requireUnchanged } from '../page.ts'
-
-interface Provider {
-  readonly providerId: string
-  readonly issuer: string
-  readonly clientId: string
-  readonly clientAuthentication: string
-  readonly redirectUri: string
-  readonly scopes: readonly string[]
-  readonly userIdClaim: string
-  readonly isCommitted: boolean
-  readonly flags: readonly string[]
-  readonly hasCredentials: boolean
-}
 
 const AUTHENTICATIONS: readonly Choice[] = [
   ['client_secret_basic', 'a secret, by HTTP Basic'],
@@ -104,8 +92,8 @@ const renderForm = (call: PageCall, providers: readonly Provider[], one: Provide
       ${field(own, 'redirectUri', 'Redirect URI', { isRequired: true, value: one?.redirectUri, placeholder: 'https://app.bank.example/oidc' })}
       ${select(own, 'clientAuthentication', 'pawl shows itself by', AUTHENTICATIONS, { value: one?.clientAuthentication, hint: 'A private key is given by pawl oidc set.' })}
       ${field(own, 'clientSecret', 'Secret', { type: 'password', autocomplete: 'new-password', hint: one?.hasCredentials ? 'Left empty, the one that is there stays.' : undefined })}
-      ${field(own, 'scopes', 'Scopes', { isRequired: true, value: one?.scopes.join(' ') ?? 'openid' })}
+      ${field(own, 'scopes', 'Scopes', { isRequired: true, value: one?.scopes?.join(' ') ?? 'openid' })}
       ${field(own, 'userIdClaim', 'Claim with the user id', { isRequired: true, value: one?.userIdClaim ?? 'sub' })}
-      ${field(own, 'flags', 'Flags of the phones', { value: one?.flags.join(' '), hint: 'Separated by spaces.' })}
+      ${field(own, 'flags', 'Flags of the phones', { value: one?.flags?.join(' '), hint: 'Separated by spaces.' })}
       ${checks(own, 'isCommitted', 'Phones', [['yes', 'are active at once; else the bank commits them']], { value: (one?.isCommitted ?? true) ? ['yes'] : [] })}`,
   })

@@ -1,10 +1,10 @@
 // Shows one operation: its history, the view of the phone, and the approval without a connection.
-import type { OperationParameters } from '../../domain/template/template.ts'
+import type { DeviceEvent } from '../../api/cloud/admin/audit.ts'
+import type { DeviceOperation } from '../../api/cloud/operations.ts'
 import { PawlError } from '../../lib/errors.ts'
-import type { ListedOperation } from '../answers.ts'
 import { at, unlessRefused } from '../api.ts'
 import { readDeliverySteps } from '../deliveries.ts'
-import { type DeviceEvent, readDeviceEvents, readMembers } from '../device-events.ts'
+import { readDeviceEvents, readMembers } from '../device-events.ts'
 import {
   actionForm,
   ago,
@@ -31,11 +31,6 @@ import { html, type Markup, nothing } from '../markup.ts'
 import { done, type Form, link, type Page, type PageCall, type View } from '../page.ts'
 import { phonePreview, readShown, sayOperation, type ShownOperation } from '../phone-preview.ts'
 import { sayState } from '../words.ts'
-
-interface Answer extends ListedOperation {
-  readonly parameters: OperationParameters
-  readonly proximityOtp?: string
-}
 
 /** A QR code that was made for an approval without a connection. */
 interface OfflineCode {
@@ -84,7 +79,7 @@ function readOffline(form: Form): OfflineCode | undefined {
 
 async function render(call: PageCall, offline: OfflineCode | undefined): Promise<View> {
   const operationId = call.params.id.toLowerCase()
-  const answer = await call.api.get<Answer>(at`/v2/operations/${operationId}`)
+  const answer = await call.api.get<DeviceOperation>(at`/v2/operations/${operationId}`)
   const [shown, timeline] = await Promise.all([readShown(call, [operationId]), operationTimeline(call, answer)])
   const known = shown.get(operationId)
   const isPending = answer.status === 'PENDING'
@@ -109,7 +104,7 @@ async function render(call: PageCall, offline: OfflineCode | undefined): Promise
   }
 }
 
-const renderStatus = (call: PageCall, answer: Answer, shown: ShownOperation | undefined): Markup => {
+const renderStatus = (call: PageCall, answer: DeviceOperation, shown: ShownOperation | undefined): Markup => {
   const { status, failureCount, maxFailureCount, proximityOtp, timestampCreated, timestampExpires, operationId } = answer
   const { registrationId, applicationFlag } = answer
   const isPending = status === 'PENDING'
@@ -139,7 +134,7 @@ const renderStatus = (call: PageCall, answer: Answer, shown: ShownOperation | un
 
 async function renderOffline(
   call: PageCall,
-  { userId, registrationId }: Answer,
+  { userId, registrationId }: DeviceOperation,
   offline: OfflineCode | undefined,
 ): Promise<Markup> {
   if (offline === undefined) {
@@ -173,7 +168,7 @@ async function choosePhone(call: PageCall, userId: string): Promise<Markup> {
 }
 
 /** The timeline of an operation, oldest first. */
-async function operationTimeline(call: PageCall, operation: ListedOperation): Promise<Markup> {
+async function operationTimeline(call: PageCall, operation: DeviceOperation): Promise<Markup> {
   const [events, deliveries] = await Promise.all([
     readEvents(call, operation),
     readDeliverySteps(call, 'OPERATION', operation.operationId),
@@ -188,7 +183,7 @@ async function operationTimeline(call: PageCall, operation: ListedOperation): Pr
 }
 
 /** Reads the actions of phone and bank on the operation from the audit log of its user. */
-async function readEvents(call: PageCall, operation: ListedOperation): Promise<readonly Step[]> {
+async function readEvents(call: PageCall, operation: DeviceOperation): Promise<readonly Step[]> {
   const { operationId, userId, timestampCreated: timestampFrom, timestampExpires } = operation
   // An operation has no events after its end. Later events of its user are not asked for, because they would push older ones out of the answer.
   const timestampTo = Math.min(call.now, timestampExpires)

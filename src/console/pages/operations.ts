@@ -1,5 +1,5 @@
 // Searches operations of an application, with filters.
-import type { ListedOperation } from '../answers.ts'
+import type { ListedOperation } from '../../api/cloud/admin/operations.ts'
 import { at } from '../api.ts'
 import { ago, type Choice, chips, type Column, empty, listCard, pageHead, reason, stateBadge, table } from '../elements.ts'
 import { html } from '../markup.ts'

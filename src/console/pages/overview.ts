@@ -1,5 +1,8 @@
 // Shows the first page: the health of the server, recent traffic, and open tasks.
-import type { AdminEvent, ListedOperation, ListedRegistration, Webhook } from '../answers.ts'
+import type { AdminEvent } from '../../api/cloud/admin/audit.ts'
+import type { ListedOperation } from '../../api/cloud/admin/operations.ts'
+import type { ListedRegistration } from '../../api/cloud/admin/registrations.ts'
+import type { Webhook } from '../../api/cloud/admin/webhooks.ts'
 import type { Look } from '../../metrics/metrics.ts'
 import { at, unlessRefused } from '../api.ts'
 import { ago, card, empty, facts, live, pageHead, sayAge, sayDistance, type Tone } from '../elements.ts'

@@ -1,5 +1,5 @@
 // Shows one registration: its phone, the QR code for the user, the fingerprint to compare, possible actions, and its history.
-import type { ListedRegistration } from '../answers.ts'
+import type { ListedRegistration, RegistrationDetail as Detail } from '../../api/cloud/admin/registrations.ts'
 import { at, Refusal, unlessRefused } from '../api.ts'
 import {
   actionForm,
@@ -29,32 +29,6 @@ import { readDeliverySteps } from '../deliveries.ts'
 import { readDeviceEvents, readVerifications, renderEvents, renderVerifications, verificationsCard } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
 import { type Done, done, link, type Page, type PageCall, requireUnchanged } from '../page.ts'
-
-interface Detail extends ListedRegistration {
-  readonly blockReason?: string
-  readonly timestampBlockExpire?: number
-  readonly flags: readonly string[]
-  readonly isConfirmationPending?: boolean
-  readonly parentActivationId?: string
-  readonly isBiometryEnabled?: boolean
-  readonly isUpgradePending?: boolean
-  readonly activationFingerprint?: string
-  readonly failedAttempts: number
-  readonly maxFailedAttempts: number
-  readonly commitPhase: string
-  readonly isOtpDemanded: boolean
-  readonly extras?: string
-  readonly externalId?: string
-  readonly timestampExpires?: number
-  readonly history: readonly {
-    readonly from?: string
-    readonly to: string
-    readonly reason?: string
-    readonly externalUserId?: string
-    readonly timestamp: number
-  }[]
-  readonly next?: string
-}
 
 const read = ({ api, application, params: { id }, query: { before } }: PageCall): Promise<Detail> =>
   api.get<Detail>(at`/admin/applications/${application}/registrations/${id}`, { before })

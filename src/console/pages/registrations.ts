@@ -1,5 +1,5 @@
 // Searches registrations of an application, and begins a new one.
-import type { ListedRegistration } from '../answers.ts'
+import type { ListedRegistration } from '../../api/cloud/admin/registrations.ts'
 import { at } from '../api.ts'
 import {
   actionForm,

@@ -1,15 +1,12 @@
 // Shows one delivery of a webhook: its message, the answer of the receiver, and the next attempt.
-import type { Webhook } from '../answers.ts'
+import type { Delivery } from '../../api/cloud/admin/webhook-deliveries.ts'
+import type { Webhook } from '../../api/cloud/admin/webhooks.ts'
 import { at } from '../api.ts'
-import { type Delivery, deliveryBadge, sayDelivery } from '../deliveries.ts'
+import { deliveryBadge, sayDelivery } from '../deliveries.ts'
 import { actionForm, backTo, card, code, exactTime, facts, live, pageHead, type Step, timeline } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall } from '../page.ts'
 import { sayState } from '../words.ts'
-
-interface Detail extends Delivery {
-  readonly body: string
-}
 
 const webhookOf = ({ params }: PageCall): string => at`/admin/webhooks/${params.id}`
 
@@ -19,7 +16,7 @@ export const webhookDelivery: Page = {
   async render(call) {
     const [webhook, one] = await Promise.all([
       call.api.get<Webhook>(webhookOf(call)),
-      call.api.get<Detail>(`${webhookOf(call)}${at`/deliveries/${call.params.deliveryId}`}`),
+      call.api.get<Delivery & { readonly body: string }>(`${webhookOf(call)}${at`/deliveries/${call.params.deliveryId}`}`),
     ])
     const back = backTo(link(call, at`/webhooks/${webhook.id}`), webhook.name)
     const isWaiting = one.status === 'WAITING'

@@ -1,7 +1,8 @@
 // Shows one webhook: its deliveries, a form to send them again, and its settings.
-import type { Webhook } from '../answers.ts'
+import type { Delivery } from '../../api/cloud/admin/webhook-deliveries.ts'
+import type { Webhook, WebhookTest } from '../../api/cloud/admin/webhooks.ts'
 import { at } from '../api.ts'
-import { type Delivery, deliveryBadge, sayDelivery } from '../deliveries.ts'
+import { deliveryBadge, sayDelivery } from '../deliveries.ts'
 import {
   actionForm,
   ago,
@@ -33,15 +34,6 @@ interface Deliveries {
   readonly next?: string
 }
 
-/** The result of a test message. */
-interface Trial {
-  readonly id: string
-  readonly isDelivered: boolean
-  readonly status?: number
-  readonly error?: string
-  readonly durationMs: number
-}
-
 const STATUSES: readonly Choice[] = [
   ['', 'All'],
   ['WAITING', 'Waiting'],
@@ -65,7 +57,7 @@ const replay = (body: (call: PageCall) => unknown) => async (call: PageCall) => 
   return done(call, home(call), 'replayed')
 }
 
-async function render(call: PageCall, trial?: Trial): Promise<View> {
+async function render(call: PageCall, trial?: WebhookTest): Promise<View> {
   const { status, before } = call.query
   const [one, found] = await Promise.all([
     call.api.get<Webhook>(pathOf(call)),
@@ -84,7 +76,7 @@ export const webhook: Page = {
   section: 'webhooks',
   render: (call) => render(call),
   actions: {
-    test: async (call) => render(call, await call.api.send<Trial>('POST', `${pathOf(call)}/test`)),
+    test: async (call) => render(call, await call.api.send<WebhookTest>('POST', `${pathOf(call)}/test`)),
     replay: replay(({ form }) => ({ deliveryId: form.text('deliveryId') })),
     replayDead: replay(() => ({ status: 'DEAD' })),
     save: async (call) => {
@@ -110,14 +102,14 @@ const renderReplay = (call: PageCall, { dead }: Webhook): Markup | false =>
   call.isAdmin && dead > 0 && actionForm(call, 'replayDead', `Send all ${dead} that were given up`, { tone: 'plain' })
 
 /** The receiver's answer to the last test message, or the offer to send one. */
-const renderTest = (call: PageCall, trial: Trial | undefined): Markup =>
+const renderTest = (call: PageCall, trial: WebhookTest | undefined): Markup =>
   card(
     'Test',
     html`${trial === undefined ? html`<p class="soft">Sends a signed message with the event <code>test</code> now, and shows what the receiver answers. Nothing is queued.</p>` : renderTrial(trial)}
       ${actionForm({ ...call, here: link(call, home(call)) }, 'test', trial === undefined ? 'Send a test message' : 'Send another', { tone: 'plain' })}`,
   )
 
-const renderTrial = ({ id, isDelivered, status, error, durationMs }: Trial): Markup =>
+const renderTrial = ({ id, isDelivered, status, error, durationMs }: WebhookTest): Markup =>
   html`<div class="notice is-${isDelivered ? 'good' : 'bad'}" role="status"><p><strong>${isDelivered ? 'The receiver took it' : 'The receiver did not take it'}</strong></p></div>
     ${facts([
       ['Answer', status === undefined ? 'none' : html`HTTP ${status}`],

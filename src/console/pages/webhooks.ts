@@ -1,7 +1,8 @@
 // Lists the webhooks of an application with their state, and creates new ones.
+import type { PushProvider } from '../../api/cloud/admin/push.ts'
+import type { Webhook } from '../../api/cloud/admin/webhooks.ts'
 import { at } from '../api.ts'
-import type { PushProvider, Queue, Webhook } from '../answers.ts'
-import { PUSH_PROVIDERS } from '../attention.ts'
+import { PUSH_PROVIDERS, type Queue } from '../attention.ts'
 import {
   actionForm,
   badge,

@@ -1,5 +1,5 @@
 // /admin/application and /admin/applications: manage applications with their settings, and show the values that a mobile app needs (cloud §10).
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import {
   createApplication,
   readMobileConfiguration,
@@ -65,6 +65,7 @@ const Application = named(
     isMultiDevice: Type.Boolean({ description: 'whether a user may have several phones' }),
   }),
 )
+export type Application = Static<typeof Application>
 
 const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
 
@@ -209,6 +210,7 @@ const ApplicationDetailWithKeys = ObjectResponse(
     }),
   ]),
 )
+export type ApplicationDetailWithKeys = Static<typeof ApplicationDetailWithKeys>
 
 const applicationDetail = adminRead({
   route: 'GET /admin/applications/:id',

@@ -1,5 +1,5 @@
 // /admin/apps: create and show applications with the domains and certificates that the mobile utility publishes (utility §4).
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { createApplication } from '../../../domain/application/application.ts'
 import { readPinnedApplication } from '../../../domain/pinning/pinning.ts'
 import { daysBetween } from '../../../domain/pinning/watch.ts'
@@ -27,23 +27,19 @@ const Live = Type.Object({
   problem: Type.Optional(Type.String()),
 })
 
+const PinnedDomain = Type.Object({
+  name: Type.String(),
+  port: Type.Integer({ description: 'where its certificate is looked at' }),
+  certificates: Type.Array(PinnedCertificate),
+  live: Type.Optional(Live),
+})
+export type PinnedDomain = Static<typeof PinnedDomain>
+
 const AppDetail = named(
   'AppDetail',
-  Type.Composite([
-    App,
-    Type.Object({
-      publicKey: Type.String(),
-      domains: Type.Array(
-        Type.Object({
-          name: Type.String(),
-          port: Type.Integer({ description: 'where its certificate is looked at' }),
-          certificates: Type.Array(PinnedCertificate),
-          live: Type.Optional(Live),
-        }),
-      ),
-    }),
-  ]),
+  Type.Composite([App, Type.Object({ publicKey: Type.String(), domains: Type.Array(PinnedDomain) })]),
 )
+export type AppDetail = Static<typeof AppDetail>
 
 async function readAppDetail(parts: KeyParts, name: string) {
   const { db, platform } = parts

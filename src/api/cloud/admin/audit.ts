@@ -1,5 +1,5 @@
 // /admin/audit: shows the changes of administrators and the events of an application's phones, and verifies the audit logs (cloud §7, §10).
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { readAuditLog } from '../../../domain/audit/audit.ts'
 import { listAdminEvents } from '../../../storage/credential/admin-events.ts'
@@ -12,6 +12,34 @@ import { cutPage, Identifier, MadeId, OfId, OptionalTime, PageLimit, Time, UserI
 function refuseReversed({ timestampFrom = 0, timestampTo = Infinity }: { timestampFrom?: number; timestampTo?: number }): void {
   if (timestampFrom > timestampTo) throw requestRefused('timestampFrom', 'must not be after timestampTo', String(timestampFrom))
 }
+
+const NextPage = Type.Optional(Type.Integer({ description: 'leads to the next page; absent on the last one' }))
+
+const AdminEvent = Type.Object({
+  id: Type.Integer({ description: 'counts up' }),
+  timestamp: Time,
+  username: Type.String(),
+  action: Type.String(),
+  target: Type.String(),
+  before: Type.Optional(Type.Unknown()),
+  after: Type.Optional(Type.Unknown()),
+})
+export type AdminEvent = Static<typeof AdminEvent>
+
+const AdminEvents = Type.Object({ items: Type.Array(AdminEvent), next: NextPage })
+export type AdminEvents = Static<typeof AdminEvents>
+
+const DeviceEvent = Type.Object({
+  activationId: Type.String(),
+  eventType: Type.String(),
+  eventData: Type.String(),
+  verifiedBy: Type.Optional(Type.String()),
+  timestamp: Time,
+})
+export type DeviceEvent = Static<typeof DeviceEvent>
+
+const DeviceEvents = Type.Object({ items: Type.Array(DeviceEvent), next: NextPage })
+export type DeviceEvents = Static<typeof DeviceEvents>
 
 const adminAudit = adminRead({
   route: 'GET /admin/audit',
@@ -28,20 +56,7 @@ const adminAudit = adminRead({
     ),
     limit: PageLimit(1_000, 1_000),
   }),
-  response: Type.Object({
-    items: Type.Array(
-      Type.Object({
-        id: Type.Integer({ description: 'counts up' }),
-        timestamp: Time,
-        username: Type.String(),
-        action: Type.String(),
-        target: Type.String(),
-        before: Type.Optional(Type.Unknown()),
-        after: Type.Optional(Type.Unknown()),
-      }),
-    ),
-    next: Type.Optional(Type.Integer({ description: 'leads to the next page; absent on the last one' })),
-  }),
+  response: AdminEvents,
   async handle({ query, parts }) {
     refuseReversed(query)
     const { username, action, timestampFrom, timestampTo, before, limit } = query
@@ -75,18 +90,7 @@ const applicationAudit = adminRead({
     before: OptionalTime,
     limit: PageLimit(1_000, 1_000),
   }),
-  response: Type.Object({
-    items: Type.Array(
-      Type.Object({
-        activationId: Type.String(),
-        eventType: Type.String(),
-        eventData: Type.String(),
-        verifiedBy: Type.Optional(Type.String()),
-        timestamp: Time,
-      }),
-    ),
-    next: Type.Optional(Type.Integer({ description: 'leads to the next page; absent on the last one' })),
-  }),
+  response: DeviceEvents,
   async handle({ params: { id }, query, parts }) {
     refuseReversed(query)
     await requireApplication(parts.db, id)
@@ -112,34 +116,32 @@ const applicationAudit = adminRead({
   },
 })
 
+const Chain = Type.Object({
+  chain: Type.String(),
+  isIntact: Type.Boolean(),
+  sealed: Type.Integer({ description: 'rows whose seal is right; up to the fault where there is one' }),
+  unsealed: Type.Integer({ description: 'rows that wait for their seal' }),
+  startPosition: Type.Integer({ description: 'how many rows retention has removed' }),
+  headPosition: Type.Integer({ description: 'of the last row that is sealed, counted from the first one ever' }),
+  headSeal: Type.String({
+    description:
+      'of that row, in hexadecimal; noted elsewhere, position and seal tell later whether the log was cut or written anew',
+  }),
+  fault: Type.Optional(
+    Type.Object({
+      problem: Type.String(),
+      position: Type.Optional(Type.Integer({ description: 'in the chain' })),
+      sequence: Type.Optional(Type.Integer({ description: 'of the row, in its table' })),
+    }),
+  ),
+})
+export type Chain = Static<typeof Chain>
+
 const auditVerification = adminRead({
   route: 'GET /admin/audit/verification',
   operationId: 'verifyAudit',
   summary: 'Verifies the seals of the audit log',
-  response: Type.Object({
-    isIntact: Type.Boolean(),
-    chains: Type.Array(
-      Type.Object({
-        chain: Type.String(),
-        isIntact: Type.Boolean(),
-        sealed: Type.Integer({ description: 'rows whose seal is right; up to the fault where there is one' }),
-        unsealed: Type.Integer({ description: 'rows that wait for their seal' }),
-        startPosition: Type.Integer({ description: 'how many rows retention has removed' }),
-        headPosition: Type.Integer({ description: 'of the last row that is sealed, counted from the first one ever' }),
-        headSeal: Type.String({
-          description:
-            'of that row, in hexadecimal; noted elsewhere, position and seal tell later whether the log was cut or written anew',
-        }),
-        fault: Type.Optional(
-          Type.Object({
-            problem: Type.String(),
-            position: Type.Optional(Type.Integer({ description: 'in the chain' })),
-            sequence: Type.Optional(Type.Integer({ description: 'of the row, in its table' })),
-          }),
-        ),
-      }),
-    ),
-  }),
+  response: Type.Object({ isIntact: Type.Boolean(), chains: Type.Array(Chain) }),
   async handle({ parts }) {
     const { isIntact, chains } = await parts.verifyAudit()
     return { isIntact, chains: [...chains] }

@@ -1,8 +1,8 @@
 // /admin/apps/{name}/certificates and /domains: pin certificates, which the mobile utility publishes for an application (utility §4).
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { pinFingerprint, pinLive, pinPem, readLive, requireFingerprint, warnOfName } from '../../../domain/pinning/certificate.ts'
-import { named } from '../../../http/types.ts'
+import { named, OneOf } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { toPem } from '../../../lib/pem.ts'
@@ -22,13 +22,14 @@ const certificateMembers = {
   fingerprint: Type.String({ description: 'Base64 of SHA-256 over the DER bytes' }),
   expires: Seconds,
   isExpired: Type.Boolean(),
-  source: Type.String({ enum: ['pem', 'fetch', 'fingerprint'] }),
+  source: OneOf(['pem', 'fetch', 'fingerprint']),
   created: Seconds,
   pem: Type.Optional(Type.String({ description: 'absent where only the fingerprint is known' })),
   warning: Type.Optional(Type.String({ description: 'why apps do not find the pin under its name' })),
 }
 
 export const PinnedCertificate = Type.Object(certificateMembers)
+export type PinnedCertificate = Static<typeof PinnedCertificate>
 
 const PinnedOfDomain = named('PinnedCertificate', Type.Object({ name: Type.String(), ...certificateMembers }))
 

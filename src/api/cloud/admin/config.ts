@@ -19,6 +19,7 @@ const Key = withExample(WordOfPath, 'payments.limit')
 const Scope = OneOf<ConfigScope>(['APPLICATION', 'ACTIVATION'])
 
 const Item = Type.Object({ key: Key, value: Type.Unknown({ examples: [{ daily: 500 }] }), scope: Scope })
+export type Item = Static<typeof Item>
 
 const Items = Type.Object({ config: Type.Array(Item) })
 

@@ -56,6 +56,7 @@ const settingMembers = {
 
 /** A provider in an answer, without the secrets of the client. */
 const Provider = named('OidcProvider', Type.Object({ providerId: ProviderId, ...settingMembers, hasCredentials: Type.Boolean() }))
+export type Provider = Static<typeof Provider>
 
 const NewProvider = withExample(
   Type.Object({

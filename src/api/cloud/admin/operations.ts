@@ -27,6 +27,22 @@ import { OPERATION_MEMBERS } from '../operations.ts'
 /** The place where the page begins. Callers that do not know `cursor` name the last operation of the previous page by the two others. */
 const PLACE = { cursor: Cursor, beforeTimestamp: OptionalTime, beforeOperationId: Type.Optional(OperationId) }
 
+const ListedOperation = Type.Object({
+  operationId: Type.String(),
+  userId: Type.Optional(Type.String()),
+  registrationId: Type.Optional(Type.String({ description: 'the only device that is shown it and decides it' })),
+  applicationFlag: Type.Optional(Type.String({ description: 'what a device must carry to approve it' })),
+  status: Status,
+  statusReason: Type.Optional(Type.String()),
+  template: Type.String(),
+  operationType: Type.String(),
+  failureCount: OPERATION_MEMBERS.failureCount,
+  maxFailureCount: OPERATION_MEMBERS.maxFailureCount,
+  timestampCreated: Time,
+  timestampExpires: Time,
+})
+export type ListedOperation = Static<typeof ListedOperation>
+
 export const operationsSearch = adminRead({
   route: 'GET /admin/applications/:id/operations',
   operationId: 'searchOperations',
@@ -45,25 +61,7 @@ export const operationsSearch = adminRead({
     limit: PageLimit(1_000, 100),
     ...PLACE,
   }),
-  response: Type.Object({
-    operations: Type.Array(
-      Type.Object({
-        operationId: Type.String(),
-        userId: Type.Optional(Type.String()),
-        registrationId: Type.Optional(Type.String({ description: 'the only device that is shown it and decides it' })),
-        applicationFlag: Type.Optional(Type.String({ description: 'what a device must carry to approve it' })),
-        status: Status,
-        statusReason: Type.Optional(Type.String()),
-        template: Type.String(),
-        operationType: Type.String(),
-        failureCount: OPERATION_MEMBERS.failureCount,
-        maxFailureCount: OPERATION_MEMBERS.maxFailureCount,
-        timestampCreated: Time,
-        timestampExpires: Time,
-      }),
-    ),
-    nextCursor: NextCursor,
-  }),
+  response: Type.Object({ operations: Type.Array(ListedOperation), nextCursor: NextCursor }),
   async handle({ params: { id }, query, parts }) {
     const after = placeOf(query)
     await requireApplication(parts.db, id)

@@ -1,13 +1,13 @@
 // /admin/push: shows figures of the push providers to which pawl sends (mobile-token §7.1, cloud §10).
-import { Type } from '@sinclair/typebox'
-import { named } from '../../../http/types.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { named, OneOf } from '../../../http/types.ts'
 import { listPushProviders } from '../../../storage/webhook/push-providers.ts'
 import { adminRead } from '../endpoint.ts'
 
 const PushProvider = named(
   'PushProvider',
   Type.Object({
-    provider: Type.String({ enum: ['apns', 'fcm'] }),
+    provider: OneOf(['apns', 'fcm']),
     isEnabled: Type.Boolean({ description: 'whether the newest start had credentials for it' }),
     waiting: Type.Integer({ description: 'pushes that wait for their first or next attempt' }),
     delivered: Type.Integer({ description: 'pushes that it took, since the first start with it' }),
@@ -19,6 +19,7 @@ const PushProvider = named(
     ),
   }),
 )
+export type PushProvider = Static<typeof PushProvider>
 
 export const pushProvidersList = adminRead({
   route: 'GET /admin/push',

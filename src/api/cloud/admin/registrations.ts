@@ -60,6 +60,7 @@ const ListedRegistration = named(
     timestampLastUsed: Type.Optional(Time),
   }),
 )
+export type ListedRegistration = Static<typeof ListedRegistration>
 
 const auditedRegistration: Audited<{ readonly id: string }, { readonly userId: string }> = {
   target: ({ params: { id }, body: { userId } }) => `registration of ${userId} in ${id}`,
@@ -70,7 +71,7 @@ const auditedRegistration: Audited<{ readonly id: string }, { readonly userId: s
   },
 }
 
-const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration> => ({
+const toListed = (row: ListedRegistrationRow): ListedRegistration => ({
   activationId: row.activationId,
   ...listedMembers(row),
   ...(row.highestVersion !== null && { highestProtocolVersion: row.highestVersion }),
@@ -184,6 +185,7 @@ const RegistrationDetail = named(
     }),
   ]),
 )
+export type RegistrationDetail = Static<typeof RegistrationDetail>
 
 const registrationDetail = adminRead({
   route: 'GET /admin/applications/:id/registrations/:activationId',
@@ -201,7 +203,7 @@ const registrationDetail = adminRead({
   },
 })
 
-const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): Static<typeof RegistrationDetail> => ({
+const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): RegistrationDetail => ({
   ...toListed(row),
   ...detailMembers(row),
   ...(row.protocolVersion === 4 && { isConfirmationPending: row.isConfirmationPending }),

@@ -1,5 +1,5 @@
 // /admin/users: manages the credentials of the cloud API (cloud §2, §10).
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { named, OneOf } from '../../../http/types.ts'
 import { isAddressOrRange } from '../../../lib/address.ts'
@@ -57,24 +57,23 @@ async function viewUser(db: Db, username: string) {
   }
 }
 
+const Credential = Type.Object({
+  username: Type.String(),
+  role: RoleName,
+  application: Type.Optional(Type.String()),
+  isDisabled: Type.Boolean(),
+  expiresAt: OptionalTime,
+  allowedAddresses: Type.Optional(Type.Array(Type.String())),
+  certificates: Type.Optional(Type.Array(Type.String())),
+  rights: Type.Optional(Rights),
+})
+export type Credential = Static<typeof Credential>
+
 const usersList = adminRead({
   route: 'GET /admin/users',
   operationId: 'listUsers',
   summary: 'Lists credentials',
-  response: Type.Object({
-    users: Type.Array(
-      Type.Object({
-        username: Type.String(),
-        role: RoleName,
-        application: Type.Optional(Type.String()),
-        isDisabled: Type.Boolean(),
-        expiresAt: OptionalTime,
-        allowedAddresses: Type.Optional(Type.Array(Type.String())),
-        certificates: Type.Optional(Type.Array(Type.String())),
-        rights: Type.Optional(Rights),
-      }),
-    ),
-  }),
+  response: Type.Object({ users: Type.Array(Credential) }),
   async handle({ parts }) {
     const users = await listCredentials(parts.db)
     return {

@@ -1,5 +1,5 @@
 // /admin/webhooks/{id}/deliveries: shows the sent, waiting and abandoned messages of a webhook, and sends them again (cloud §9).
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { composeMessageBody, parseSnapshot } from '../../../domain/webhook/attempt.ts'
 import { readWebhook, replayDeliveries } from '../../../domain/webhook/webhook.ts'
 import { named, OneOf } from '../../../http/types.ts'
@@ -35,6 +35,7 @@ const Delivery = named(
     finishedAt: Type.Optional(Time),
   }),
 )
+export type Delivery = Static<typeof Delivery>
 
 const webhookDeliveriesList = adminRead({
   route: 'GET /admin/webhooks/:id/deliveries',

@@ -1,5 +1,5 @@
 // /admin/webhooks: manages receivers of the changes of an application (cloud §9, §10).
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import type { Caller } from '../../../domain/credential/credential.ts'
 import { tryWebhook } from '../../../domain/webhook/attempt.ts'
 import { openBasic } from '../../../domain/webhook/basic.ts'
@@ -72,6 +72,7 @@ const Webhook = named(
     lagSeconds: Type.Integer({ description: 'age of the oldest delivery that waits' }),
   }),
 )
+export type Webhook = Static<typeof Webhook>
 
 const Secret = Type.Object({
   secret: Type.String({ description: 'shown this once; `whsec_` and Base64 of the 32 bytes that sign messages' }),
@@ -230,6 +231,7 @@ const WebhookTest = named(
     durationMs: Type.Integer({ description: 'from the first look at the name to the answer' }),
   }),
 )
+export type WebhookTest = Static<typeof WebhookTest>
 
 const webhookTest = auditedEndpoint({
   route: 'POST /admin/webhooks/:id/test',
