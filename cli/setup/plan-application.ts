@@ -3,7 +3,7 @@ import { Fault } from '../fault.ts'
 import { toPath, toQuery } from '../query.ts'
 import type { SetupApplication, SetupRule } from './schema.ts'
 import type { ServerApplication } from './state.ts'
-import { bodyOf, type Draft, findDifferences, findRest, newMembers, noApplication } from './step.ts'
+import { bodyOf, type Draft, findDifferences, findRest, noApplication } from './step.ts'
 import type { Path } from './yaml.ts'
 
 const SETTINGS = [
@@ -46,12 +46,12 @@ function planSettings(draft: Draft, { file, path, server }: Pair): void {
   const what = `application ${id}`
   const change = toPath`/admin/applications/${id}`
   if (server === undefined) {
-    const settings = newMembers(SETTINGS, given)
+    const settings = findDifferences(SETTINGS, given)
     draft.steps.push({
       sign: '+',
       what,
       path,
-      differences: [...newMembers(['name'], file), ...settings],
+      differences: [...findDifferences(['name'], file), ...settings],
       run: async (bank) => {
         if (name === undefined) await bank.call('POST', '/admin/application', { id })
         else await bank.call('POST', '/admin/apps', { name: id, displayName: name })
@@ -123,7 +123,7 @@ function planItems(draft: Draft, { file: { id, config: given }, path, server }: 
   for (const [index, item] of config.entries()) {
     const { key, scope, value } = item
     const found = (server?.config ?? []).find((one) => nameOf(one) === nameOf(item))
-    const differences = found === undefined ? newMembers(['value'], item) : findDifferences(['value'], item, found)
+    const differences = findDifferences(['value'], item, found)
     if (differences.length === 0) continue
     draft.steps.push({
       sign: found === undefined ? '+' : '~',
@@ -150,7 +150,7 @@ function planRules(draft: Draft, { file: { id, rules: given }, path, server }: P
     const found = (server?.rules ?? []).find((one) => nameOf(one) === nameOf(rule))
     // A rule is compared as a whole: a member that the file leaves out is null.
     const whole = (one: SetupRule) => Object.fromEntries(RULE.map((name) => [name, one[name as keyof SetupRule] ?? null]))
-    const differences = found === undefined ? newMembers(RULE, rule) : findDifferences(RULE, whole(rule), whole(found))
+    const differences = found === undefined ? findDifferences(RULE, rule) : findDifferences(RULE, whole(rule), whole(found))
     if (found !== undefined && differences.length === 0) continue
     draft.steps.push({
       sign: found === undefined ? '+' : '~',
@@ -202,7 +202,7 @@ function planPins(draft: Draft, { file: { id, domains: given }, path, server }: 
         sign: '+',
         what,
         path: at,
-        differences: newMembers(['expires'], { expires: text }),
+        differences: findDifferences(['expires'], { expires: text }),
         run: (bank) => bank.call('POST', toPath`/admin/apps/${id}/certificates/fingerprint`, { domain, fingerprint, expires }),
       })
     }

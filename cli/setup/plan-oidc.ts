@@ -3,7 +3,7 @@ import { toPath } from '../query.ts'
 import { OidcProvider, type SetupOidcProvider } from './schema.ts'
 import type { Pair } from './plan-application.ts'
 import type { ServerOidcProvider } from './state.ts'
-import { type Draft, findDifferences, findRest, newMembers } from './step.ts'
+import { type Draft, findDifferences, findRest } from './step.ts'
 
 const MEMBERS = Object.keys(OidcProvider.properties).filter((name) => name !== 'providerId')
 /** Members whose change needs the client's secret again. */
@@ -23,7 +23,7 @@ export function planOidcProviders(draft: Draft, { file: { id, oidcProviders: giv
     const at = [...path, 'oidcProviders', index]
     const hasCredentials = found?.hasCredentials ?? false
     const before = found === undefined ? {} : toSettings(found)
-    const differences = found === undefined ? newMembers(MEMBERS, members) : findDifferences(MEMBERS, members, before)
+    const differences = findDifferences(MEMBERS, members, before)
     if (found !== undefined && differences.length === 0) continue
     const whole = { ...before, ...members }
     const isSecretNeeded = (whole.clientAuthentication ?? 'client_secret_basic') !== 'none'

@@ -5,17 +5,7 @@ import { planApplication, planTransfers, type Pair } from './plan-application.ts
 import { planOidcProviders } from './plan-oidc.ts'
 import type { Setup, SetupUser, SetupWebhook } from './schema.ts'
 import { listWebhooks, type ServerState, type ServerUser, type ServerWebhook, splitUrl } from './state.ts'
-import {
-  bodyOf,
-  type Draft,
-  findDifferences,
-  findRest,
-  MADE_BY_ANOTHER,
-  newMembers,
-  noApplication,
-  type Plan,
-  type Step,
-} from './step.ts'
+import { bodyOf, type Draft, findDifferences, findRest, MADE_BY_ANOTHER, noApplication, type Plan, type Step } from './step.ts'
 
 /** `now`: milliseconds since 1970. `isPruned`: things that the file does not name are removed, if the file has a list of their kind. */
 export function planSetup(setup: Setup, state: ServerState, now: number, isPruned: boolean): Plan {
@@ -56,7 +46,7 @@ function planTexts(draft: Draft, { texts: given }: Setup, state: ServerState): v
   const nameOf = ({ messageKey, language }: { messageKey: string; language: string }) => `text ${messageKey} in ${language}`
   for (const [index, text] of texts.entries()) {
     const found = state.texts.find((one) => nameOf(one) === nameOf(text))
-    const differences = found === undefined ? newMembers(['text'], text) : findDifferences(['text'], text, found)
+    const differences = findDifferences(['text'], text, found)
     if (differences.length === 0) continue
     draft.steps.push({
       sign: found === undefined ? '+' : '~',
@@ -80,7 +70,8 @@ function planTemplates(draft: Draft, { templates: given }: Setup, state: ServerS
     // A template is compared as a whole: it does not have a member that the file leaves out.
     const names = [...new Set([...Object.keys(members), ...Object.keys(found ?? {})])].filter((name) => name !== 'templateName')
     const whole = (one: object) => ({ activationFlag: null, ...one })
-    const differences = found === undefined ? newMembers(names, members) : findDifferences(names, whole(members), whole(found))
+    const differences =
+      found === undefined ? findDifferences(names, members) : findDifferences(names, whole(members), whole(found))
     if (found !== undefined && differences.length === 0) continue
     const what = nameOf(template)
     draft.steps.push({
@@ -117,7 +108,7 @@ function planWebhooks(draft: Draft, { file: { id: application, webhooks: given }
     if (found === undefined) {
       const lost = `if it is there now, pawl webhook rotate gives it a secret that is known`
       const run = makeWebhook(what, { application, ...webhook })
-      draft.steps.push({ sign: '+', what, path: at, differences: newMembers(WEBHOOK, shown(webhook)), lost, run })
+      draft.steps.push({ sign: '+', what, path: at, differences: findDifferences(WEBHOOK, shown(webhook)), lost, run })
       continue
     }
     // A query that only the server has may be a secret of the receiver, so it stays. A credential that may only read sees the rest in another
@@ -199,7 +190,7 @@ function planUsers(
     if (application !== undefined && !known.has(application))
       draft.conflicts.push({ path: [...path, 'application'], kind: 'missing', problem: noApplication(application) })
     const found = state.users.find((one) => one.username === username)
-    const differences = found === undefined ? newMembers(USER, user) : findDifferences(USER, user, { ...found })
+    const differences = findDifferences(USER, user, { ...found })
     // The call that makes the credential sets its addresses, so that it never works from elsewhere.
     const addresses = found === undefined ? bodyOf(differences.filter(({ name }) => name === 'allowedAddresses')) : {}
     const calls: Step['run'] = async (bank) => {
@@ -222,7 +213,7 @@ function planUsers(
       sign: '+',
       what,
       path,
-      differences: [...newMembers(['role', 'application', 'expiresAt'], user), ...differences],
+      differences: [...findDifferences(['role', 'application', 'expiresAt'], user), ...differences],
       lost: `if it is there now, pawl user password ${username} gives it one that is known`,
       run: async (bank, tell) => {
         const body = compact({ username, role, application, expiresAt, ...addresses })

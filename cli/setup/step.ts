@@ -75,16 +75,12 @@ type Members = Readonly<Record<string, unknown>>
 export const noApplication = (id: string): string =>
   `there is no application ${id}, neither in the file nor on the server: add it to applications`
 
-/** Finds the members of the file whose values on the server are different. */
-export function findDifferences(names: readonly string[], file: Members, server: Members): Difference[] {
+/** Finds the members of the file whose values on the server are different: all of them if the server does not have the thing. */
+export function findDifferences(names: readonly string[], file: Members, server: Members = {}): Difference[] {
   return names
     .filter((name) => file[name] !== undefined && !isSame(name, file[name], server[name]))
     .map((name) => ({ name, before: server[name], after: file[name] }))
 }
-
-/** All members of the file, as the differences of a thing that the server does not have yet. */
-export const newMembers = (names: readonly string[], file: Members): Difference[] =>
-  names.filter((name) => file[name] !== undefined).map((name) => ({ name, before: undefined, after: file[name] }))
 
 /** The file's members as the body of a call. */
 export const bodyOf = (differences: readonly Difference[]): Record<string, unknown> =>
