@@ -357,14 +357,14 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     state: 'warning',
     says: /^0 rows have sealed records that are bound to no user$/,
     todo: /^pawl key bind, once no process of the version before runs/,
-    find: () => findWith((db) => db.insertInto('record_binding').values({ stage: 'OPEN' }).execute()),
+    find: () => findWith((db) => sql`insert into record_binding (stage) values ('OPEN')`.execute(db)),
   },
   'records that servers seal anew': {
     check: 'records',
     state: 'warning',
     says: /bound to no user; servers seal them anew$/,
     todo: /look again later/,
-    find: () => findWith((db) => db.insertInto('record_binding').values({ stage: 'BEGUN' }).execute()),
+    find: () => findWith((db) => sql`insert into record_binding (stage) values ('BEGUN')`.execute(db)),
   },
   'a master key that may be one too many': {
     check: 'keys',

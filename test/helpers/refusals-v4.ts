@@ -1,4 +1,5 @@
 // Expects refusals of protocol 4.0 with their exact form, and reads the rows that they must not change (v4 §12).
+import { sql } from 'kysely'
 import { expect } from 'vitest'
 import type { TestServer } from './app.ts'
 import { type HttpReply, member } from '../../phone/http.ts'
@@ -39,8 +40,8 @@ export async function readStored({ context: { db } }: TestServer, except: readon
   const activations = await db.selectFrom('activation').selectAll().orderBy('activation_id').execute()
   const kept = activations.map((row) => Object.entries(row).filter(([name]) => !except.includes(name)))
   const rest = [
-    await db.selectFrom('activation_upgrade').selectAll().orderBy('activation_id').execute(),
-    await db.selectFrom('token').selectAll().orderBy('token_id').execute(),
+    (await sql`select * from activation_upgrade order by activation_id`.execute(db)).rows,
+    (await sql`select * from token order by token_id`.execute(db)).rows,
     await db.selectFrom('activation_history').selectAll().orderBy('activation_id').execute(),
   ]
   return JSON.stringify([kept, rest])

@@ -1,5 +1,6 @@
 // Keys, algorithms and requests for keys that are not as they should be: the documented refusal, and nothing is lost by it (v4 §2, §4).
 import { createHmac } from 'node:crypto'
+import { sql } from 'kysely'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { badDeviceKeys, badSharedSecretRequests } from '../helpers/bad-keys-v4.ts'
@@ -19,7 +20,7 @@ afterAll(() => v4.close())
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'
 const createKey = (requestObject: unknown) => sendJson(v4.world.url, 'POST', '/pa/v4/keystore/create', { requestObject })
-const countKeys = async () => (await v4.server.context.db.selectFrom('temporary_key').select('temporary_key_id').execute()).length
+const countKeys = async () => (await sql`select from temporary_key`.execute(v4.server.context.db)).rows.length
 
 describe.each(PHONE_ALGORITHMS)('a shared secret with %s', (algorithm) => {
   const bad = badSharedSecretRequests(algorithm)

@@ -178,10 +178,9 @@ describe('the row that says that records of before are taken', () => {
     database = await openNew()
   })
   const put = (stage: 'OPEN' | 'BEGUN', by: Uint8Array | null) =>
-    database.db
-      .insertInto('record_binding')
-      .values({ stage, begun_at: new Date(0), mac: by && Buffer.from(by) })
-      .execute()
+    sql`insert into record_binding (stage, begun_at, mac) values (${stage}, ${new Date(0)}, ${by && Buffer.from(by)})`.execute(
+      database.db,
+    )
   const macOf = (stage: string, key = mac) => authenticateRow(key, { table: 'record_binding', fields: [stage] })
   const follow = async () => {
     const parts = openParts(database, masterKeys, mac)

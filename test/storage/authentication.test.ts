@@ -277,7 +277,7 @@ test.runIf(hasManyConnections)('values are used up in one order, so that no two 
   const value = (byte: number) => ({ valueHash: Buffer.alloc(32, byte), expiresAt: LATER })
   const [first, second] = [value(1), value(2)]
   const hold = (tx: Tx, { valueHash, expiresAt }: UniqueValue) =>
-    tx.insertInto('unique_value').values({ value_hash: valueHash, expires_at: expiresAt }).execute()
+    sql`insert into unique_value (value_hash, expires_at) values (${valueHash}, ${expiresAt})`.execute(tx)
   let other: Promise<boolean> | undefined
   await inTransaction(db, async (tx) => {
     await hold(tx, first)

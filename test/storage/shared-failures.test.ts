@@ -1,4 +1,5 @@
 // Limits of failures that hold for two processes on one database: each has budgets and gates of its own, and tells the other.
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { importHmacKey } from '../../src/crypto/hash.ts'
 import { createLoginGate, type Login, type LoginGate } from '../../src/domain/credential/login-gate.ts'
@@ -23,11 +24,11 @@ const events = createEvents(createLog('silent', { write: () => undefined }))
 /** Their clocks show what the tests say, which is what is in the database, too. */
 const share = () => createSharedFailures(server.context.db, key, { now: () => 0, monotonic: () => 0 })
 const countFailures = async (): Promise<number> => {
-  const rows = await server.context.db.selectFrom('failure_count').select('failures').execute()
+  const { rows } = await sql<{ failures: number }>`select failures from failure_count`.execute(server.context.db)
   return rows.reduce((sum, { failures }) => sum + failures, 0)
 }
 const countWaits = async (): Promise<number> => {
-  const rows = await server.context.db.selectFrom('failure_count').select('waits').execute()
+  const { rows } = await sql<{ waits: number }>`select waits from failure_count`.execute(server.context.db)
   return Math.max(...rows.map(({ waits }) => waits))
 }
 

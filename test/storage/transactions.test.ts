@@ -1,4 +1,5 @@
 // The three types of a database: what a query runs on, what opens a transaction, and what is one.
+import { sql } from 'kysely'
 import { Type } from '@sinclair/typebox'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { cloudEndpoint } from '../../src/api/cloud/endpoint.ts'
@@ -15,12 +16,12 @@ afterAll(() => server.close())
 
 const value = (byte: number) => ({ valueHash: Buffer.alloc(32, byte), expiresAt: new Date(0) })
 const insert = (db: Db, ...bytes: number[]) =>
-  db
-    .insertInto('unique_value')
-    .values(bytes.map((byte) => ({ value_hash: Buffer.alloc(32, byte), expires_at: new Date(0) })))
-    .execute()
-const stored = async () =>
-  (await server.context.db.selectFrom('unique_value').select('value_hash').execute()).map(({ value_hash }) => value_hash[0])
+  sql`insert into unique_value (value_hash, expires_at)
+    values ${sql.join(bytes.map((byte) => sql`(${Buffer.alloc(32, byte)}::bytea, ${new Date(0)}::timestamptz)`))}`.execute(db)
+async function stored() {
+  const { rows } = await sql<{ hash: Buffer }>`select value_hash as hash from unique_value`.execute(server.context.db)
+  return rows.map(({ hash }) => hash[0])
+}
 
 test('a transaction opens no other', async () => {
   const nested = inTransaction(server.context.db, (tx) =>

@@ -7,8 +7,6 @@ export type OptionalBytes = ColumnType<Buffer | null, Uint8Array | null | undefi
 export type Sequence = ColumnType<string, never, never>
 export type OptionalText = ColumnType<string | null, string | null | undefined, string | null>
 export type OptionalTime = ColumnType<Date | null, Date | null | undefined, Date | null>
-/** An int8 that is written as a number: both databases return it as text. */
-export type Position = ColumnType<string, number, number>
 
 /** Parses a column that holds JSON. Returns undefined when its text is not JSON. */
 export function readJson(text: string): unknown {

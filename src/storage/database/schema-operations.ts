@@ -56,26 +56,6 @@ interface OperationTable {
   finalized_at: OptionalTime
 }
 
-interface IdempotencyKeyTable {
-  username: string
-  idempotency_key: string
-  body_hash: Bytes
-  operation_id: string
-  expires_at: Date
-}
-
-interface OfflineChallengeTable {
-  challenge_id: string
-  application_id: string
-  activation_id: string | null
-  /** Sealed. */
-  terms: Bytes
-  attempts: Generated<number>
-  /** Keyed hash, 32 bytes. */
-  asked_hash: Bytes | null
-  expires_at: Date
-}
-
 interface PushRegistrationTable {
   activation_id: string
   platform: 'apns' | 'fcm' | 'hms'
@@ -156,8 +136,6 @@ export interface OperationsSchema {
   template_revision: TemplateRevisionTable
   template: TemplateTable
   operation: OperationTable
-  idempotency_key: IdempotencyKeyTable
-  offline_challenge: OfflineChallengeTable
   push_registration: PushRegistrationTable
   inbox_message: InboxMessageTable
   webhook: WebhookTable

@@ -2,7 +2,6 @@
 // domain/secrets/record-keys.ts encrypts.
 import type { ColumnType, Generated } from 'kysely'
 import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from './columns.ts'
-import type { AuditSchema } from './schema-audit.ts'
 import type { OperationsSchema } from './schema-operations.ts'
 
 export type * from './schema-operations.ts'
@@ -21,13 +20,6 @@ export type MasterKeyAlgorithm = 'EC_P256' | 'EC_P384' | 'ML_DSA_65' | 'ML_DSA_8
 /** A permission of a credential beyond its role; a credential has none by default (cloud §2.4). */
 export type Right = 'keys:derive' | 'envelopes:application'
 export type Role = 'admin' | 'integration' | 'internal' | 'read-only' | 'verification'
-
-interface RecordBindingTable {
-  is_only: Generated<boolean>
-  stage: BindingStage
-  begun_at: OptionalTime
-  mac: OptionalBytes
-}
 
 interface ApplicationTable {
   application_id: string
@@ -115,19 +107,6 @@ export interface ActivationTable {
   replaces_parent: Generated<boolean>
 }
 
-interface ActivationUpgradeTable {
-  activation_id: string
-  algorithm: ActivationAlgorithm
-  device_public_key: Bytes
-  server_public_key: Bytes
-  server_private_key: Bytes
-  master_secret: Bytes
-  ctr_data: Bytes
-  counter: number
-  activation_fingerprint: string
-  is_biometry_enabled: boolean
-}
-
 /** A view of live activations without their keys. */
 type RegistrationView = Pick<
   ActivationTable,
@@ -153,27 +132,6 @@ interface ActivationHistoryTable {
   reason: OptionalText
   external_user_id: OptionalText
   occurred_at: Date
-}
-
-interface TokenTable {
-  token_id: string
-  activation_id: string
-  factors: string
-  token_secret: Bytes
-  created_at: Date
-}
-
-interface TemporaryKeyTable {
-  temporary_key_id: string
-  application_key: string
-  activation_id: OptionalText
-  private_key: Bytes
-  expires_at: Date
-}
-
-interface UniqueValueTable {
-  value_hash: Bytes
-  expires_at: Date
 }
 
 interface CredentialTable {
@@ -210,32 +168,45 @@ interface UserClaimsTable {
   updated_at: Date
 }
 
-interface OidcProviderTable {
-  application_id: string
-  provider_id: string
-  /** JSON. */
-  settings: string
-  credentials: OptionalBytes
-  created_at: Date
-  updated_at: Date
+/** A view of all audit rows about devices, sealed or not. */
+interface AuditTrailView {
+  sequence: Sequence
+  occurred_at: Date
+  activation_id: string
+  application_id: OptionalText
+  user_id: OptionalText
+  event_type: string
+  event_data: string
+  /** User name of the credential that asked for the verification. */
+  verified_by: OptionalText
+  /** 'infinity' until the row is sealed. */
+  sealed_at: Date
 }
 
-export interface Schema extends AuditSchema, OperationsSchema {
-  record_binding: RecordBindingTable
+interface AdminEventTable {
+  sequence: Sequence
+  username: string
+  action: string
+  target: string
+  /** JSON. */
+  before: OptionalText
+  /** JSON. */
+  after: OptionalText
+  occurred_at: Date
+}
+
+export interface Schema extends OperationsSchema {
   application: ApplicationTable
   application_version: ApplicationVersionTable
   master_key_pair: MasterKeyPairTable
-  oidc_provider: OidcProviderTable
   activation: ActivationTable
   registration: RegistrationView
   activation_history: ActivationHistoryTable
-  activation_upgrade: ActivationUpgradeTable
-  token: TokenTable
-  temporary_key: TemporaryKeyTable
-  unique_value: UniqueValueTable
   credential: CredentialTable
   credential_password: CredentialPasswordTable
   user_claims: UserClaimsTable
+  audit_trail: AuditTrailView
+  admin_event: AdminEventTable
   pinned_domain: PinnedDomainTable
   version_rule: VersionRuleTable
 }

@@ -26,12 +26,13 @@ const OPEN_SETTINGS = {
 const SETTINGS = { ...OPEN_SETTINGS, clientSecret: SECRET }
 const put = (providerId: string, members: Readonly<Record<string, unknown>>) => world.bank.call('PUT', path(providerId), members)
 const pemOf = ({ privateKey }: { readonly privateKey: KeyObject }): string => privateKey.export({ format: 'pem', type: 'pkcs8' })
-const stored = async (providerId: string) =>
-  server.context.db
-    .selectFrom('oidc_provider')
-    .select(['settings', 'credentials'])
-    .where('provider_id', '=', providerId)
-    .executeTakeFirstOrThrow()
+async function stored(providerId: string) {
+  const { rows } = await sql<{ settings: string; credentials: Buffer | null }>`
+    select settings, credentials from oidc_provider where provider_id = ${providerId}`.execute(server.context.db)
+  const [row] = rows
+  if (row === undefined) throw new Error(`no provider ${providerId}`)
+  return row
+}
 /** The secret that a provider has now. */
 async function openStored(providerId: string): Promise<string> {
   const { settings, credentials } = await stored(providerId)

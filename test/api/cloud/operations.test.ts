@@ -1,4 +1,5 @@
 // /operations: creating, reading and cancelling what a user is asked to approve (cloud §5, §6.1 to §6.4, §1.2, §1.3).
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCode, expectError, MINUTE, SECOND } from '../../helpers/expectations.ts'
 import { member } from '../../../phone/http.ts'
@@ -319,8 +320,8 @@ describe('Idempotency-Key', () => {
     // Only the same request, and only in its time.
     const other = { ...ofTemplate, externalId: 'x' }
     expectError(await create('template gone', other), 400, 'ERROR_REQUEST')
-    const key = world.db.updateTable('idempotency_key').where('idempotency_key', '=', 'template gone')
-    await key.set({ expires_at: new Date(0) }).execute()
+    const end = sql`update idempotency_key set expires_at = ${new Date(0)} where idempotency_key = 'template gone'`
+    await end.execute(world.db)
     const late = await create('template gone', ofTemplate)
     expectError(late, 400, 'ERROR_REQUEST')
     expect(violationsOf(late.json)).toEqual([expect.objectContaining({ fieldName: 'template' })])

@@ -186,8 +186,8 @@ describe('an upgrade', () => {
     const { userId, old, phone, start } = await upgradingPhone('EC_P384_ML_L3')
     await phone.exchange(await start())
     const count = async () => {
-      const rows = v4.server.context.db.selectFrom('activation_upgrade').select('activation_id')
-      return (await rows.where('activation_id', '=', phone.state.activationId).execute()).length
+      const kept = sql`select from activation_upgrade where activation_id = ${phone.state.activationId}`
+      return (await kept.execute(v4.server.context.db)).rows.length
     }
     expectOk(await v4.world.bank.change(userId, 'BLOCK'))
     expectOk(await v4.world.bank.change(userId, 'UNBLOCK'))

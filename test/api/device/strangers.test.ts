@@ -55,7 +55,7 @@ test('codes for activations that do not exist take one row a minute and network,
   ])
   expect((await sizeOf('stranger_count')).bytes / 30).toBeLessThan(10)
   server.clock.advance(60_000)
-  await server.context.db.deleteFrom('stranger_count').execute()
+  await sql`delete from stranger_count`.execute(server.context.db)
 })
 
 test('the body of a refused code is not stored, that of an accepted one is', async () => {
