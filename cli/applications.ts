@@ -3,16 +3,18 @@ import type { Bank } from './bank.ts'
 import { Fault } from './fault.ts'
 import { toPath, toQuery } from './query.ts'
 
+/** The id of the server's default application, if there is one. */
+export async function findDefaultApplication(bank: Bank): Promise<string | undefined> {
+  const { applications } = await bank.call<{ applications: { id: string; isDefault: boolean }[] }>('GET', '/admin/applications')
+  return applications.find(({ isDefault }) => isDefault)?.id
+}
+
 /** The application that was named, else the default one of the server. Throws a Fault when there is none. */
 export async function chooseApplication(bank: Bank, named: string | undefined): Promise<string> {
-  if (named !== undefined) return named
-  const { applications } = (await bank.call('GET', '/admin/applications')) as {
-    applications: { id: string; isDefault: boolean }[]
-  }
-  const found = applications.find(({ isDefault }) => isDefault)?.id
-  if (found === undefined)
+  const chosen = named ?? (await findDefaultApplication(bank))
+  if (chosen === undefined)
     throw new Fault('missing', 'there is no default application: --app names one, pawl app create makes one')
-  return found
+  return chosen
 }
 
 /** The server's answer to an administrator who reads a version of an application. */
@@ -27,8 +29,8 @@ export interface ApplicationDetail {
 
 /** Throws a Fault when the server knows no such application or version. */
 export async function readApplication(bank: Bank, id: string, version?: string): Promise<ApplicationDetail> {
-  const answer = await bank.call('GET', toPath`/admin/applications/${id}` + toQuery({ version }))
-  return (answer as { responseObject: ApplicationDetail }).responseObject
+  const path = toPath`/admin/applications/${id}` + toQuery({ version })
+  return (await bank.call<{ responseObject: ApplicationDetail }>('GET', path)).responseObject
 }
 
 /** The configuration text for an SDK of 4.0. Throws a Fault when the credential may not see it. */

@@ -23,8 +23,16 @@ export interface Bank {
   readonly url: string
   /** `user:password`. */
   readonly admin: string
-  /** Calls the API and returns the answer as JSON. Throws a Fault with the text of a refusal, or when no answer comes. */
-  readonly call: (method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<unknown>
+  /**
+   * Calls the API and returns the answer as JSON; the caller knows its type from the description of the API. Throws a Fault with the text of a
+   * refusal, or when no answer comes.
+   */
+  readonly call: <T = unknown>(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ) => Promise<T>
   /** Calls the API for a command that prints the answer as it is. */
   readonly answer: (method: string, path: string, body?: unknown) => Promise<Answer>
 }
@@ -50,7 +58,7 @@ export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Ba
 
 /** A client of the server at `url` that sends `admin`, and the client certificate that `env` names. */
 export function connectBank(url: string, admin: string, env: Terminal['env']): Bank {
-  const call: Bank['call'] = (method, path, body, headers) => callBank({ url, admin, env }, method, path, body, headers)
+  const call: Bank['call'] = async <T>(...given: Parameters<Bank['call']>) => (await callBank({ url, admin, env }, ...given)) as T
   return { url, admin, call, answer: async (method, path, body) => ({ json: await call(method, path, body) }) }
 }
 
@@ -58,10 +66,7 @@ const TIMEOUT_MS = 30_000
 
 async function callBank(
   { url, admin, env }: Pick<Bank, 'url' | 'admin'> & Pick<Terminal, 'env'>,
-  method: string,
-  path: string,
-  body: unknown,
-  more: Readonly<Record<string, string>> = {},
+  ...[method, path, body, more = {}]: Parameters<Bank['call']>
 ): Promise<unknown> {
   const headers = { Authorization: `Basic ${Buffer.from(admin).toString('base64')}`, ...more }
   // Every method but GET sends a JSON body: `{}` when the caller gives none.

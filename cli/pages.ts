@@ -35,7 +35,7 @@ export async function answerPages(
   const bank = openBank()
   if (all && limit !== undefined) throw usageFault('--all and --limit exclude each other')
   const read = async (from: string | undefined, count: string | number | undefined) => {
-    const json = (await bank.call('GET', path + toQuery({ ...query, limit: count, [parameter]: from }))) as Page
+    const json = await bank.call<Page>('GET', path + toQuery({ ...query, limit: count, [parameter]: from }))
     const following = json[next] as string | number | undefined
     return { json, rows: json[member] as readonly Row[], next: following === undefined ? undefined : String(following) }
   }

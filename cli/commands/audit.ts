@@ -60,7 +60,7 @@ const verify = bankCommand({
   run: async ({ values, terminal, openBank }) => {
     if (values.online) {
       if (values.expectHead.length > 0) throw usageFault('--online and --expect-head exclude each other')
-      const report = (await openBank().call('GET', '/admin/audit/verification')) as { isIntact?: boolean }
+      const report = await openBank().call<{ isIntact?: boolean }>('GET', '/admin/audit/verification')
       return { json: report, text: layOut(report), exitCode: report.isIntact === false ? 1 : 0 }
     }
     const { parseHead, verifyLocal } = await import('../local/audit-verification.ts')

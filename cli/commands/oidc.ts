@@ -93,7 +93,7 @@ const toSettings = ({ providerId: _id, hasCredentials: _has, ...settings }: Read
 /** Reads the settings of the provider; an empty object when the server has no such provider. */
 async function readBefore(bank: Bank, path: string): Promise<Readonly<Record<string, unknown>>> {
   try {
-    return toSettings((await bank.call('GET', path)) as Readonly<Record<string, unknown>>)
+    return toSettings(await bank.call('GET', path))
   } catch (error) {
     if (error instanceof Fault && error.kind === 'missing') return {}
     throw error

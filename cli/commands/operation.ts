@@ -48,9 +48,14 @@ const create = bankCommand({
     })
     const body = compact({ userId, template, language, externalId, parameters, ...limits })
     const path = Object.keys(limits).length === 0 ? '/operations' : '/v2/operations'
-    const created = await bank.call('POST', path, body, key === undefined ? {} : { 'Idempotency-Key': key })
+    const created = await bank.call<{ operationId: string }>(
+      'POST',
+      path,
+      body,
+      key === undefined ? {} : { 'Idempotency-Key': key },
+    )
     if (seconds === undefined) return { json: created }
-    const { operationId } = created as { operationId: string }
+    const { operationId } = created
     terminal.note(`waiting up to ${seconds} s for ${operationId}`)
     return waitForEnd(bank, operationId, seconds)
   },
@@ -69,7 +74,7 @@ const show = bankCommand({
   },
 })
 
-const read = (bank: Bank, operationId: string): Promise<unknown> => bank.call('GET', toPath`/v2/operations/${operationId}`)
+const read = (bank: Bank, operationId: string) => bank.call<{ status: string }>('GET', toPath`/v2/operations/${operationId}`)
 
 const POLL_MS = 1_000
 
@@ -78,7 +83,7 @@ async function waitForEnd(bank: Bank, id: string, seconds: number) {
   const end = performance.now() + seconds * 1000
   for (;;) {
     const json = await read(bank, id)
-    const { status } = json as { status: string }
+    const { status } = json
     if (status !== 'PENDING') return { json, exitCode: status === 'APPROVED' ? 0 : 1 }
     const left = end - performance.now()
     if (left <= 0) throw new Fault('refused', `${id} still waits after ${seconds} s`)
@@ -119,9 +124,8 @@ const offline = bankCommand({
     const bank = openBank()
     if (otp !== undefined)
       return bank.answer('POST', '/operations/offline/otp', compact({ operationId, otp, nonce, registrationId }))
-    const json = (await bank.call('GET', `/operations/offline/qr${toQuery({ operationId, registrationId })}`)) as {
-      operationQrCodeData: string
-    }
+    const path = `/operations/offline/qr${toQuery({ operationId, registrationId })}`
+    const json = await bank.call<{ operationQrCodeData: string }>('GET', path)
     return { json, text: layOut(json) + (withoutQr ? '' : drawQrCode(json.operationQrCodeData)) }
   },
 })

@@ -53,7 +53,7 @@ const create = bankCommand({
     const isPlain = app === undefined && (further || Object.keys(more).length === 0)
     const plain = further ? '/v2/registrations' : '/registration'
     const path = isPlain ? plain : toPath`/admin/applications/${await application()}/registrations`
-    const json = (await bank.call('POST', path, { userId, ...more })) as { activationQrCodeData: string }
+    const json = await bank.call<{ activationQrCodeData: string }>('POST', path, { userId, ...more })
     const qr = withoutQr ? '' : drawQrCode(json.activationQrCodeData)
     return { json, text: `${layOut({ ...json, code: json.activationQrCodeData.split('#')[0] })}${qr}` }
   },
@@ -67,8 +67,8 @@ const show = bankCommand({
   examples: ['registration show alice', 'registration show alice --json', 'registration show --id 0190b5a4-…'],
   run: async ({ words: [userId], values: { id, withoutQr }, openBank }) => {
     const { path, owner } = locate(userId, id)
-    const json = await openBank().call('GET', `${path}${toQuery(owner)}`)
-    const { activationQrCodeData } = json as { activationQrCodeData?: string }
+    const json = await openBank().call<{ activationQrCodeData?: string }>('GET', `${path}${toQuery(owner)}`)
+    const { activationQrCodeData } = json
     const qr = withoutQr || activationQrCodeData === undefined ? '' : drawQrCode(activationQrCodeData)
     return { json, text: layOut(json) + qr }
   },

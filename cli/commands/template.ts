@@ -42,7 +42,7 @@ const put = bankCommand({
   run: async ({ words: [given = ''], openBank }) => {
     const read = readJsonList('the template', given)
     const bank = openBank()
-    const { templates } = (await bank.call('GET', '/admin/templates')) as { templates: readonly Row[] }
+    const { templates } = await bank.call<{ templates: readonly Row[] }>('GET', '/admin/templates')
     const known = new Set(templates.map(({ templateName }) => templateName))
     const written: unknown[] = []
     for (const one of Array.isArray(read) ? read : [read]) {
@@ -75,7 +75,7 @@ const exportAll = bankCommand({
   examples: ['template export >templates.json'],
   run: async ({ values, terminal, openBank }) => {
     if (values.local) return (await import('../local/templates.ts')).exportLocal(terminal)
-    const { templates } = (await openBank().call('GET', '/admin/templates')) as { templates: readonly Row[] }
+    const { templates } = await openBank().call<{ templates: readonly Row[] }>('GET', '/admin/templates')
     const { composeFile } = await import('../setup/template.ts')
     return composeFile(
       templates.map(({ source: _source, warning: _warning, ...template }) => template),

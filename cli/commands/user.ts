@@ -21,7 +21,7 @@ const show = bankCommand({
   words: { '<name>': 'the user name' },
   examples: ['user show bank'],
   run: async ({ words: [name = ''], openBank }) => {
-    const { users } = (await openBank().call('GET', '/admin/users')) as { users: readonly { username: string }[] }
+    const { users } = await openBank().call<{ users: readonly { username: string }[] }>('GET', '/admin/users')
     const found = users.find(({ username }) => username === name)
     if (found === undefined) throw new Fault('missing', `there is no credential ${name}`)
     return { json: found }

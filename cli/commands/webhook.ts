@@ -88,7 +88,7 @@ const change = bankCommand({
     const basic = readBasic(user, userFile)
     const bank = openBank()
     const path = toPath`/admin/webhooks/${id}`
-    const before = (await bank.call('GET', path)) as Readonly<Record<string, unknown>>
+    const before = await bank.call<Readonly<Record<string, unknown>>>('GET', path)
     const body = compact({
       name: name ?? before['name'],
       url: to ?? before['url'],
@@ -127,8 +127,8 @@ const test = bankCommand({
   words: { '<id>': 'its id' },
   examples: ['webhook test 0190b5a4-…'],
   run: async ({ words: [id], openBank }) => {
-    const json = await openBank().call('POST', toPath`/admin/webhooks/${id}/test`, {})
-    return { json, exitCode: (json as { isDelivered: boolean }).isDelivered ? 0 : 1 }
+    const json = await openBank().call<{ isDelivered: boolean }>('POST', toPath`/admin/webhooks/${id}/test`, {})
+    return { json, exitCode: json.isDelivered ? 0 : 1 }
   },
 })
 

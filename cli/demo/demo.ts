@@ -6,7 +6,7 @@ import type { Handset, HandsetIdentity, ListedOperation } from '../../phone/hand
 import { member } from '../../phone/http.ts'
 import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../../phone/v4/crypto.ts'
 import { readSdkConfiguration } from '../../phone/v4/state.ts'
-import { readApplication, sdkConfigOf } from '../applications.ts'
+import { findDefaultApplication, readApplication, sdkConfigOf } from '../applications.ts'
 import { type Bank, type BankValues, connectBank, openBank } from '../bank.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { readCredential } from '../credential-store.ts'
@@ -100,11 +100,8 @@ async function demonstrate(values: Meant, bank: Bank, terminal: Terminal, say: D
 
 /** Returns the id of the default application; creates a first application when there is none. */
 async function makeApplication(bank: Bank, say: Demo['say'], { env }: Terminal): Promise<string> {
-  const { applications } = (await bank.call('GET', '/admin/applications')) as {
-    applications: { id: string; isDefault: boolean }[]
-  }
+  const existing = await findDefaultApplication(bank)
   say("Each indented curl command is what a back end of the bank sends; to repeat one, first set ADMIN='NAME:PASSWORD'.")
-  const existing = applications.find(({ isDefault }) => isDefault)?.id
   if (existing !== undefined) {
     say(`\nThe application is ${existing}.`)
     return existing
@@ -133,7 +130,7 @@ async function readIdentity(values: Meant, bank: Bank, applicationId: string, { 
 async function makeRoom(demo: Demo): Promise<void> {
   const { bank, userId, applicationId, store, identity } = demo
   const path = `/registration${toQuery({ userId })}`
-  const { registration } = (await bank.call('GET', path)) as { registration: string }
+  const { registration } = await bank.call<{ registration: string }>('GET', path)
   const earlier = store.phones.get(PHONE_NAME)
   const isOfDemo = earlier?.identity.url === identity.url && (await isPhoneOf(demo, earlier.state.activationId))
   if (registration === 'NONE') return
@@ -147,7 +144,7 @@ async function makeRoom(demo: Demo): Promise<void> {
 
 async function isPhoneOf({ bank, userId, applicationId }: Demo, activationId: string): Promise<boolean> {
   const path = toPath`/admin/applications/${applicationId}/registrations` + toQuery({ userId })
-  const { registrations } = (await bank.call('GET', path)) as { registrations: { activationId: string }[] }
+  const { registrations } = await bank.call<{ registrations: { activationId: string }[] }>('GET', path)
   return registrations.some((one) => one.activationId === activationId)
 }
 

@@ -31,11 +31,11 @@ async function examineContent(instruments: Instruments): Promise<readonly Findin
   try {
     const { env } = instruments
     const bank = openBank({ url: bankUrl(env), admin: undefined, adminFile: undefined }, { env })
-    const { applications } = (await bank.call('GET', '/admin/applications')) as { applications: readonly { id: string }[] }
+    const { applications } = await bank.call<{ applications: readonly { id: string }[] }>('GET', '/admin/applications')
     const ids = applications.map(({ id }) => id)
     const pins = (await Promise.all(ids.map((id) => readPins(bank, id)))).flat()
-    const { webhooks } = (await bank.call('GET', '/admin/webhooks')) as { webhooks: readonly Receiver[] }
-    const { users } = (await bank.call('GET', '/admin/users')) as { users: readonly Holder[] }
+    const { webhooks } = await bank.call<{ webhooks: readonly Receiver[] }>('GET', '/admin/webhooks')
+    const { users } = await bank.call<{ users: readonly Holder[] }>('GET', '/admin/users')
     const applicationsAndPins = judgeApplications(ids, pins, instruments.now())
     const logins = (await Promise.all(ids.map((id) => readProviders(bank, id)))).flat()
     return [
@@ -51,17 +51,16 @@ async function examineContent(instruments: Instruments): Promise<readonly Findin
 }
 
 async function readPins(bank: Bank, app: string): Promise<readonly Pin[]> {
-  const { domains } = (await bank.call('GET', toPath`/admin/apps/${app}`)) as {
+  const { domains } = await bank.call<{
     domains: readonly { name: string; certificates: readonly { expires: number; warning?: string }[] }[]
-  }
+  }>('GET', toPath`/admin/apps/${app}`)
   return domains.flatMap(({ name, certificates }) =>
     certificates.map(({ expires, warning }) => ({ app, domain: name, expiresAt: new Date(expires * 1000), warning })),
   )
 }
 
 async function readProviders(bank: Bank, app: string): Promise<readonly LoginProvider[]> {
-  const { providers } = (await bank.call('GET', toPath`/admin/applications/${app}/oidc-providers`)) as {
-    providers: readonly Omit<LoginProvider, 'app'>[]
-  }
+  const path = toPath`/admin/applications/${app}/oidc-providers`
+  const { providers } = await bank.call<{ providers: readonly Omit<LoginProvider, 'app'>[] }>('GET', path)
   return providers.map(({ providerId, issuer }) => ({ app, providerId, issuer }))
 }

@@ -191,7 +191,6 @@ async function store(parts: ImportParts, phones: readonly Phone[]): Promise<read
     // Requests of servers may lock the same rows in another order. The one that the database ends has done nothing, and the others go on.
     if (isDeadlock(error)) return store(parts, phones)
     const said = explainRefusal(error)
-    if (said === undefined) throw error
     if (phones.length > 1) {
       const middle = Math.ceil(phones.length / 2)
       return [...(await store(parts, phones.slice(0, middle))), ...(await store(parts, phones.slice(middle)))]

@@ -72,9 +72,7 @@ async function takeApplication(
   try {
     if (!parts.isDryRun && !(await storeApplication(parts, applicationId, good ?? [], pair))) return OTHER_APPLICATION
   } catch (error) {
-    const said = explainRefusal(error)
-    if (said === undefined) throw error
-    return `the database refuses it: ${said}`
+    return `the database refuses it: ${explainRefusal(error)}`
   }
   if (good === undefined || good.length !== roles?.length)
     record.mend('application', applicationId, 'taken without those of its roles that are no names')
@@ -162,9 +160,7 @@ async function takeVersion(
       if (!(await insertApplicationVersion(db, { ...row, created_at: at }))) return 'another version has its name'
     }
   } catch (error) {
-    const said = explainRefusal(error)
-    if (said === undefined) throw error
-    return `the database refuses it: ${said}`
+    return `the database refuses it: ${explainRefusal(error)}`
   }
   names.add(free)
   if (free !== name) record.mend('version', `${applicationId}/${name ?? number}`, 'taken under another name', free)

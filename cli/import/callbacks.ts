@@ -61,9 +61,7 @@ async function take(parts: ImportParts, applicationId: string, callback: SourceC
     return undefined
   } catch (error) {
     if (error instanceof PawlError) return explain(error)
-    const said = explainRefusal(error)
-    if (said === undefined) throw error
-    return `the database refuses it: ${said}`
+    return `the database refuses it: ${explainRefusal(error)}`
   }
 }
 

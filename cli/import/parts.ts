@@ -37,11 +37,12 @@ export type ImportParts = SourceParts & TargetParts
 export const isSourceId = (id: string): boolean => isIdentifier(id) && !id.includes('\uFFFD')
 
 /**
- * The database's reason for rows that it refuses: values and references (SQLSTATE 22, 23, 54), and a user who is being erased (40001). Undefined
- * for every other failure.
+ * The database's reason for rows that it refuses: values and references (SQLSTATE 22, 23, 54), and a user who is being erased (40001). Throws every
+ * other failure.
  */
-export function explainRefusal(error: unknown): string | undefined {
-  return /^(22...|23...|40001|54...)$/.test(String(codeOf(error))) ? explainFault(error) : undefined
+export function explainRefusal(error: unknown): string {
+  if (/^(22...|23...|40001|54...)$/.test(String(codeOf(error)))) return explainFault(error)
+  throw error
 }
 
 /** Parses a JSON list of texts: flags, roles and attributes of the reference. Null is an empty list; any other value is undefined. */

@@ -47,9 +47,7 @@ async function take(parts: ImportParts, row: SourceTemplate, texts: readonly Sou
   try {
     isTaken ||= await store(parts, parsed.template)
   } catch (error) {
-    const said = explainRefusal(error)
-    if (said === undefined) throw error
-    return `the database refuses it: ${said}`
+    return `the database refuses it: ${explainRefusal(error)}`
   }
   if (isTaken) {
     for (const [reason, detail] of mends) record.mend('template', row.templateName, reason, detail)

@@ -145,7 +145,7 @@ type NewWebhook = SetupWebhook & { readonly application: string }
 /** Makes a webhook. The server accepts two of one name; of two that are made at the same time, the first one stays. */
 function makeWebhook(what: string, webhook: NewWebhook): Step['run'] {
   return async (bank, tell) => {
-    const { id, secret } = (await bank.call('POST', '/admin/webhooks', webhook)) as { id: string; secret: string }
+    const { id, secret } = await bank.call<{ id: string; secret: string }>('POST', '/admin/webhooks', webhook)
     const first = await findFirst(bank, webhook).catch(async (error: unknown) => {
       await tell({ what, name: 'secret', value: secret })
       throw error
@@ -217,7 +217,7 @@ function planUsers(
       lost: `if it is there now, pawl user password ${username} gives it one that is known`,
       run: async (bank, tell) => {
         const body = compact({ username, role, application, expiresAt, ...addresses })
-        const made = (await bank.call('POST', '/admin/users', body)) as { password: string }
+        const made = await bank.call<{ password: string }>('POST', '/admin/users', body)
         await tell({ what, name: 'password', value: made.password })
         await calls(bank, tell)
       },

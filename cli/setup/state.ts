@@ -77,7 +77,7 @@ export interface ServerState {
 
 /** Reads the whole state, one list after the other. Throws a Fault when the server refuses a call. */
 export async function readState(bank: Bank): Promise<ServerState> {
-  const read = async <T>(path: string): Promise<T> => (await bank.call('GET', path)) as T
+  const read = <T>(path: string): Promise<T> => bank.call<T>('GET', path)
   const { applications } = await read<{ applications: readonly { id: string }[] }>('/admin/applications')
   const webhooks = await listWebhooks(bank)
   const whole: ServerApplication[] = []
@@ -105,7 +105,7 @@ export async function readState(bank: Bank): Promise<ServerState> {
 type TemplateAnswer = SetupTemplate & { readonly source: string; readonly warning?: string }
 
 export const listWebhooks = async (bank: Bank): Promise<readonly ServerWebhook[]> =>
-  ((await bank.call('GET', '/admin/webhooks')) as { webhooks: readonly ServerWebhook[] }).webhooks
+  (await bank.call<{ webhooks: readonly ServerWebhook[] }>('GET', '/admin/webhooks')).webhooks
 
 type Read = <T>(path: string) => Promise<T>
 
