@@ -3,7 +3,7 @@ import { PawlError, type Violation } from '../lib/errors.ts'
 import { encodeQR } from 'qr'
 import { QR_BYTES_MAX } from '../domain/operation/form.ts'
 import { utf8 } from '../lib/bytes.ts'
-import { html, type Markup, nothing, trust, type Value } from './markup.ts'
+import { html, type Markup, nothing, toText, trust, type Value } from './markup.ts'
 import type { Query } from './api.ts'
 import { link, NO_FORM, type PageCall, type View, versionOf } from './page.ts'
 import { sayReason, sayState } from './words.ts'
@@ -332,8 +332,8 @@ export type Column = string | readonly [label: string, place: 'side' | 'wide' | 
 export function table(caption: string, columns: readonly Column[], rows: readonly (readonly Value[])[], none?: Markup): Markup {
   if (none !== undefined && rows.length === 0) return none
   const shown = columns.map((column) => (typeof column === 'string' ? ([column] as const) : column))
-  const classOf = (cell: Value, place: string | undefined): Value => {
-    const isShort = typeof cell === 'string' && cell.length <= SHORT_MAX
+  const classOf = (cell: Value, place: string | undefined, isFirst: boolean): Value => {
+    const isShort = typeof cell === 'string' ? cell.length <= SHORT_MAX : isFirst && isShortName(cell)
     const names = [...(place === undefined ? [] : [`is-${place}`]), ...(isShort ? ['words'] : [])]
     return names.length > 0 && html` class="${names.join(' ')}"`
   }
@@ -341,13 +341,19 @@ export function table(caption: string, columns: readonly Column[], rows: readonl
     <caption class="hidden">${caption}</caption>
     <thead><tr>${shown.map(([label]) => html`<th scope="col">${label}</th>`)}</tr></thead>
     <tbody>${rows.map(
-      (cells) => html`<tr>${cells.map((cell, i) => html`<td${classOf(cell, shown[i]?.[1])}>${cell}</td>`)}</tr>`,
+      (cells) => html`<tr>${cells.map((cell, i) => html`<td${classOf(cell, shown[i]?.[1], i === 0)}>${cell}</td>`)}</tr>`,
     )}</tbody>
   </table>`
 }
 
-/** The letters of a text that a longer one in another column does not break. */
+/** The letters of a text, or of each word in the name of a record, that a longer one in another column does not break. */
 const SHORT_MAX = 32
+
+/** Whether each word is short in the first line of a cell, where the name of the record stands. */
+const isShortName = (cell: Value): boolean => {
+  const [name = ''] = toText(html`${cell}`).split('<br>')
+  return name.split(/\s|<[^>]*>/).every(({ length }) => length <= SHORT_MAX)
+}
 
 /** The page of a secret that is shown this once. `href` leads back. */
 export const secretView = (title: string, heading: string, hint: string, secret: string, href: string): View => ({

@@ -27,6 +27,18 @@ const TOO_WIDE = `[...document.querySelectorAll('.rows')].map((list) => {
   return list.scrollWidth - (list.parentElement.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight))
 }).filter((pixels) => pixels > 1)`
 
+/** Words of up to 30 letters and signs, without a hyphen, that stand in two lines, in the names of lists. */
+const BROKEN_NAMES = `[...document.querySelectorAll('.rows td:first-child :is(a, strong)')].flatMap((element) => {
+  const texts = [...element.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE)
+  return texts.flatMap((text) => [...text.data.matchAll(/[^\\s-]{2,30}(?![^\\s-])/g)].flatMap(({ 0: word, index }) => {
+    if (index > 0 && /\\S/.test(text.data[index - 1])) return []
+    const range = document.createRange()
+    range.setStart(text, index)
+    range.setEnd(text, index + word.length)
+    return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1 ? [word] : []
+  }))
+})`
+
 /** As phones of today show it. */
 const PHONE = { width: 390, height: 844 }
 const PAGE_BYTES_MAX = 60_000
@@ -343,11 +355,11 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     await page.setViewportSize(PHONE)
   })
 
-  test.each([820, 1010, 1280])('no list is wider than its card in a window of %i', async (width) => {
+  test.each([820, 1010, 1280])('no list is wider than its card, and breaks a name, in a window of %i', async (width) => {
     await page.setViewportSize({ width, height: 800 })
     for (const [, path] of consolePages(furnished)) {
       await open(path)
-      expect([path, await page.evaluate(TOO_WIDE)]).toEqual([path, []])
+      expect([path, await page.evaluate(TOO_WIDE), await page.evaluate(BROKEN_NAMES)]).toEqual([path, [], []])
     }
     await page.setViewportSize(PHONE)
   })
