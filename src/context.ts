@@ -33,6 +33,7 @@ import { createTemplateReader, createTemplateTexts } from './domain/template/rea
 import { createPushSenders, type PushSenders } from './domain/push/senders.ts'
 import { startWebhookDelivery } from './domain/webhook/loop.ts'
 import type { ServiceState } from './http/connections.ts'
+import { createFairQueue } from './lib/fair-queue.ts'
 import { keepAnswer } from './lib/kept-answer.ts'
 import { type Caches, createCaches } from './lib/memory.ts'
 import { type Clock, createClock } from './lib/clock.ts'
@@ -169,6 +170,8 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
 const CLOSE_MS = 1_000
 /** The limit for one source and one OpenID provider. A user who binds a phone sends one code. */
 const OIDC_REDEMPTIONS_PER_MINUTE = 10
+/** A few at once keep all threads busy. As many wait as requests may be in flight at two listeners. */
+const TEMPORARY_KEY_TURNS = { atOnce: 8, waitingMax: 1000 }
 
 /** Opens the database that the settings name. */
 const openConfigured = (config: Config, { databaseUrl }: Secrets, events: Events, isTraced: boolean): Promise<Database> =>
@@ -282,6 +285,7 @@ function createParts(channel: ReturnType<typeof createChannel>, caches: Caches) 
     mobileReads: createWindow({ perMinute: settings.mobileReadsPerMinute }),
     otpAttempts: createWindow({ perMinute: settings.otpAttemptsPerMinute }),
     temporaryKeys: createWindow({ perMinute: settings.temporaryKeysPerMinute }),
+    temporaryKeyTurns: createFairQueue(TEMPORARY_KEY_TURNS),
     oidcLogins: createOidcLogins(channel),
     oidcRedemptions: createWindow({ perMinute: OIDC_REDEMPTIONS_PER_MINUTE }),
   }

@@ -273,7 +273,8 @@ export const SETTINGS = {
     unit: 'requests',
     description:
       'Temporary keys that apps at one source may request in a minute without an activation; a phone needs one for each activation that it ' +
-      'makes. Further requests are answered 429 unchecked. Carriers and offices have many phones behind one address.',
+      'makes. Further requests are answered 429 unchecked. Carriers and offices have many phones behind one address. One activation at a source ' +
+      'may request as many; a phone needs one every few minutes.',
   },
   signedBodyBytesMax: {
     name: 'PAWL_SIGNED_BODY_BYTES_MAX',

@@ -9,6 +9,7 @@ import type { Decoy } from '../../channel/secrets.ts'
 import type { StatusReader } from '../../storage/activation/find.ts'
 import type { ActivationKeys as ActivationKeysV3, ProtocolV3 } from '../../protocol/v3/index.ts'
 import type { ActivationKeys as ActivationKeysV4, ProtocolV4 } from '../../protocol/v4/index.ts'
+import type { FairQueue } from '../../lib/fair-queue.ts'
 import type { Pool } from '../../storage/database/database.ts'
 
 export interface DeviceParts extends ChannelParts, ActivationParts {
@@ -29,8 +30,10 @@ export interface DeviceParts extends ChannelParts, ActivationParts {
       readonly statusName: string
       readonly statusVersion: string
     }
-  /** Counts the temporary keys without an activation for one source. */
+  /** Counts the temporary keys of one source without an activation, and those of one activation at a source. */
   readonly temporaryKeys: Window
+  /** Makes temporary keys. Those who are counted take turns. */
+  readonly temporaryKeyTurns: FairQueue
   readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }
   readonly decoys: { readonly v3: Decoy<ActivationKeysV3>; readonly v4: Decoy<ActivationKeysV4> }
 }

@@ -1,5 +1,5 @@
-// A source may have only so many temporary keys made in a minute. Everybody who has an app has its key and secret, so such requests of a stranger
-// are right.
+// A source may have only so many temporary keys made in a minute, and so may one activation at a source. Everybody who has an app has its key and
+// secret, so such requests of a stranger are right.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type HttpReply, sendJson } from '../../../phone/http.ts'
@@ -44,10 +44,34 @@ test('a source that had its keys made is told so, in both generations, while oth
   expectOk(await ask('v3', v3()))
 })
 
-test('keys that an activation asks for with its own key are not limited', async () => {
-  const { phone } = await world.activePhone('3.3')
+test('an activation has keys of its own, in both generations, at each source', async () => {
   for (let i = 0; i < KEYS; i += 1) expectOk(await ask('v3', world.newPhone('3.3').newTemporaryKeyRequest('application').json))
-  for (let i = 0; i < 2 * KEYS; i += 1) expectOk(await ask('v3', phone.newTemporaryKeyRequest('activation').json))
+  const { activePhone } = await openPhonesV4(world)
+  const bound = [
+    { path: 'v3', phone: (await world.activePhone('3.3')).phone },
+    { path: 'v4', phone: (await activePhone('EC_P384')).phone },
+  ] as const
+  await world.advance(MINUTE)
+  for (const { path, phone } of bound) {
+    // The same request may come again and again.
+    const { json } = phone.newTemporaryKeyRequest('activation')
+    for (let i = 0; i < KEYS; i += 1) expectOk(await ask(path, json))
+    const made = await countKeys()
+    expectError(await ask(path, json), 429, 'TOO_MANY_REQUESTS')
+    expect(await countKeys()).toBe(made)
+    expectOk(await ask(path, json, '192.0.2.67'))
+  }
+  await world.advance(MINUTE)
+  for (const { path, phone } of bound) expectOk(await ask(path, phone.newTemporaryKeyRequest('activation').json))
+})
+
+test('nobody else uses up the keys of an activation, also at its source', async () => {
+  const { phone } = await world.activePhone('3.3')
+  const { json } = phone.newTemporaryKeyRequest('activation')
+  const { jwt } = (json as { requestObject: { jwt: string } }).requestObject
+  const forged = { requestObject: { jwt: `${jwt.slice(0, jwt.lastIndexOf('.'))}.${Buffer.alloc(32).toString('base64url')}` } }
+  for (let i = 0; i < 2 * KEYS; i += 1) expect((await ask('v3', forged)).status).toBe(400)
+  expectOk(await ask('v3', json))
 })
 
 test('a wrong MAC takes a place too, so that what is no longer looked at costs nothing', async () => {

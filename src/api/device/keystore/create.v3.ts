@@ -33,7 +33,7 @@ export const keystoreCreateV3 = plainEndpoint({
     const { version, activation } = parties
     const reason = refusalOf(asked, parties)
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
-    return ok(await issueTemporaryKey(parts, v3, asked, { version, activation }))
+    return ok(await issueTemporaryKey(parts, v3, client, asked, { version, activation }))
   },
 })
 

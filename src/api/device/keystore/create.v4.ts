@@ -40,7 +40,7 @@ export const keystoreCreateV4 = plainEndpoint({
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
     if (!listAllowedAlgorithms(version).includes(asked.algorithm))
       throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')
-    return ok(await issueTemporaryKey(parts, v4, asked, { version, activation }))
+    return ok(await issueTemporaryKey(parts, v4, client, asked, { version, activation }))
   },
 })
 

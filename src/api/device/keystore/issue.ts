@@ -18,15 +18,22 @@ export const KeystoreResponse = ObjectResponse(Type.Object({ jwt: Type.String() 
 
 /**
  * Limits the keys of requests without an activation. Throws TOO_MANY_REQUESTS when their source has asked for too many keys. Every copy of the app
- * can make such a request, and the answer takes expensive computations. Requests of an activation need its key, and are not counted.
+ * can make such a request, and the answer takes expensive computations. Requests of an activation are counted when their MAC is right
+ * (issueTemporaryKey), so that nobody else uses up its keys.
  */
-export function limitTemporaryKeys(
-  { temporaryKeys, platform }: DeviceParts,
-  { ip }: Client,
-  { activationId }: Pick<TemporaryKeyRequest, 'activationId'>,
-): void {
-  if (activationId === undefined) temporaryKeys.take(sourceOf(ip), platform.monotonic())
+export function limitTemporaryKeys(parts: DeviceParts, client: Client, asked: Pick<TemporaryKeyRequest, 'activationId'>): void {
+  if (asked.activationId === undefined) takeKey(parts, client, asked)
 }
+
+const takeKey = (
+  { temporaryKeys, platform }: DeviceParts,
+  client: Client,
+  asked: Pick<TemporaryKeyRequest, 'activationId'>,
+): void => void temporaryKeys.take(askerOf(client, asked), platform.monotonic())
+
+/** Who asks for a key: a source, or one activation at a source. A request that somebody repeats from elsewhere takes no key of the phone. */
+const askerOf = ({ ip }: Client, { activationId }: Pick<TemporaryKeyRequest, 'activationId'>): string =>
+  activationId === undefined ? sourceOf(ip) : `${sourceOf(ip)} ${activationId}`
 
 /** Whether the MAC of a request is right. It is always computed, with the keys of the decoy if the right ones are missing. */
 export function verifyKeystoreRequest<Keys extends ActivationKeys>(
@@ -41,26 +48,35 @@ export function verifyKeystoreRequest<Keys extends ActivationKeys>(
 }
 
 /**
- * Makes a key, and signs the answer with the keys of the activation that the request names, or else with those of the application. Throws
- * TEMPORARY_KEY_FAILED when the keys of the request are not valid, when the signing keys were altered in the database, and when the activation was
- * removed.
+ * Makes a key for a genuine request, and signs the answer with the keys of the activation that the request names, or else with those of the
+ * application. All who ask take turns, because the computations take milliseconds. Throws TEMPORARY_KEY_FAILED when the keys of the request are not
+ * valid, when the signing keys were altered in the database, and when the activation was removed. Throws TOO_MANY_REQUESTS when the activation has
+ * asked for too many keys.
  */
 export async function issueTemporaryKey<Keys extends ActivationKeys>(
   parts: DeviceParts,
   protocol: Protocol<Keys>,
+  client: Client,
   asked: TemporaryKeyRequest<Keys>,
   { version, activation }: { readonly version: VersionRow; readonly activation: ReadActivationRow | undefined },
 ): Promise<Static<typeof KeystoreResponse>['responseObject']> {
   const { platform, recordKeys, settings } = parts
+  if (asked.activationId !== undefined) takeKey(parts, client, asked)
   const isOfActivation = asked.activationId !== undefined && activation !== undefined
   const signingKeys = isOfActivation
     ? serverKeysOf(recordKeys, protocol, activation)
     : await masterKeysOf(parts, version.applicationId, asked.algorithm)
   if (signingKeys === undefined) throw refuseTemporaryKey(parts, 'the key that signs does not open')
   const temporaryKeyId = platform.uuid()
-  const issuedAt = platform.now()
-  const expiresAt = issuedAt + settings.temporaryKeyValiditySeconds * 1000
-  const issued = await asked.issue({ temporaryKeyId, issuedAt, expiresAt, salt: platform.randomBytes(32) }, signingKeys)
+  const { issued, expiresAt } = await parts.temporaryKeyTurns.run(
+    async () => {
+      const issuedAt = platform.now()
+      const expiresAt = issuedAt + settings.temporaryKeyValiditySeconds * 1000
+      const terms = { temporaryKeyId, issuedAt, expiresAt, salt: platform.randomBytes(32) }
+      return { issued: await asked.issue(terms, signingKeys), expiresAt }
+    },
+    { key: askerOf(client, asked) },
+  )
   if (issued === undefined) throw refuseTemporaryKey(parts, 'the keys of the request are not valid')
   const isStored = await insertTemporaryKey(parts.db, {
     temporaryKeyId,
