@@ -19,6 +19,10 @@ import (
 )
 
 const bodyBytesMax = 131_072 // pawl judges no larger one
+const queryMax = 16_384      // and no longer one
+
+// A code can stand for no other method.
+var methods = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE)$`)
 
 // The client gives pawl two seconds for each of two attempts, and follows no redirect.
 var pawl = http.Client{
@@ -116,6 +120,10 @@ func signed(resourceID string, handle handler) http.HandlerFunc {
 			return
 		}
 		query := r.URL.RawQuery // as it came
+		if len(query) > queryMax || !methods.MatchString(r.Method) {
+			refuse(w, http.StatusUnauthorized, "a query or a method that no code stands for")
+			return
+		}
 		verdict, _, isAnswered := ask("/verification/code", object{"authorization": authorization, "method": r.Method,
 			"resourceId": resourceID, "body": body, "query": query, "client": client})
 		// A code covers the body or the query. Anybody could change the other one, so there must not be any.

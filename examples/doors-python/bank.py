@@ -16,6 +16,7 @@ import httpx
 from fastapi import Depends, FastAPI, HTTPException, Request
 
 BODY_BYTES_MAX = 131_072  # pawl judges no larger one
+QUERY_MAX = 16_384  # and no longer one
 SECONDS = 2  # for each of two attempts
 log = logging.getLogger("uvicorn.error")
 app = FastAPI()
@@ -86,6 +87,8 @@ def signed(resource_id: str):
     async def check(request: Request) -> Caller:
         # The unparsed query, because the query that a framework has parsed may differ from it.
         body, query = await read(request), request.scope["query_string"].decode("latin-1")
+        if len(query) > QUERY_MAX:
+            raise refuse("a query that no code stands for")
         verdict = await ask("/verification/code", {
             "authorization": header(request, "authorization"),
             "method": request.method,

@@ -71,6 +71,12 @@ async function judgeCodes(scene: Scene): Promise<void> {
   await expectStatus(scene, 'a code for something else', sign(scene, { resourceId: '/accounts' }), 401)
   await expectStatus(scene, 'a query that is not covered', { ...sign(scene), path: '/transfer?amount=99.5' }, 401)
   await expectStatus(scene, 'no header', { ...sign(scene), headers: {} }, 401)
+  // pawl would answer these requests as a mistake of the bank, so the example has to refuse them itself.
+  await expectStatus(scene, 'a long query', { ...sign(scene), path: `/transfer?${'x'.repeat(20_000)}` }, 401)
+  for (const method of ['OPTIONS', 'TRACE']) {
+    const { status } = await send(scene.url, { ...sign(scene), method })
+    if (status !== 401 && status !== 405) throw new Error(`the method ${method}: ${status} in place of 401 or 405`)
+  }
   const twice = sign(scene)
   const [value = ''] = Object.values(twice.headers)
   const other = { 'X-PowerAuth-Authorization': value, 'X-Svc-Authorization': value.replace('pa_nonce="', 'pa_nonce="A') }

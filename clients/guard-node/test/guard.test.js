@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { afterEach, describe, test } from 'node:test'
 import fastify from 'fastify'
 import { pawlGuard } from '../dist/fastify.js'
+import { createGuard } from '../dist/index.js'
 import { BANKS, startCarelessBank } from './banks.js'
 import { json, startFakePawl, VALID } from './fake-pawl.js'
 
@@ -381,6 +382,12 @@ test('an application that has parsed the body and kept no bytes is refused, what
   assert.deepEqual([reply.status, await reply.text()], [503, AWAY])
   assert.match(refusals[0][1], /keepRawBody/)
   assert.deepEqual([bank.seen, pawl.calls], [[], []])
+})
+
+test('a query that is longer than pawl reads is refused, and pawl is not asked', async () => {
+  const guard = createGuard({ url: 'http://127.0.0.1:1', username: 'web', password: 'secret' })
+  const incoming = { method: 'POST', headers: CODE, query: 'x'.repeat(16_385), body: Buffer.from('{}'), address: '192.0.2.1' }
+  await assert.rejects(guard.checkCode(incoming, { resourceId: '/transfer' }), { status: 401, reason: 'QUERY_TOO_LONG' })
 })
 
 test('an application of Fastify whose queries may begin at a semicolon does not start', async () => {
