@@ -1,6 +1,5 @@
 // Starts a listening server on a fresh database: embedded in memory, or PostgreSQL when PAWL_TEST_DATABASE_URL names a server.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { MasterKeys } from '../../src/domain/secrets/record-keys.ts'
@@ -15,6 +14,7 @@ import type { Platform } from '../../src/lib/platform.ts'
 import { type Database, openDatabase, openInMemory } from '../../src/storage/database/database.ts'
 import { migrate } from '../../src/storage/database/migrate.ts'
 import { watchAnswers } from './documented.ts'
+import { lendInstance, readTar } from './lent-database.ts'
 import { runAll, SCHEMA, urlOf } from './hostile.ts'
 import { followLog } from './logged.ts'
 
@@ -176,32 +176,19 @@ export async function openTestDatabase(shared?: string): Promise<{ database: Dat
 
 /** Opens an embedded database in memory with the newest schema, whatever the other tests run on. */
 export async function openMigratedInMemory(): Promise<Database> {
-  if (serverUrl() === undefined) return openInMemory(readTemplate())
+  if (serverUrl() === undefined) return openInMemory(lendInstance(readTemplate()))
   const database = await openInMemory()
   await migrate(database.db)
   return database
 }
 
-/** The dump of an empty embedded database with the newest schema. */
+/** The dump of an empty embedded database with the newest schema, which a worker reads once for its many tests. */
 export const readTemplate = (): Blob => {
-  template ??= new Uint8Array(readFileSync(join(testTemplate(), 'memory.tar'))).buffer
-  return new TarFile(template)
+  template ??= readTar(join(testTemplate(), 'memory.tar'))
+  return template
 }
 
-/** The template, which a worker reads once for its many tests. */
-let template: ArrayBuffer | undefined
-
-/** A Blob that returns its bytes without copying them piece by piece. */
-class TarFile extends Blob {
-  readonly #bytes: ArrayBuffer
-  constructor(bytes: ArrayBuffer) {
-    super()
-    this.#bytes = bytes
-  }
-  override arrayBuffer(): Promise<ArrayBuffer> {
-    return Promise.resolve(this.#bytes)
-  }
-}
+let template: Blob | undefined
 
 const openPostgres = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 8 })
 

@@ -3,6 +3,7 @@ import { Kysely, PGliteDialect } from 'kysely'
 import { createInMemory, type Embedded } from '../../src/storage/database/embedded.ts'
 import type { Pool } from '../../src/storage/database/database.ts'
 import { readTemplate, startTestServer, type TestServer, type TestServerOptions } from './app.ts'
+import { lendInstance } from './lent-database.ts'
 
 /** The statements of one request. */
 export interface Statements {
@@ -23,7 +24,7 @@ export interface CountedServer {
 export async function startCountedServer(options: TestServerOptions = {}): Promise<CountedServer> {
   let texts: string[] = []
   let transactions = 0
-  const { pglite } = await createInMemory(readTemplate())
+  const { pglite } = await createInMemory(lendInstance(readTemplate()))
   const db = new Kysely({ dialect: new PGliteDialect({ pglite: watch(pglite) }) }) as unknown as Pool
   const server = await startTestServer({
     ...options,

@@ -12,6 +12,7 @@ import { shareDatabase, type SharedDatabase } from './database.ts'
 import { useNetwork } from './network.ts'
 import type { Prepared } from './prepared.ts'
 import { createIds, type Server, startServer } from './server.ts'
+import { lendInstance } from '../helpers/lent-database.ts'
 
 export type ServerName = 's1' | 's2'
 export const SERVERS: readonly ServerName[] = ['s1', 's2']
@@ -84,7 +85,7 @@ export async function openSite({
   breakage: Breakage
 }): Promise<Site> {
   const chance = createChance(seed)
-  const { pglite } = await createInMemory(template)
+  const { pglite } = await createInMemory(lendInstance(template))
   const database = shareDatabase(pglite, breakage)
   // Random numbers of servers come from another source than decisions, because the time at which a server draws one is no decision.
   let drawn = 0

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createInMemory, type Embedded } from '../../src/storage/database/embedded.ts'
 import { readTemplate, serverUrl } from '../helpers/app.ts'
+import { lendInstance } from '../helpers/lent-database.ts'
 import { findStatementTables, type StatementTables } from '../helpers/statement-tables.ts'
 
 /** Statements that read what is spread together with what stays on the coordinator. */
@@ -85,7 +86,7 @@ describe.runIf(serverUrl() === undefined)('statements and keys', () => {
   let embedded: Embedded
   let statements: StatementTables[]
   beforeAll(async () => {
-    embedded = await createInMemory(readTemplate())
+    embedded = await createInMemory(lendInstance(readTemplate()))
     statements = await findStatementTables(embedded)
   })
   afterAll(() => embedded.pglite.close())

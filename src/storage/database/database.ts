@@ -15,7 +15,7 @@ import {
 } from 'kysely'
 import { failureOf, startSpan } from '../../lib/trace.ts'
 import { connectPostgres, type Pooler, type PoolUse, type PostgresOptions, type Room } from './postgres.ts'
-import type { Embedded } from './embedded.ts'
+import type { Embedded, OpenInstance } from './embedded.ts'
 import { codeOf } from './postgres-connection.ts'
 import type { Schema } from './schema.ts'
 
@@ -80,10 +80,10 @@ function openPatientPostgres(databaseUrl: string, pooler: Pooler = 'none'): Pick
   return { db, close: () => db.destroy() }
 }
 
-/** Opens an embedded database in memory, which is lost when it is closed. `template` is the dump of an empty database. */
-export async function openInMemory(template?: Blob): Promise<Database> {
+/** Opens an embedded database in memory, which is lost when it is closed. `open` gives the instance, which is otherwise new and empty. */
+export async function openInMemory(open?: OpenInstance): Promise<Database> {
   const { createInMemory } = await loadEmbedded()
-  return fromEmbedded(await createInMemory(template), 'memory')
+  return fromEmbedded(await createInMemory(open), 'memory')
 }
 
 /** PGlite is half a megabyte of code that a server on PostgreSQL never runs. */

@@ -15,6 +15,11 @@ import { composeSet, parseBytea, parseTime, SESSION_SETTINGS } from './session-s
 
 type PGliteForKysely = Exclude<PGliteDialectConfig['pglite'], (...args: never[]) => unknown>
 
+/** What pawl uses of PGlite. */
+export type Instance = Pick<PGlite, 'ready' | 'closed' | 'waitReady' | 'query' | 'transaction' | 'exec' | 'dumpDataDir' | 'close'>
+
+export type OpenInstance = (options: typeof embeddedOptions) => Promise<Instance>
+
 export interface Embedded {
   readonly pglite: PGliteForKysely
   /** Makes a backup of everything that is committed. */
@@ -151,7 +156,7 @@ async function unpack(path: string, backup: Uint8Array): Promise<void> {
  * Packs all files of the database. They are read in one turn of the event loop, between two messages to the database. They are therefore the files
  * that a process killed at that moment would leave: they contain every committed transaction and no other.
  */
-async function copyDatabase(pglite: PGlite): Promise<Uint8Array> {
+async function copyDatabase(pglite: Instance): Promise<Uint8Array> {
   const packed = await pglite.dumpDataDir('none')
   return gzip(new Uint8Array(await packed.arrayBuffer()))
 }
@@ -201,9 +206,9 @@ function refuseOpenDirectory(path: string): void {
   )
 }
 
-/** Makes a database in memory with the same guards, from `template`, the dump of an empty database, if given. */
-export async function createInMemory(template?: Blob): Promise<Embedded> {
-  const pglite = await PGlite.create({ ...embeddedOptions, ...(template && { loadDataDir: template }) })
+/** Makes a database in memory with the same guards. `open` gives the instance, which is otherwise new and empty. */
+export async function createInMemory(open: OpenInstance = (options) => PGlite.create(options)): Promise<Embedded> {
+  const pglite = await open(embeddedOptions)
   await pglite.exec(composeSet(SESSION_SETTINGS))
   const nothing = async (): Promise<undefined> => undefined
   return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes: nothing, release: nothing }
@@ -243,7 +248,7 @@ function endAtPanic(pglite: PGlite): void {
  * PGlite answers in the same turn of the event loop, so awaited queries in a row would starve timers and other requests. A turn before each query
  * costs about 5 %.
  */
-function yieldBefore(pglite: PGlite): PGliteForKysely {
+function yieldBefore(pglite: Instance): PGliteForKysely {
   return {
     get closed() {
       return pglite.closed
