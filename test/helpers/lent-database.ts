@@ -21,7 +21,7 @@ export const lendInstance =
     const home = atHome.get(template) ?? []
     atHome.set(template, home)
     const original = home.pop() ?? (await makeOriginal(template, options))
-    return new Lent(original, () => home.push(original))
+    return new Lent(original, home)
   }
 
 async function makeOriginal(template: Blob, options: Parameters<OpenInstance>[0]): Promise<Original> {
@@ -34,13 +34,12 @@ async function makeOriginal(template: Blob, options: Parameters<OpenInstance>[0]
 /** Behaves as PGlite does, also when it is closed: it waits for what runs, and refuses what comes later. */
 class Lent implements Instance {
   readonly #original: Original
-  readonly #giveBack: () => void
-  readonly #running = new Set<Promise<unknown>>()
+  readonly #home: Original[]
   #end: Promise<void> | undefined
 
-  constructor(original: Original, giveBack: () => void) {
+  constructor(original: Original, home: Original[]) {
     this.#original = original
-    this.#giveBack = giveBack
+    this.#home = home
   }
 
   get closed(): boolean {
@@ -67,18 +66,19 @@ class Lent implements Instance {
 
   async #run<T>(work: (pglite: PGlite) => Promise<T>): Promise<T> {
     if (this.closed) throw new Error('PGlite is closed')
-    const result = work(this.#original.pglite)
-    this.#running.add(result)
-    return result.finally(() => this.#running.delete(result))
+    return work(this.#original.pglite)
   }
 
   async #close(): Promise<void> {
     const { pglite, putBack } = this.#original
-    await Promise.allSettled(this.#running)
-    if ((await hasOneLibrary(pglite)) && putBack()) this.#giveBack()
+    // The question waits its turn behind all that was asked before.
+    if ((await hasOneLibrary(pglite)) && this.#home.length < HOME_MAX && putBack()) this.#home.push(this.#original)
     else await pglite.close()
   }
 }
+
+// One takes 80 MB of resident memory.
+const HOME_MAX = 4
 
 /** False also when the session takes no statement. */
 const hasOneLibrary = (pglite: PGlite): Promise<boolean> =>
