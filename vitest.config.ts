@@ -14,7 +14,7 @@ const withoutPostgres = [
   'test/{architecture,citations,deploy,description,docs,generations,request-guards}.test.ts',
   'test/{conformance,property}/**',
   'test/cli/{commands,development,doctor,exit-codes,phone-screen,phone-store,whole-file}.test.ts',
-  'test/storage/{closed-embedded,directory-lock,queries}.test.ts',
+  'test/storage/{closed-embedded,directory-lock,lent-database,queries}.test.ts',
   'test/process/{alerts,backend-page,backup,client-certificates,demo,haproxy,listeners,load-limits,log,prefix,prepare,production,readme,set-clock,standards,start,statements,templates,traces}.test.ts',
   'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-forms,console-texts,description-page,key-commands,output,phone,phones-in-reach,races,races-v4,strangers-cost,wrapper}.test.ts',
   'test/http/{duplicate-slash,errors,forwarded,load-limits}.test.ts',
