@@ -27,8 +27,8 @@ export async function teardown(): Promise<void> {
 }
 
 /**
- * Makes a folder with `data`, a data directory as a stopped server leaves it but without keys, and `memory.tar`, the same for openInMemory. Each
- * test server unpacks it, so it is small: log segments have 1 MB in place of 16, and PostgreSQL's template databases are missing.
+ * Makes a folder with `data`, a data directory as a stopped server leaves it but without keys, and `memory.tar`, the same for lendInstance. Each
+ * worker unpacks it several times, so it is small: log segments have 1 MB in place of 16, and PostgreSQL's template databases are missing.
  */
 async function makeFolder(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-test-'))
