@@ -29,6 +29,15 @@ export const usageFault = (message: string): Fault => new Fault('usage', `${mess
 
 export const exitCodeOf = (error: unknown): number => EXIT_CODES[error instanceof Fault ? error.kind : 'unforeseen'][0]
 
+/** Runs a step with a file. Throws a Fault that begins with `what` when the system refuses the step. */
+export function orFault<T>(kind: FaultKind, what: string, step: () => T): T {
+  try {
+    return step()
+  } catch (error) {
+    throw error instanceof Fault ? error : new Fault(kind, `${what}: ${explainFault(error)}`)
+  }
+}
+
 /** The stack of a thrown value, and the stacks of its causes, for a report of a defect. */
 export const stackOf = (error: unknown): string =>
   error instanceof Error

@@ -13,7 +13,7 @@ Made from the commands by \`node scripts/cli-docs.ts\`; \`test/docs.test.ts\` fa
 \`pawl\` in the image; \`--help\` behind any command says the same. Without a command pawl serves.
 
 Every command takes \`--json\`, for programs: JSON on stdout, and a fault as \`{"error","exitCode"}\` on stderr. Else a fault is one line on
-stderr.
+stderr, which the stack follows for code 7 with PAWL_LOG_LEVEL=debug.
 
 | exit code | meaning |
 |---|---|

@@ -217,6 +217,10 @@ describe('the command line of a machine with systemd', () => {
     ])
   })
 
+  test('leaves nothing else in the environment', () => {
+    expect(settingsOf("X='1'\n", {}, ['line', 'name', 'value', 'number', 'quote', 'blank'])).toEqual(Array(6).fill('not set'))
+  })
+
   // What systemd reads: the states of its parse_env_file.
   test.each([
     [`X='https://bank.example/claims?a=1&b=$2'`, 'https://bank.example/claims?a=1&b=$2'],
@@ -240,6 +244,7 @@ describe('the command line of a machine with systemd', () => {
     [`X="a'b`, 'line 1: a quote begins X and does not end it'],
     ['X="a"b"', 'line 1: X has a quote within its quotes'],
     ["X='a' b", 'line 1: a quote begins X and does not end it'],
+    ['# a remark \\\nX=1', 'line 1: a backslash ends a remark'],
   ])('refuses %j, and runs nothing', (file, problem) => {
     const { status, stdout, stderr } = runWith(file, {}, ['X'])
     expect({ status, stdout, stderr }).toEqual({ status: 2, stdout: '', stderr: expect.stringContaining(problem) as unknown })

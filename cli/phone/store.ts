@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import type { HandsetRecord } from '../../phone/handset.ts'
 import { fromJson, toJson } from '../../phone/snapshot.ts'
 import type { Environment } from '../environment.ts'
-import { explainFault, Fault } from '../fault.ts'
+import { Fault, orFault } from '../fault.ts'
 import { parseJson, readBytes } from '../json-argument.ts'
 import { writeWhole } from '../whole-file.ts'
 
@@ -37,7 +37,7 @@ export const phonesPath = (env: Environment): string =>
 
 /** Opens the file, or begins one. Throws a Fault for a wrong passphrase, a file of another kind, or a file that another process has open. */
 export async function openStore({ path, passphrase, isInsecure, mustExist }: StoreOptions): Promise<PhoneStore> {
-  const isThere = statSync(path, { throwIfNoEntry: false }) !== undefined
+  const isThere = orFault('usage', 'the store of phones', () => statSync(path, { throwIfNoEntry: false })) !== undefined
   if (!isThere && mustExist) throw new Fault('missing', `there is no phone in ${path}: pawl phone bind makes one`)
   const unlock = lock(path)
   try {
@@ -145,19 +145,19 @@ function readFile(path: string): SealedFile | PlainFile {
 
 /** Writes the file whole or not at all, for this account alone. Throws a Fault when it cannot be written, as on a full disk. */
 function write(path: string, text: string): void {
-  try {
+  orFault('output', `${path} cannot be written`, () => {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     writeWhole(path, text, 0o600)
-  } catch (error) {
-    throw new Fault('output', `${path} cannot be written: ${explainFault(error)}`)
-  }
+  })
 }
 
-/** Makes a lock file beside the file, with the id of this process, and returns its removal. */
+/** Makes a lock file beside the file, with the id of this process, and returns its removal. Throws a Fault when it cannot be made. */
 function lock(path: string): () => void {
   const own = `${path}.lock`
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  take(own, path)
+  orFault('output', `${path} cannot be written`, () => {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    take(own, path)
+  })
   const unlock = (): void => rmSync(own, { force: true })
   process.once('exit', unlock)
   return () => {

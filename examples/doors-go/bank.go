@@ -19,7 +19,7 @@ import (
 )
 
 const bodyBytesMax = 131_072 // pawl judges no larger one
-const queryMax = 16_384      // and no longer one
+const queryMax = 16_384      // pawl reads no longer query
 
 // A code can stand for no other method.
 var methods = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE)$`)

@@ -16,7 +16,7 @@ import httpx
 from fastapi import Depends, FastAPI, HTTPException, Request
 
 BODY_BYTES_MAX = 131_072  # pawl judges no larger one
-QUERY_MAX = 16_384  # and no longer one
+QUERY_MAX = 16_384  # pawl reads no longer query
 SECONDS = 2  # for each of two attempts
 log = logging.getLogger("uvicorn.error")
 app = FastAPI()

@@ -1,6 +1,6 @@
 // Times that people type, against what Date.parse makes of them.
 import { describe, expect, test } from 'vitest'
-import { parseTime } from '../../cli/time.ts'
+import { parseSeconds, parseTime } from '../../cli/time.ts'
 
 describe('a time that people write', () => {
   test.each([
@@ -9,6 +9,9 @@ describe('a time that people write', () => {
     ['2027-01-31T12:00Z', '2027-01-31T12:00:00.000Z'],
     ['2027-01-31 12:00:59Z', '2027-01-31T12:00:59.000Z'],
     ['2027-01-31T12:00:00.5+01:30', '2027-01-31T10:30:00.500Z'],
+    ['2027-01-31 12:00:00+00', '2027-01-31T12:00:00.000Z'],
+    ['2027-01-31 12:00:00.123456+01', '2027-01-31T11:00:00.124Z'],
+    ['2027-01-31T12:00:00.123000Z', '2027-01-31T12:00:00.123Z'],
     ['2027-12-31T23:30:00-02:00', '2028-01-01T01:30:00.000Z'],
     ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
   ])('%s is %s', (text, time) => {
@@ -31,6 +34,8 @@ describe('a time that people write', () => {
     '2027-01-31 12:00',
     '+012027-01-01',
     '2027-13-01',
+    '2027-01-31T12:00.5Z',
+    '2027-01-31+01',
     '2027-01-31T25:00:00Z',
     '2027-01-31T12:00:00+99:99',
     '31.12.2027',
@@ -38,4 +43,12 @@ describe('a time that people write', () => {
   ])('%s is none', (text) => {
     expect(parseTime(text)).toBeUndefined()
   })
+})
+
+test('the end of a certificate is taken as openssl prints it', () => {
+  const seconds = Date.UTC(2027, 0, 31, 12) / 1000
+  for (const text of ['notAfter=Jan 31 12:00:00 2027 GMT', 'Jan 31 12:00:00 2027 GMT', String(seconds)])
+    expect(parseSeconds(text)).toBe(seconds)
+  for (const text of ['notAfter=Feb 30 12:00:00 2027 GMT', 'notAfter=2027-01-31', 'notBefore=Jan 31 12:00:00 2027 GMT'])
+    expect(() => parseSeconds(text)).toThrow('is no time')
 })

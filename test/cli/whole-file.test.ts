@@ -75,3 +75,12 @@ test('the credential of a login replaces the one of before for this account alon
     ['credential.json'],
   ])
 })
+
+test('a credential that can be neither stored nor read is told so, and is no defect', () => {
+  writeFileSync(join(folder, 'no-folder'), '')
+  expect(() => storeCredential({ XDG_CONFIG_HOME: join(folder, 'no-folder') }, { url: 'http://a', admin: 'a:b' })).toThrow(
+    expect.objectContaining({ kind: 'output', message: expect.stringContaining('the credential of pawl login: ') as string }),
+  )
+  // The system refuses the name, as it refuses a folder of another account.
+  expect(() => readCredential({ XDG_CONFIG_HOME: 'x'.repeat(5_000) })).toThrow(expect.objectContaining({ kind: 'credential' }))
+})

@@ -1,5 +1,5 @@
 // Lends embedded databases in memory. One that comes back is put back to what it was when it was opened, because to open another costs twenty times
-// as much.
+// as much. So the generator behind random() gives the same numbers to each borrower.
 import { readFileSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
 import type { Instance, OpenInstance } from '../../src/storage/database/embedded.ts'
@@ -12,7 +12,7 @@ interface Original {
 }
 
 /** Those that are with nobody, by the dump that they were made of. */
-const atHome = new Map<Blob, Original[]>()
+const atHome = new WeakMap<Blob, Original[]>()
 
 /** Lends a database made of the dump `template`. Its `close` gives it back. */
 export const lendInstance =
@@ -59,9 +59,10 @@ class Lent implements Instance {
   transaction: Instance['transaction'] = (work) => this.#run((pglite) => pglite.transaction(work))
   dumpDataDir: Instance['dumpDataDir'] = (...given) => this.#run((pglite) => pglite.dumpDataDir(...given))
 
-  close(): Promise<void> {
-    this.#end ??= this.#close()
-    return this.#end
+  async close(): Promise<void> {
+    if (this.closed) throw new Error('PGlite is closed')
+    this.#end = this.#close()
+    await this.#end
   }
 
   async #run<T>(work: (pglite: PGlite) => Promise<T>): Promise<T> {

@@ -186,6 +186,19 @@ test.each(['2027-02-30T12:00', '2027-04-31T12:00:00', 'tomorrow', '12.11.2027', 
   },
 )
 
+test.each(['2027-02-30', 'abc', '1969-12-31'])(
+  'a log is not shown from the day %s, and from no other in its place',
+  async (day) => {
+    for (const path of ['/audit', '/audit/devices'])
+      for (const bound of ['from', 'to'])
+        expect([path, bound, (await session.get(`${path}?app=my-app&userId=alice&${bound}=${day}`)).status]).toEqual([
+          path,
+          bound,
+          400,
+        ])
+  },
+)
+
 describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
   let browser: Browser
   let older: Page

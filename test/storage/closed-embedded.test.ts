@@ -20,6 +20,7 @@ test.each(DATABASES)(
     await sql`select 1`.execute(db)
     await pglite.close()
     await expect(db.transaction().execute((tx) => sql`select 1`.execute(tx))).rejects.toThrow('PGlite is closed')
+    await expect(pglite.close()).rejects.toThrow('PGlite is closed')
   },
 )
 

@@ -32,7 +32,7 @@ export interface DeviceParts extends ChannelParts, ActivationParts {
     }
   /** Counts the temporary keys of one source without an activation, and those of one activation at a source. */
   readonly temporaryKeys: Window
-  /** Makes temporary keys. Those who are counted take turns. */
+  /** Makes temporary keys. Sources, and activations at a source, take turns. */
   readonly temporaryKeyTurns: FairQueue
   readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }
   readonly decoys: { readonly v3: Decoy<ActivationKeysV3>; readonly v4: Decoy<ActivationKeysV4> }

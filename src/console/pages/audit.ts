@@ -20,7 +20,7 @@ import {
 import { readDeviceEvents, renderEvents } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
 import { sayAction } from '../words.ts'
-import { type Download, link, type Page, type PageCall, type View } from '../page.ts'
+import { type Download, link, type Page, type PageCall, readTime, type View } from '../page.ts'
 
 const PAGE = 50
 /** The maximum that the API gives in one answer. */
@@ -88,14 +88,8 @@ async function readDevices(call: PageCall, page: Query): Promise<DeviceEvents | 
 }
 
 // Days are in UTC.
-const startOf = (date = ''): number | undefined => parseTime(`${date}T00:00:00Z`)
-const endOf = (date = ''): number | undefined => parseTime(`${date}T23:59:59.999Z`)
-
-/** Undefined for a text that is no time, and for a time before 1970, which the API refuses. */
-function parseTime(text: string): number | undefined {
-  const time = Date.parse(text)
-  return time >= 0 ? time : undefined
-}
+const startOf = (date = '') => (date === '' ? undefined : readTime(`${date}T00:00:00.000`))
+const endOf = (date = '') => (date === '' ? undefined : readTime(`${date}T23:59:59.999`))
 
 async function renderAdministrators(call: PageCall, chains: readonly Chain[] | undefined): Promise<View> {
   const { username, action, from, to, before } = call.query

@@ -1,6 +1,7 @@
 // Exports and erases the data of one user of the bank. An export lists the rows of the user. An erasure (docs/decisions/0019-erasure.md) deletes
 // them, and puts a pseudonym into the audit logs without breaking the chains of seals.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { PawlError } from '../../lib/errors.ts'
 import { ADMINISTRATION, AUDIT_LOGS, type AuditLogName, type ChainRow, findChains, lockLog } from '../../storage/audit/chain.ts'
 import { deleteUserKey, findTold, type Person, replaceFields, replacePending, type ToldRow } from '../../storage/audit/erasure.ts'
 import type { RowFields } from '../../storage/audit/rows.ts'
@@ -63,8 +64,10 @@ export async function eraseUser(
   } finally {
     await openName(parts.db, userId, closedMs)
   }
-  throw new Error('others hold rows of the user, or seal the audit log, all the time; nothing was erased, try again')
+  throw notErased('others hold rows of the user, or seal the audit log, all the time')
 }
+
+const notErased = (why: string): PawlError => new PawlError('UNAVAILABLE', { detail: `${why}; nothing was erased, try again` })
 
 /** Runs `work`. Undefined when it did not get a lock in time; it has then done nothing. */
 const whileUnlocked = <T>(work: () => Promise<T>): Promise<T | undefined> =>
@@ -92,7 +95,7 @@ async function eraseWithin(
   let auditRows = await replacePending(tx, person, pseudonym)
   for (const log of AUDIT_LOGS) auditRows += await eraseSealed(tx, parts, log, person, pseudonym)
   await deleteUserKey(tx, userId)
-  if (!(await holdName(tx, closing))) throw new Error('the erasure took longer than its name is closed; nothing was erased')
+  if (!(await holdName(tx, closing))) throw notErased('the erasure took longer than its name is closed')
   const erasure = { pseudonym, ...rows, auditRows }
   await insertAdminEvent(tx, {
     username: 'command line',

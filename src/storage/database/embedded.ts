@@ -236,7 +236,7 @@ function endAtPanic(pglite: PGlite): void {
       if (!(error instanceof Error && 'severity' in error && error.severity === 'PANIC')) throw error
       queueMicrotask(() => {
         throw new StartError(
-          `PAWL_DATA_DIR: the embedded database ended (${error.message}); look at the room on its disk, and start again: what was committed is there`,
+          `PAWL_DATA_DIR: the embedded database ended (${error.message}); look at the room on its disk, and start again: the start recovers what was committed`,
           { cause: error },
         )
       })

@@ -15,7 +15,7 @@ export function explainDatabaseFailure(
 ): unknown {
   const named = kind === 'embedded' ? 'PAWL_DATA_DIR' : setting
   if (error instanceof StartError) return nameSetting(error, named)
-  // Of what is said here, an embedded database can only be short of room.
+  // An embedded database has no connection: of these states it can only be in those of class 53, without room.
   if (!(error instanceof Error) || (kind === 'embedded' && !String(codeOf(error)).startsWith('53'))) return error
   const said = describe(error)
   return said === undefined ? error : new StartError(`${named}: ${location} ${said}`, { cause: error })
