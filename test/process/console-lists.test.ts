@@ -408,7 +408,9 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     const box = await save.boundingBox()
     expect((box?.y ?? Number.POSITIVE_INFINITY) + (box?.height ?? 0)).toBeLessThanOrEqual(PHONE.height)
     await page.getByRole('link', { name: 'Preview', exact: true }).click()
-    expect(await page.locator('#preview').evaluate((element) => element.getBoundingClientRect().top)).toBeLessThan(PHONE.height)
+    // The page scrolls after the click has returned.
+    const top = () => page.locator('#preview').evaluate((element) => element.getBoundingClientRect().top)
+    await expect.poll(top).toBeLessThan(PHONE.height)
   })
 
   test('a block can be undone where it is told of', async () => {
