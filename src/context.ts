@@ -170,6 +170,8 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
 const CLOSE_MS = 1_000
 /** The limit for one source and one OpenID provider. A user who binds a phone sends one code. */
 const OIDC_REDEMPTIONS_PER_MINUTE = 10
+/** Every phone asks for such keys now and then. Who asks without end was always here lately, and is not forgotten among so many. */
+const TEMPORARY_KEY_ASKERS_MAX = 10_000
 /** A few at once keep all threads busy. As many wait as requests may be in flight at two listeners. */
 const TEMPORARY_KEY_TURNS = { atOnce: 8, waitingMax: 1000 }
 
@@ -284,7 +286,7 @@ function createParts(channel: ReturnType<typeof createChannel>, caches: Caches) 
     tokenReads: createTokenReads(db),
     mobileReads: createWindow({ perMinute: settings.mobileReadsPerMinute }),
     otpAttempts: createWindow({ perMinute: settings.otpAttemptsPerMinute }),
-    temporaryKeys: createWindow({ perMinute: settings.temporaryKeysPerMinute }),
+    temporaryKeys: createWindow({ perMinute: settings.temporaryKeysPerMinute, keysMax: TEMPORARY_KEY_ASKERS_MAX }),
     temporaryKeyTurns: createFairQueue(TEMPORARY_KEY_TURNS),
     oidcLogins: createOidcLogins(channel),
     oidcRedemptions: createWindow({ perMinute: OIDC_REDEMPTIONS_PER_MINUTE }),

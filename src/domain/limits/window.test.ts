@@ -75,3 +75,15 @@ test('a key that backs off has no more attempts under way than failures left, ov
   first.giveBack()
   expect(window.takeIfLeft('a', 90_000)).toBeDefined()
 })
+
+test('a key that asks without end keeps its count among more others than are remembered', () => {
+  const window = createWindow({ perMinute: 20, keysMax: 10 })
+  for (let i = 0; i < 20; i += 1) {
+    expect(window.takeIfLeft('a', i)).toBeDefined()
+    for (let other = 0; other < 9; other += 1) window.takeIfLeft(`${i} ${other}`, i)
+  }
+  expect(window.takeIfLeft('a', 20)).toBeUndefined()
+  // One that asks rarely is forgotten.
+  for (let other = 0; other < 10; other += 1) window.takeIfLeft(`more ${other}`, 20)
+  expect(window.takeIfLeft('a', 20)).toBeDefined()
+})

@@ -14,6 +14,8 @@ interface WindowOptions {
    * next wait, which lasts twice as long, up to sixteen minutes. A success does not end this, because others may share the key.
    */
   readonly backsOff?: boolean
+  /** The number of keys that are remembered, 100,000 by default. A key takes 260 bytes of the heap. */
+  readonly keysMax?: number
 }
 
 /** The counts of all processes. `of` distinguishes the windows in them. */
@@ -22,7 +24,7 @@ interface Others {
   readonly of: string
 }
 
-/** Times are milliseconds of a monotonic clock. At most 100,000 keys are remembered; the least recently used ones are forgotten first. */
+/** Times are milliseconds of a monotonic clock. At most `keysMax` keys are remembered; the least recently used ones are forgotten first. */
 export interface Window {
   /** Takes a place in the minute of `key`. Throws TOO_MANY_REQUESTS when none is left, or while the key has to wait. */
   readonly take: (key: string, now: number) => Taken
@@ -46,8 +48,8 @@ export interface Taken {
   readonly keep: () => void
 }
 
-export function createWindow({ perMinute, others, backsOff = false }: WindowOptions): Window {
-  const minutes = createMemory<Minute>({ max: KEYS_MAX })
+export function createWindow({ perMinute, others, backsOff = false, keysMax = KEYS_MAX }: WindowOptions): Window {
+  const minutes = createMemory<Minute>({ max: keysMax })
 
   const minuteAt = (key: string, now: number): Minute => {
     const before = minutes.get(key)
