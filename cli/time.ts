@@ -31,15 +31,15 @@ const OF_OPENSSL = /^(?:notAfter=)?([A-Z][a-z]{2} ([ \d]\d) \d\d:\d\d:\d\d \d{4}
  * Date.parse alone reads February 30 as March 2, and `12.11.2027` as December 11.
  */
 export function parseTime(text: string): number | undefined {
-  const [, day = '', clock, milliseconds = '', more = '', zone = ''] = TIME.exec(text) ?? []
+  const [, day = '', clock, more = '', zone = ''] = TIME.exec(text) ?? []
   const midnight = Date.parse(day)
   if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(day)) return undefined
   if (clock === undefined) return midnight
-  const time = Date.parse(`${day}T${clock}${milliseconds}${/^[+-]\d\d$/.test(zone) ? `${zone}:00` : zone}`)
+  const time = Date.parse(`${day}T${clock}${/^[+-]\d\d$/.test(zone) ? `${zone}:00` : zone}`)
   return Number.isNaN(time) ? undefined : time + (/[1-9]/.test(more) ? 1 : 0)
 }
 
-const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:(?<=:\d\d:\d\d)(\.\d{1,3})(\d{0,6}))?(Z|[+-]\d\d(?::\d\d)?))?$/
+const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3}(\d{0,6}))?)?)(Z|[+-]\d\d(?::\d\d)?))?$/
 
 /** A whole number that is not negative. Throws a Fault that names the option. */
 export function parseCount(option: string, text: string): number {
