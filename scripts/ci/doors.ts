@@ -125,8 +125,11 @@ async function judgeLostAnswers(scene: Scene): Promise<void> {
   way.loseNext()
   await expectStatus(scene, 'a right code whose answer is lost', sign(scene), 200)
   const [first, second, ...more] = way.keys.slice(before)
-  if (first === undefined || first !== second || more.length > 0 || new Set(way.keys).size !== way.keys.length - 1)
-    throw new Error('the second attempt must have the key of the first, and each request one of its own')
+  if (first === undefined || first !== second || more.length > 0)
+    throw new Error(`one request must make two calls with the same key: ${way.keys.slice(before).join(', ')}`)
+  // Earlier requests may have made two calls as well, because a busy machine may need two seconds. So only neighbours may share a key.
+  const others = way.keys.filter((key, index) => key !== way.keys[index - 1])
+  if (new Set(others).size !== others.length) throw new Error(`two requests have the same key: ${way.keys.join(', ')}`)
   const token = await phone.createToken('possession')
   const requests = async (): Promise<HttpRequest[]> => [
     sign(scene),

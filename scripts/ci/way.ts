@@ -41,7 +41,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 /** Opens a way to the pawl at `target`, on a free port of this machine. */
 export async function openWay(target: string): Promise<Way> {
   const keys: string[] = []
-  let losses = 0
+  let losesNext = false
   let fault: Fault | undefined
   const pass = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { method = '', url: path = '', headers } = request
@@ -50,6 +50,9 @@ export async function openWay(target: string): Promise<Way> {
     const body = Buffer.concat(parts)
     if (fault !== undefined) return void fault(response)
     keys.push(String(headers['idempotency-key']))
+    // The call is chosen when it comes in, because pawl may answer an earlier call late that the bank has given up.
+    const isLost = losesNext
+    losesNext = false
     const { authorization = '', 'idempotency-key': key } = headers
     const sent = {
       authorization,
@@ -57,8 +60,7 @@ export async function openWay(target: string): Promise<Way> {
       ...(key !== undefined && { 'idempotency-key': String(key) }),
     }
     const reply = await send(target, { method, path, headers: sent, body })
-    if (losses-- > 0) return void response.destroy()
-    losses = 0
+    if (isLost) return void response.destroy()
     response.writeHead(reply.status, { 'content-type': 'application/json' }).end(reply.text)
   }
   const server = createServer((request, response) => {
@@ -72,7 +74,7 @@ export async function openWay(target: string): Promise<Way> {
     keys,
     faults: FAULTS,
     loseNext: () => {
-      losses = 1
+      losesNext = true
     },
     with: async (other, work) => {
       fault = other
