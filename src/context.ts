@@ -172,8 +172,8 @@ const CLOSE_MS = 1_000
 const OIDC_REDEMPTIONS_PER_MINUTE = 10
 /** Every phone asks for such keys now and then. Who asks without end was always here lately, and is not forgotten among so many. */
 const TEMPORARY_KEY_ASKERS_MAX = 10_000
-/** A few at once keep all threads busy. As many wait as requests may be in flight at two listeners. */
-const TEMPORARY_KEY_TURNS = { atOnce: 8, waitingMax: 1000 }
+/** For work in threads: a few at once keep all threads busy. As many wait as requests may be in flight at two listeners. */
+const THREAD_TURNS = { atOnce: 8, waitingMax: 1000 }
 
 /** Opens the database that the settings name. */
 const openConfigured = (config: Config, { databaseUrl }: Secrets, events: Events, isTraced: boolean): Promise<Database> =>
@@ -287,7 +287,8 @@ function createParts(channel: ReturnType<typeof createChannel>, caches: Caches) 
     mobileReads: createWindow({ perMinute: settings.mobileReadsPerMinute }),
     otpAttempts: createWindow({ perMinute: settings.otpAttemptsPerMinute }),
     temporaryKeys: createWindow({ perMinute: settings.temporaryKeysPerMinute, keysMax: TEMPORARY_KEY_ASKERS_MAX }),
-    temporaryKeyTurns: createFairQueue(TEMPORARY_KEY_TURNS),
+    temporaryKeyTurns: createFairQueue(THREAD_TURNS),
+    deviceSignatureTurns: createFairQueue(THREAD_TURNS),
     oidcLogins: createOidcLogins(channel),
     oidcRedemptions: createWindow({ perMinute: OIDC_REDEMPTIONS_PER_MINUTE }),
   }

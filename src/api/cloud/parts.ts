@@ -12,6 +12,7 @@ import type { FetchSettings } from '../../domain/pinning/certificate.ts'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
 import type { ActivationParts } from '../../domain/activation/created.ts'
 import type { DeliveryParts } from '../../domain/webhook/webhook.ts'
+import type { FairQueue } from '../../lib/fair-queue.ts'
 import type { Pool } from '../../storage/database/database.ts'
 import type { PublicListener } from '../../http/connections.ts'
 
@@ -29,6 +30,8 @@ export interface CloudParts extends ChannelParts, ActivationParts, OperationPart
   readonly publicListener: PublicListener
   /** Callers who ask while a verification runs share its report. */
   readonly verifyAudit: () => Promise<AuditReport>
+  /** Verifies signatures by device keys. Credentials take turns. */
+  readonly deviceSignatureTurns: FairQueue
   readonly settings: ChannelSettings &
     ActivationParts['settings'] &
     DeliveryParts['settings'] &

@@ -329,6 +329,27 @@ describe('an activation that is not of the application of the credential', () =>
   )
 })
 
+test('hundreds of signatures of one credential do not have those of another refused', async () => {
+  const phone = await world.signingPhone('EC_P384')
+  const { deviceSignatureTurns } = world.server.context
+  const open = async (username: string): Promise<Bank> => {
+    const user = { username, role: 'verification', application: world.world.applicationId }
+    const { json } = expectOk(await world.bank.call('POST', '/admin/users', user))
+    return world.bank.as(`${username}:${String(member(json, 'password'))}`)
+  }
+  const [greedy, other] = [await open('greedy'), await open('other')]
+  const over = Promise.withResolvers<void>()
+  const held = Array.from({ length: 1_008 }, () => deviceSignatureTurns.run(() => over.promise, { key: 'greedy' }))
+  const ends = Promise.allSettled(held)
+  expectError(await askDer(phone, {}, greedy), 503, 'HTTP_503')
+  const asked = askDer(phone, {}, other)
+  // It waits in the place of the last one of the long line.
+  await expect(held.at(-1)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  over.resolve()
+  expectVerdict(await asked, valid(phone, 'ES384'))
+  await ends
+})
+
 test('each verdict but of what cannot be read has a row with the hash of the data, not the data', async () => {
   const phone = await world.signingPhone('EC_P384_ML_L3')
   await askJws(phone, generalJws(phone.signers, DATA))
