@@ -1,5 +1,5 @@
 // Lists, exports and imports templates of operations in the configured database.
-import { readTemplateFile, writeTemplate } from '../../src/domain/template/installation.ts'
+import { parseTemplateFile, writeTemplate } from '../../src/domain/template/installation.ts'
 import { renderTemplate } from '../../src/domain/template/parser.ts'
 import { toTemplate } from '../../src/domain/template/template.ts'
 import { StartError } from '../../src/lib/errors.ts'
@@ -7,6 +7,7 @@ import { inTransaction } from '../../src/storage/database/database.ts'
 import { listTemplates } from '../../src/storage/template/templates.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
+import { readBytes } from '../json-argument.ts'
 import { printable } from '../output.ts'
 import { composeFile } from '../setup/template.ts'
 import { LOCAL, withDatabase } from './database.ts'
@@ -53,9 +54,10 @@ export function importLocal(terminal: Terminal, file: string): Promise<Answer> {
   })
 }
 
-function read(file: string): ReturnType<typeof readTemplateFile> {
+function read(file: string): ReturnType<typeof parseTemplateFile> {
+  const bytes = readBytes('the file', file)
   try {
-    return readTemplateFile(file, 'the file')
+    return parseTemplateFile(bytes, `the file ${file}`)
   } catch (error) {
     throw error instanceof StartError ? new Fault('usage', error.message) : error
   }

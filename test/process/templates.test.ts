@@ -49,9 +49,11 @@ test('the file is applied at start; the command line lists, exports and imports'
   const imported = await runNode(['bin/pawl.mjs', 'template', 'import', file], env)
   expect(imported).toMatchObject({ code: 0, stdout: 'one\tchanged\ntwo\tcreated\n' })
   expect((await runCli(['template', 'import'], env)).code).toBe(2)
-  expect(await runCli(['template', 'import', directory], env)).toMatchObject({
-    code: 2,
-    stdout: '',
-    stderr: `the file ${directory} cannot be read (EISDIR)\n`,
-  })
+  for (const [path, says] of [
+    [directory, 'is a folder'],
+    [join(directory, 'none.json'), 'does not exist'],
+  ] as const) {
+    const refused = { code: 2, stdout: '', stderr: `the file: ${path} ${says}\n` }
+    expect(await runCli(['template', 'import', path], env)).toMatchObject(refused)
+  }
 })

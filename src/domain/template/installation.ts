@@ -19,13 +19,19 @@ import { warnOfDataTemplate } from './operation-data.ts'
 import { parseTemplate } from './parser.ts'
 import { SHIPPED_TEMPLATES, type Template, toTemplateContent } from './template.ts'
 
+/** Reads the templates of PAWL_TEMPLATES_FILE. Throws StartError with one line that names the place of the fault and its reason. */
+export function readTemplateFile(path: string): readonly Template[] {
+  const name = `PAWL_TEMPLATES_FILE: the templates file ${path}`
+  return parseTemplateFile(readBytes(path, refuseWith(name)), name)
+}
+
 /**
- * Reads the templates of a file. `name` begins each error message. Throws StartError with one line that names the place of the fault and its
- * reason.
+ * Parses the bytes of a file of templates. `name` begins each error message. Throws StartError with one line that names the place of the fault and
+ * its reason.
  */
-export function readTemplateFile(path: string, name = 'PAWL_TEMPLATES_FILE: the templates file'): readonly Template[] {
-  const refuse = (problem: string, cause?: unknown) => new StartError(`${name} ${path} ${problem}`, { cause })
-  const json = parseJson(readText(path, refuse), refuse)
+export function parseTemplateFile(bytes: Uint8Array, name: string): readonly Template[] {
+  const refuse = refuseWith(name)
+  const json = parseJson(decodeText(bytes, refuse), refuse)
   if (!Array.isArray(json)) throw refuse('is not a JSON list')
   const templates = json.map((item: unknown, index) => {
     const parsed = parseTemplate(item)
@@ -42,8 +48,13 @@ export function readTemplateFile(path: string, name = 'PAWL_TEMPLATES_FILE: the 
 
 type Refuse = (problem: string, cause?: unknown) => StartError
 
-function readText(path: string, refuse: Refuse): string {
-  const text = parseUtf8(readBytes(path, refuse))
+const refuseWith =
+  (name: string): Refuse =>
+  (problem, cause) =>
+    new StartError(`${name} ${problem}`, { cause })
+
+function decodeText(bytes: Uint8Array, refuse: Refuse): string {
+  const text = parseUtf8(bytes)
   // Letters in another encoding would be replaced, and phones would show what replaced them.
   if (text === undefined) throw refuse('is no UTF-8 text')
   return text.replace(/^\uFEFF/, '')
