@@ -17,7 +17,7 @@ const withoutPostgres = [
   'test/storage/{closed-embedded,directory-lock,lent-database,queries}.test.ts',
   'test/process/{alerts,backend-page,backup,client-certificates,demo,haproxy,listeners,load-limits,log,prefix,prepare,production,readme,set-clock,standards,start,statements,templates,traces}.test.ts',
   'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-forms,console-texts,description-page,key-commands,output,phone,phones-in-reach,races,races-v4,strangers-cost,wrapper}.test.ts',
-  'test/http/{duplicate-slash,errors,forwarded,load-limits}.test.ts',
+  'test/http/{duplicate-slash,errors,forwarded,internal-tls,load-limits}.test.ts',
 ]
 // What asks the same of both databases at length, and more of one with many connections: once, on PostgreSQL, where a run on it follows
 // (PAWL_TEST_POSTGRES_FOLLOWS). Refused starts, signals, crashes, migrations and secrets at rest run on both.
