@@ -98,9 +98,15 @@ type handler func(w http.ResponseWriter, userID string, body []byte)
 // receive reads the values for every door: the protocol header, which apps name in one of two ways, the unparsed bytes of the body, and the
 // address of the phone. Behind a proxy take the address that this proxy reports, or all phones count as one.
 func receive(w http.ResponseWriter, r *http.Request, kind string) (header string, body []byte, client object, isRead bool) {
-	values := append(append([]string{}, r.Header.Values("X-PowerAuth-"+kind)...), r.Header.Values("X-Svc-"+kind)...)
-	if len(values) != 1 || values[0] == "" || len(values[0]) > 4_096 {
-		refuse(w, http.StatusUnauthorized, "no header, or two")
+	values := map[string]bool{} // an app may send one value by both names
+	for _, name := range []string{"X-PowerAuth-" + kind, "X-Svc-" + kind} {
+		for _, value := range r.Header.Values(name) {
+			header = value
+			values[value] = true
+		}
+	}
+	if len(values) != 1 || header == "" || len(header) > 4_096 {
+		refuse(w, http.StatusUnauthorized, "no header, or two that differ")
 		return "", nil, nil, false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytesMax))
@@ -109,7 +115,7 @@ func receive(w http.ResponseWriter, r *http.Request, kind string) (header string
 		return "", nil, nil, false
 	}
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return values[0], body, object{"address": address}, true
+	return header, body, object{"address": address}, true
 }
 
 // signed is for endpoints that write. resourceID is a constant that app and bank agreed on. It must not come from the phone.

@@ -78,9 +78,11 @@ async function judgeCodes(scene: Scene): Promise<void> {
     if (status !== 401 && status !== 405) throw new Error(`the method ${method}: ${status} in place of 401 or 405`)
   }
   const twice = sign(scene)
-  const [value = ''] = Object.values(twice.headers)
+  const value = twice.headers['X-PowerAuth-Authorization'] ?? ''
   const other = { 'X-PowerAuth-Authorization': value, 'X-Svc-Authorization': value.replace('pa_nonce="', 'pa_nonce="A') }
   await expectStatus(scene, 'two headers', { ...twice, headers: other }, 401)
+  const same = { 'X-PowerAuth-Authorization': value, 'X-Svc-Authorization': value }
+  await expectStatus(scene, 'one header by both names', { ...twice, headers: same }, 200)
   await expectStatus(scene, 'a long header', { ...twice, headers: { 'X-PowerAuth-Authorization': 'x'.repeat(5_000) } }, 401)
   await expectStatus(scene, 'an empty header', { ...twice, headers: { 'X-PowerAuth-Authorization': '' } }, 401)
   await expectStatus(scene, 'a long body', sign(scene, { body: `"${'x'.repeat(140_000)}"` }), 413)

@@ -131,15 +131,21 @@ export function createGuard(options: GuardOptions): Guard {
 }
 
 /**
- * What a route asks of the code. `params`: of the path, as the framework decoded them. Throws Refusal for one that is a list or holds a slash:
+ * Call it where a route is set up: it throws TypeError for a resource id that no code can stand for. What it gives says for each request what the
+ * route asks of the code. `params`: of the path, as the framework decoded them. That throws Refusal for one that is a list or holds a slash:
  * `a/b` as one parameter of a route and as two of another would make one resource id, and a code for the one would be good at the other.
  */
-export function codeOfRoute({ resourceId, ...code }: RouteCodeOptions, params: unknown): CodeOptions {
-  if (typeof resourceId === 'string') return { ...code, resourceId }
-  const path = recordOf(params)
-  const isAmbiguous = Object.values(path).some((value) => typeof value !== 'string' || value.includes('/'))
-  if (isAmbiguous) throw new Refusal(401, 'PATH_AMBIGUOUS')
-  return { ...code, resourceId: resourceId(path as PathParameters) }
+export function codeOfRoute({ resourceId, ...code }: RouteCodeOptions): (params: unknown) => CodeOptions {
+  if (typeof resourceId === 'string') {
+    if (!isResourceId(resourceId)) throw new TypeError(`the resource id ${JSON.stringify(resourceId)} ${RESOURCE_ID_RULE}`)
+    return () => ({ ...code, resourceId })
+  }
+  return (params) => {
+    const path = recordOf(params)
+    const isAmbiguous = Object.values(path).some((value) => typeof value !== 'string' || value.includes('/'))
+    if (isAmbiguous) throw new Refusal(401, 'PATH_AMBIGUOUS')
+    return { ...code, resourceId: resourceId(path as PathParameters) }
+  }
 }
 
 async function checkCode(ask: AskPawl, incoming: Incoming, options: CodeOptions): Promise<Verified> {
@@ -222,7 +228,7 @@ function describeSender({ userId, activationId, protocolVersion, applicationVers
 /** Throws Refusal for what no code can stand for: pawl would call it a mistake of the bank. */
 function composeCode(method: string, { resourceId, factors, refusedFlags, requiredFlags }: CodeOptions) {
   if (!METHODS.has(method)) throw new Refusal(401, 'METHOD')
-  if (!RESOURCE_ID.test(resourceId)) throw new Refusal(401, 'RESOURCE_ID')
+  if (!isResourceId(resourceId)) throw new Refusal(401, 'RESOURCE_ID')
   return {
     method,
     resourceId,
@@ -299,9 +305,13 @@ const HEADERS = {
 } as const
 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
-/** What pawl takes for one. */
+/** Whether pawl takes a text for a resource id. Those with these beginnings belong to its own endpoints. */
+const isResourceId = (text: string): boolean =>
+  RESOURCE_ID.test(text) && !RESERVED.some((beginning) => text.startsWith(beginning))
 // oxlint-disable-next-line no-control-regex -- they are what is refused
 const RESOURCE_ID = /^[^\u0000-\u001F\u007F]{1,1024}$/
+const RESERVED = ['/pa/', '/operation/', '/api/']
+const RESOURCE_ID_RULE = `must have 1 to 1024 characters, no control characters, and must not begin with ${RESERVED.join(', ')}`
 const HEADER_MAX = 4_096
 const QUERY_MAX = 16_384
 /** What the parsers of Express read; they leave out the rest. */

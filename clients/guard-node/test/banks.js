@@ -6,6 +6,8 @@ import { pawlGuard } from '../dist/fastify.js'
 
 const TRANSFER = { resourceId: '/transfer' }
 const FILE = { resourceId: (path) => `/files/${path.path ?? path['*']}`, factors: ['POSSESSION'] }
+/** A route whose parameters may make any resource id. */
+const ANY = { resourceId: (path) => `/${path.first}/${path.second}`, factors: ['POSSESSION'] }
 const ACCOUNT = { resourceId: (path) => `/accounts/${path.id}`, factors: ['POSSESSION'] }
 
 async function startFastify(options) {
@@ -21,6 +23,7 @@ async function startFastify(options) {
   app.get('/accounts/:id', app.requireCode(ACCOUNT), serve)
   app.delete('/accounts/:id', app.requireCode(ACCOUNT), serve)
   app.get('/files/*', app.requireCode(FILE), serve)
+  app.get('/any/:first/:second', app.requireCode(ANY), serve)
   app.get('/balance', app.requireToken({ isRepeatable: true }), serve)
   app.post('/statement', app.encrypted(), serve)
   app.post('/limits', app.encrypted({ code: { resourceId: '/limits' } }), serve)
@@ -50,6 +53,7 @@ async function startExpress(options, prepare = () => undefined) {
   app.get('/accounts/:id', guard.requireCode(ACCOUNT), serve)
   app.delete('/accounts/:id', guard.requireCode(ACCOUNT), serve)
   app.get('/files/*path', guard.requireCode(FILE), serve)
+  app.get('/any/:first/:second', guard.requireCode(ANY), serve)
   app.get('/balance', guard.requireToken({ isRepeatable: true }), serve)
   app.post('/statement', guard.encrypted(), serve)
   app.post('/limits', guard.encrypted({ code: { resourceId: '/limits' } }), serve)

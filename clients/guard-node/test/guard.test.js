@@ -4,6 +4,7 @@ import { get } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, describe, test } from 'node:test'
 import fastify from 'fastify'
+import { createExpressGuard } from '../dist/express.js'
 import { pawlGuard } from '../dist/fastify.js'
 import { createGuard } from '../dist/index.js'
 import { BANKS, startCarelessBank } from './banks.js'
@@ -40,6 +41,21 @@ const askRaw = (url, target) =>
 const REFUSED = '{"status":"ERROR","responseObject":{"code":"ERR_AUTHENTICATION","message":"POWER_AUTH_SIGNATURE_INVALID"}}'
 const AWAY = '{"status":"ERROR","responseObject":{"code":"ERROR_GENERIC","message":"POWER_AUTH_UNAVAILABLE"}}'
 const valid = ({ body: { method } }, response) => json(response, 200, { ...VALID, covered: method === 'GET' ? 'QUERY' : 'BODY' })
+
+test('a resource id that no code can stand for is refused where the route is set up', async () => {
+  const options = { url: 'http://127.0.0.1:1', username: 'web', password: 'secret' }
+  const app = fastify()
+  await app.register(pawlGuard, options)
+  const guard = createExpressGuard(options)
+  for (const resourceId of ['/pa/signature/validate', '/operation/authorize', '/api/x', '', 'a\nb', 'x'.repeat(1_025)])
+    for (const { requireCode, encrypted } of [app, guard]) {
+      assert.throws(() => requireCode({ resourceId }), /^TypeError: the resource id ".* must not begin with \/pa\/, /)
+      assert.throws(() => encrypted({ code: { resourceId } }), TypeError)
+    }
+  for (const resourceId of ['/pay', '/operations', 'pa/', () => '/pa/'])
+    for (const { requireCode } of [app, guard]) assert.ok(requireCode({ resourceId }))
+  await app.close()
+})
 
 for (const [name, startBank] of Object.entries(BANKS)) {
   describe(name, () => {
@@ -111,6 +127,9 @@ for (const [name, startBank] of Object.entries(BANKS)) {
         ['GET', '/accounts/%00'],
         ['GET', '/accounts/a%0Ab'],
         ['HEAD', '/accounts/1'],
+        ['GET', '/any/pa/signature'],
+        ['GET', '/any/operation/authorize'],
+        ['GET', '/any/api/token'],
       ]
       for (const [method, path] of paths) {
         const reply = await fetch(`${bank.url}${path}`, { method, headers: CODE })
