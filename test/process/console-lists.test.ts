@@ -192,6 +192,9 @@ test('the page of an operation says for which device it is, which flag it demand
   const ofNobody = await read(`/operations/${unclaimed}`)
   expect(ofNobody).toMatch(/for nobody yet · login/)
   expect(ofNobody).not.toMatch(/Only on|Demands the flag/)
+  const claim = await phone.prepareTokenCall('claim', await phone.createToken('possession'), { id: unclaimed })
+  expectOk(await phone.send(claim))
+  expect(await read(`/operations/${unclaimed}`)).toMatch(/Timeline[^]*Created[^]*Claimed\n[^\n]*by the phone/)
   for (const one of [id, unclaimed]) expectOk(await bank.cancelOperation(one))
 })
 

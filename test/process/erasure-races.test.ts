@@ -13,8 +13,8 @@ import { type AuditEvent, heldActivation, insertAuditEvent } from '../../src/sto
 import { AUDIT_LOGS, lockLog } from '../../src/storage/audit/chain.ts'
 import { inTransaction, openDatabase, type Tx } from '../../src/storage/database/database.ts'
 import { insertInboxMessage } from '../../src/storage/user/inbox-messages.ts'
-import { claimOperation, insertOperation } from '../../src/storage/operation/operations.ts'
-import { endOperation } from '../../src/storage/operation/transitions.ts'
+import { insertOperation } from '../../src/storage/operation/operations.ts'
+import { claimOperation, endOperation } from '../../src/storage/operation/transitions.ts'
 import { insertTemporaryKey } from '../../src/storage/application/temporary-keys.ts'
 import { insertToken } from '../../src/storage/token/tokens.ts'
 import { insertChallenge, type NewChallenge } from '../../src/storage/request/offline-challenges.ts'
@@ -285,11 +285,10 @@ describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
     claims: (tx, { userId }) =>
       storeUserClaims(tx, { applicationId: world.applicationId, userId, claims: Buffer.from(userId), at: new Date() }),
     operation: (tx, { userId }) => createOperation(tx, userId, { userId }),
-    claim: async (tx, { userId, phone }, other) => {
+    claim: async (tx, holder, other) => {
       const { id } = await world.operation(other.userId)
       await world.unclaim(id)
-      const { activationId } = phone.state
-      expect(await claimOperation(tx, id, { userId, activationId }, new Date())).toBe(true)
+      expect(await claimOperation(tx, id, auditOf(holder))).toBe(true)
     },
     registration: async (tx, { userId }) => {
       const app = { applicationId: 'elsewhere', userId, activationId: `a-${userId}` }
@@ -415,7 +414,7 @@ test('who has read the phone before the erasure writes nothing after it', async 
   await world.unclaim(id)
   await eraseUser(context, userId)
   await insertAuditEvent(context.db, auditOf(holder), heldActivation(phone.state.activationId))
-  expect(await claimOperation(context.db, id, { userId, activationId: phone.state.activationId }, new Date())).toBe(false)
+  expect(await claimOperation(context.db, id, auditOf(holder))).toBe(false)
   expect(await insertChallenge(context.db, challengeOf(phone.state.activationId))).toBe(false)
   await expectErased(holder)
 })

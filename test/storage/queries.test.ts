@@ -697,12 +697,12 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
     searchOperationsWith: (db) => operations.searchOperationsWith(db, 'a', { limit: 100 }, 'u'),
     'searchOperations of a beginning': (db) => operations.searchOperations(db, 'a', { userIdPrefix: 'u', limit: 100 }),
     listOperationsOfIds: (db) => operations.listOperationsOfIds(db, 'a', ['o']),
-    claimOperation: (db) => operations.claimOperation(db, 'o', { userId: 'u', activationId: 'x' }, at),
     insertOperationNonce: (db) => operations.insertOperationNonce(db, 'o', 'n', at, 10),
     hasOperationNonce: (db) => operations.hasOperationNonce(db, 'o', 'n', 10),
     deleteUselessNonces: (db) => operations.deleteUselessNonces(db, at, 500),
   },
   'operation/transitions': {
+    claimOperation: (db) => operationTransitions.claimOperation(db, 'o', auditEvent),
     endOperation: (db) =>
       operationTransitions.endOperation(
         db,

@@ -211,6 +211,6 @@ function toStep(call: PageCall, { activationId, eventType, eventData, timestamp 
   }
 }
 
-const TONES: Readonly<Record<string, Tone>> = { approved: 'good', offline_otp_ok: 'good', canceled: 'off' }
+const TONES: Readonly<Record<string, Tone>> = { approved: 'good', offline_otp_ok: 'good', canceled: 'off', claimed: 'info' }
 
 const EVENTS_MAX = 200

@@ -6,8 +6,8 @@
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Db, Tx } from '../../storage/database/database.ts'
 import type { ActivationRow, OwnedActivation } from '../../storage/activation/find.ts'
-import { countOperationFailure, endOperation } from '../../storage/operation/transitions.ts'
-import { claimOperation, type LockedOperation, type OperationRow } from '../../storage/operation/operations.ts'
+import { claimOperation, countOperationFailure, endOperation } from '../../storage/operation/transitions.ts'
+import type { LockedOperation, OperationRow } from '../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
 import { isUnverified } from '../activation/transfer.ts'
 import { createAuditEvent } from '../audit/audit.ts'
@@ -116,7 +116,9 @@ export async function decideClaim(
   if (forbidden !== undefined) return forbidden
   const needsBiometry = operation.signatureTypes.every((factors) => factors === 'possession_biometry')
   if (needsBiometry && approver.isBiometryEnabled === false) return 'OPERATION_NOT_FOUND'
-  return (await claimOperation(tx, operation.operationId, approver, at)) ? undefined : 'OPERATION_NOT_FOUND'
+  const { operationId, templateName: template, operationType } = operation
+  const claim = createAuditEvent(approver, 'operation_claimed', { operationId, template, operationType }, at.getTime())
+  return (await claimOperation(tx, operationId, claim)) ? undefined : 'OPERATION_NOT_FOUND'
 }
 
 /** Counts a failed attempt to approve. Returns the status after it, or undefined when the operation was no longer PENDING. */

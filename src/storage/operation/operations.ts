@@ -47,7 +47,8 @@ export interface NewOperation extends Omit<OperationRow, 'applicationId' | 'stat
 /**
  * Inserts a PENDING operation and its audit row if its user has an ACTIVE registration in the application, and returns the id of the application;
  * undefined otherwise. When the operation names an activation, that activation must be ACTIVE; else the audit row names any of several. An
- * operation without a user gets no audit row, and needs an ACTIVE activation only if it names one.
+ * operation without a user needs an ACTIVE activation only if it names one. Its audit row then has the user of that activation. If it names none, the
+ * audit row has no user and an empty activation.
  */
 export async function insertOperation(
   db: Db,
@@ -215,24 +216,6 @@ export async function listOperationNotes(db: Db, operationIds: readonly string[]
   return new Map(rows.map(({ operationId, ...notes }) => [operationId, notes]))
 }
 
-/** Gives an unclaimed PENDING operation to the user of a live activation; false when the operation has a user already, or is over. */
-export async function claimOperation(
-  db: Db,
-  operationId: string,
-  { userId, activationId }: Omit<OperationViewer, 'applicationId'>,
-  at: Date,
-): Promise<boolean> {
-  // With `offset 0` PostgreSQL finds the operation by its id: in a join it may read all unclaimed ones of the application.
-  const { rows } = await sql`
-    update operation set user_id = ${userId}
-    where operation_id = ${operationId} and user_id is null and status = 'PENDING' and expires_at > ${at} and exists (
-      select from activation a where a.activation_id = ${activationId} and a.application_id = operation.application_id
-        and a.user_id = ${userId} and a.state <> 'REMOVED' offset 0
-    )
-    returning operation_id`.execute(db)
-  return rows.length === 1
-}
-
 /** Stores a nonce of an offline approval, and deletes the oldest ones of the operation, so that `keep` are left. */
 export async function insertOperationNonce(db: Db, operationId: string, nonce: string, at: Date, keep: number): Promise<void> {
   await sql`
@@ -360,6 +343,14 @@ const insertFrom = (owned: RawBuilder<unknown>) => sql`
 
 const APPLICATION = sql`coalesce(i."applicationId", (select application_id from application where is_default))`
 
+/** The columns of the audit row of an operation that is created. */
+const CREATED = {
+  eventType: sql`"eventType"`,
+  eventData: sql`"eventData"`,
+  occurredAt: sql`"createdAt"`,
+  verifiedBy: sql`"verifiedBy"`,
+}
+
 // Of a user's several phones, the audit row names any one. An `order by` could make PostgreSQL read all of them.
 const INSERT = NEW.define(
   (given) => sql`
@@ -375,10 +366,7 @@ const INSERT = NEW.define(
   )
   ${insertAuditFrom(sql`owned`, {
     userId: sql`"userId"`,
-    eventType: sql`"eventType"`,
-    eventData: sql`"eventData"`,
-    occurredAt: sql`"createdAt"`,
-    verifiedBy: sql`"verifiedBy"`,
+    ...CREATED,
   })}
   returning application_id as "applicationId"`,
 )
@@ -387,12 +375,18 @@ const INSERT = NEW.define(
 const INSERT_UNCLAIMED = NEW.define(
   (given) => sql`
   with owned as (
-    select i.*, p.application_id from ${given} as i join application p on p.application_id = ${APPLICATION}
-    where i."activationId" is null or exists (
-      select from activation a
+    select i.*, p.application_id, k.user_id from ${given} as i join application p on p.application_id = ${APPLICATION}
+    left join lateral (
+      select a.user_id from activation a
       where a.activation_id = i."activationId" and a.application_id = p.application_id and ${isActiveAt(sql`i."createdAt"`)}
       for key share of a
-    )
-  )${insertFrom(sql`owned`)}
+    ) as k on true
+    where i."activationId" is null or k.user_id is not null
+  ), created as (${insertFrom(sql`owned`)}
+  )
+  ${insertAuditFrom(sql`owned`, {
+    activationId: sql`coalesce("activationId", '')`,
+    ...CREATED,
+  })}
   returning application_id as "applicationId"`,
 )

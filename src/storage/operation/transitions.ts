@@ -1,9 +1,30 @@
-// Ends operations: every transition is one update with the condition status = 'PENDING' (cloud §6.2).
+// Ends operations, and gives those without a user to the one who claims them: every transition is one update with the condition
+// status = 'PENDING' (cloud §6.2), and an audit row with it.
 import { type RawBuilder, sql } from 'kysely'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import { countWritten, type Db, writesRow } from '../database/database.ts'
 import { amongPending } from '../database/index-conditions.ts'
 import type { OperationStatus } from '../database/schema.ts'
+
+/**
+ * Gives an unclaimed PENDING operation to the user of a live activation, with an audit row of the activation; false when the operation has a user
+ * already, or is over.
+ */
+export const claimOperation = (db: Db, operationId: string, claim: AuditEvent): Promise<boolean> =>
+  // With `offset 0` PostgreSQL finds the operation by its id: in a join it may read all unclaimed ones of the application.
+  writesRow(
+    db,
+    sql`
+    with claimed as (
+      update operation set user_id = ${claim.userId}
+      where operation_id = ${operationId} and user_id is null and status = 'PENDING' and expires_at > ${claim.occurredAt} and exists (
+        select from activation a where a.activation_id = ${claim.activationId} and a.application_id = operation.application_id
+          and a.user_id = ${claim.userId} and a.state <> 'REMOVED' offset 0
+      )
+      returning operation_id
+    )
+    ${insertAuditFrom(sql`claimed`, claim)}`,
+  )
 
 /** The end of an operation by a decision of the user or the bank. */
 interface OperationEnd {
@@ -31,7 +52,7 @@ export const endOperation = (db: Db, end: OperationEnd, audit: AuditEvent): Prom
 
 /**
  * Cancels a PENDING operation for the bank. The audit row names the operation's activation, else the live activation of its user, else the user's
- * newest one. An operation without a user gets no audit row.
+ * newest one. Of an operation without a user it names the operation's activation and the user of that, else neither.
  */
 export async function cancelPendingOperation(
   db: Db,
@@ -43,9 +64,12 @@ export async function cancelPendingOperation(
     with ended as (
       ${endPending(end)} and application_id = ${applicationId} returning application_id, user_id, activation_id
     ), owner as (
-      select a.application_id, a.user_id, a.activation_id
-      from ended join activation a on a.application_id = ended.application_id and a.user_id = ended.user_id
-      order by a.activation_id is distinct from ended.activation_id, a.state = 'REMOVED', a.created_at desc limit 1
+      (select a.application_id, a.user_id, a.activation_id
+        from ended join activation a on a.application_id = ended.application_id and a.user_id = ended.user_id
+        order by a.activation_id is distinct from ended.activation_id, a.state = 'REMOVED', a.created_at desc limit 1)
+      union all
+      select e.application_id, a.user_id, coalesce(e.activation_id, '')
+      from ended e left join activation a on a.activation_id = e.activation_id where e.user_id is null
     ), audited as (
       ${insertAuditFrom(sql`owner`, audit)}
     )

@@ -1,7 +1,11 @@
 // /v2/operations: what is asked of one device, of devices with a flag, or of whoever claims it (cloud §6.10).
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { HttpReply } from '../../../phone/http.ts'
 import { member } from '../../../phone/http.ts'
+import { exportAudit } from '../../../src/domain/audit/lines.ts'
+import { verifyAudit } from '../../../src/domain/audit/verification.ts'
+import { sealAll } from '../../helpers/audit.ts'
 import type { Bank } from '../../helpers/bank.ts'
 import { addDevice, bindDevice, setMultiDevice } from '../../helpers/devices.ts'
 import { expectError, HOUR, MINUTE, SECOND } from '../../helpers/expectations.ts'
@@ -26,6 +30,14 @@ const now = (): number => world.contexts[0]?.platform.now() ?? 0
 const create = (body: object, headers?: Readonly<Record<string, string>>, bank: Bank = world.bank): Promise<HttpReply> =>
   bank.createDeviceOperation({ template, parameters: PAYMENT, ...body }, headers)
 const read = (id: unknown, bank: Bank = world.bank): Promise<HttpReply> => bank.call('GET', `/v2/operations/${String(id)}`)
+const OF_NOBODY = { userId: null, activationId: '' }
+/** The rows of the audit log about an operation, also those of no user. */
+const told = async (id: string): Promise<unknown> => {
+  const { rows } = await sql`
+    select event_type as "eventType", user_id as "userId", activation_id as "activationId", verified_by as "verifiedBy"
+    from audit_trail where event_data like ${`%${id}%`} order by occurred_at, sequence`.execute(world.db)
+  return rows
+}
 const operationIdOf = (reply: HttpReply): string => String(member(expectOk(reply).json, 'operationId'))
 
 describe('POST /v2/operations', () => {
@@ -70,10 +82,51 @@ describe('POST /v2/operations', () => {
     const id = operationIdOf(reply)
     expect(expectOk(await read(id)).json).toEqual(reply.json)
     expect(await world.stored(id)).toMatchObject({ status: 'PENDING', userId: null, data: PAYMENT_DATA })
-    const rows = world.db.selectFrom('audit_trail').select('event_type').where('event_data', 'like', `%${id}%`)
-    expect(await rows.execute()).toEqual([])
     expectOk(await world.bank.cancelOperation(id))
     expect(expectOk(await read(id)).json).toMatchObject({ status: 'CANCELED' })
+    expect(await told(id)).toEqual([
+      { eventType: 'operation_created', ...OF_NOBODY, verifiedBy: expect.any(String) },
+      { eventType: 'operation_canceled', ...OF_NOBODY, verifiedBy: expect.any(String) },
+    ])
+    const own = operationIdOf(await create({ registrationId: idOf(holder) }))
+    expectOk(await world.bank.cancelOperation(own))
+    const ofHolder = { userId: holder.userId, activationId: idOf(holder), verifiedBy: expect.any(String) }
+    expect(await told(own)).toEqual([
+      { eventType: 'operation_created', ...ofHolder },
+      { eventType: 'operation_canceled', ...ofHolder },
+    ])
+  })
+
+  test('without a user is in the log of who claims it from the claim on, sealed like all others', async () => {
+    const { userId, phone, token } = holder
+    const [claimed, own] = [operationIdOf(await create({})), operationIdOf(await create({ registrationId: idOf(holder) }))]
+    for (const id of [claimed, own]) {
+      expectOk(await phone.send(await phone.prepareTokenCall('claim', token, { id })))
+      const before = { eventType: 'operation_created', ...(id === own ? { userId, activationId: idOf(holder) } : OF_NOBODY) }
+      expect(await told(id)).toEqual([
+        { ...before, verifiedBy: expect.any(String) },
+        { eventType: 'operation_claimed', userId, activationId: idOf(holder), verifiedBy: null },
+      ])
+      const log = expectOk(await world.bank.call('GET', `/audit/log?userId=${userId}`)).json as {
+        items: { eventType: string; eventData: string }[]
+      }
+      const items = log.items.filter(({ eventData }) => eventData.includes(id))
+      expect(items.map(({ eventType }) => eventType)).toEqual(
+        id === own ? ['operation_claimed', 'operation_created'] : ['operation_claimed'],
+      )
+      for (const { eventData } of items)
+        expect(JSON.parse(eventData)).toEqual({ operationId: id, template, operationType: 'authorize_payment' })
+    }
+    for (const context of world.contexts) await sealAll(context)
+    const [context] = world.contexts
+    const lines: string[] = []
+    if (context !== undefined) await exportAudit(context, [], (line) => lines.push(line))
+    expect(context && (await verifyAudit(context)).isIntact).toBe(true)
+    const exported = lines.map((line) => JSON.parse(line) as { eventType?: string; eventData?: string; [name: string]: unknown })
+    const [created] = exported.filter(
+      ({ eventType, eventData }) => eventType === 'operation_created' && eventData?.includes(claimed),
+    )
+    expect(created).toMatchObject({ chain: 'application:test-app', userId: null, activationId: '' })
   })
 
   test('writes the row of its creation for the device that it names', async () => {

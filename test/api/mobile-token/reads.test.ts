@@ -155,7 +155,7 @@ describe.runIf(ON_POSTGRES)('among 300,000 operations', () => {
         AUDIT,
       ),
     'a counted failure': (db) => transitions.countOperationFailure(db, ID, at, AUDIT),
-    'a claim': (db) => operations.claimOperation(db, ID, { userId: 'user-7', activationId: ID }, at),
+    'a claim': (db) => transitions.claimOperation(db, ID, AUDIT),
     'the search of an application': (db) => operations.searchOperations(db, 'test-app', { limit: 100 }),
     'the search, a later page': (db) =>
       operations.searchOperations(db, 'test-app', { after: { createdAt: at, operationId: ID }, limit: 100 }),
