@@ -5,7 +5,8 @@ import type { Db, Tx } from '../database/database.ts'
 import type { ActivationState } from '../database/schema.ts'
 import { insertHistoryFrom } from './history.ts'
 import { toList } from '../database/columns.ts'
-import { effectiveStateAt, stateAt } from './seen-state.ts'
+import { endTemporaryBlock } from './expiry.ts'
+import { effectiveStateAt } from './seen-state.ts'
 
 /** A change of state; it is stored with a history row. */
 interface StateChange {
@@ -63,9 +64,11 @@ export interface ChangedBy {
 
 /**
  * Renames an ACTIVE or BLOCKED activation; false when it was removed. A block after the request's code was accepted does not prevent the renaming.
- * `by` is absent when the phone asks for it; otherwise an audit row is written, without the name.
+ * A temporary block that is over is ended first, so that the history has its end before the renaming. `by` is absent when the phone asks for it;
+ * otherwise an audit row is written, without the name.
  */
 export async function renameActivation(db: Db, activationId: string, name: string, at: Date, by?: ChangedBy): Promise<boolean> {
+  await endTemporaryBlock(db, activationId, at)
   const audited = sql`, audited as (
       ${insertAuditFrom(sql`renamed`, { eventType: 'registration_renamed', eventData: '{}', occurredAt: at, verifiedBy: by?.username })}
     )`
@@ -101,8 +104,8 @@ const selectFlags = (db: Db, activationId: string) =>
   db.selectFrom('activation').select('flags').where('activation_id', '=', activationId)
 
 /**
- * Sets the flags of a live activation, with a history and an audit row; false when there is none. `username` names the credential in the audit row;
- * it is left out when an admin event names the credential.
+ * Sets the flags of a live activation, with a history and an audit row; false when there is none. A temporary block that is over is ended first, as
+ * by renameActivation. `username` names the credential in the audit row.
  */
 export async function setActivationFlags(
   db: Db,
@@ -113,11 +116,12 @@ export async function setActivationFlags(
 ): Promise<boolean> {
   const flags = list.join(',')
   const eventData = JSON.stringify({ flags })
+  await endTemporaryBlock(db, activationId, at)
   const { rows } = await sql`
     with changed as (
       update activation set flags = ${flags}, row_version = row_version + 1
       where activation_id = ${activationId} and ${effectiveStateAt(at)} <> 'REMOVED'
-      returning activation_id, application_id, user_id, ${stateAt(at)} as state
+      returning activation_id, application_id, user_id, state
     ), history as (
       ${insertHistoryFrom(sql`changed`, { from: sql`state`, to: sql`state`, reason: 'ACTIVATION_FLAGS_UPDATED', at })}
     )

@@ -337,10 +337,27 @@ describe('while a block lasts nothing opens, and at its end everything does befo
     await refuse(phone.prepareValidation())
     await world.advance(300 * SECOND)
     expect([await list('ACTIVE'), await list('BLOCKED')]).toMatchObject([[{ activationId, state: 'ACTIVE' }], []])
-    expectOk(await world.bank.call('PUT', `/admin/activations/${activationId}/flags`, { flags: ['SEEN'] }))
-    expect(await movesOf({ activationId })).toContain('ACTIVE ACTIVE ACTIVATION_FLAGS_UPDATED')
     expect(await storedState(phone)).toBe('BLOCKED')
     await accept(phone.prepareValidation())
+    await accept(phone.prepareValidation())
+  })
+
+  test.each<[reason: string, call: (activationId: string) => Promise<HttpReply>]>([
+    ['ACTIVATION_FLAGS_UPDATED', (id) => world.bank.call('PUT', `/admin/activations/${id}/flags`, { flags: ['SEEN'] })],
+    ['ACTIVATION_FLAGS_UPDATED', (id) => world.bank.call('PUT', `/v2/registrations/${id}/flags`, { flags: ['SEEN'] })],
+    ['ACTIVATION_NAME_UPDATED', (id) => world.bank.call('PUT', `/v2/registrations/${id}/name`, { name: 'mine' })],
+  ])('for %s, which stands in the history behind the end', async (reason, call) => {
+    const { phone } = await world.activePhone('3.3')
+    const { activationId } = phone.state
+    await fail({ wrong: () => phone.prepareValidation({ wrongKeys }) })
+    await world.advance(300 * SECOND)
+    expectOk(await call(activationId))
+    await world.housekeeping()
+    expect((await movesOf({ activationId })).slice(-3)).toEqual([
+      'ACTIVE BLOCKED MAX_FAILED_ATTEMPTS',
+      'BLOCKED ACTIVE BLOCK_EXPIRED',
+      `ACTIVE ACTIVE ${reason}`,
+    ])
     await accept(phone.prepareValidation())
   })
 
