@@ -217,6 +217,15 @@ describe('timelines', () => {
       select ${furnished.applicationId}, 'Customer-7', ${phone.state.activationId}, 'token_created', '{}', clock_timestamp()
       from generate_series(1, 300)`.execute(db)
     expect(await read(`/operations/${id}`)).toMatch(/Rejected\n[^\n]*by the phone · Not me/)
+    // The user decided long before the operation would have expired.
+    const early = await ask('login', {})
+    await phone.exchange(phone.prepareReject(early, { reason: 'NOT_ME' }))
+    server.clock.advance(60_000)
+    await sql`insert into audit_pending (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+      select ${furnished.applicationId}, 'Customer-7', ${phone.state.activationId}, 'token_created', '{}',
+        ${new Date(server.context.platform.now())}
+      from generate_series(1, 300)`.execute(db)
+    expect(await read(`/operations/${early}`)).toMatch(/Rejected\n[^\n]*by the phone · Not me/)
   })
 
   test('of a delivery have what is sent, and why it waits', async () => {

@@ -1,6 +1,7 @@
 // Shows one operation: its history, the view of the phone, and the approval without a connection.
 import type { DeviceEvent } from '../../api/cloud/admin/audit.ts'
 import type { DeviceOperation } from '../../api/cloud/operations.ts'
+import { readOperationEnd } from '../../domain/operation/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { at, unlessRefused } from '../api.ts'
 import { readDeliverySteps } from '../deliveries.ts'
@@ -186,7 +187,8 @@ async function operationTimeline(call: PageCall, operation: DeviceOperation): Pr
 async function readEvents(call: PageCall, operation: DeviceOperation): Promise<readonly Step[]> {
   const { operationId, userId, timestampCreated: timestampFrom, timestampExpires } = operation
   // An operation has no events after its end. Later events of its user are not asked for, because they would push older ones out of the answer.
-  const timestampTo = Math.min(call.now, timestampExpires)
+  const endedAt = (await readOperationEnd(call.parts, operationId))?.getTime() ?? timestampExpires
+  const timestampTo = Math.min(call.now, timestampExpires, endedAt + DECISION_MS)
   const found = await unlessRefused(readDeviceEvents(call, userId, { timestampFrom, timestampTo, limit: EVENTS_MAX }))
   return (found?.items ?? [])
     .filter(({ eventType, eventData }) => isAbout(operationId, eventType, eventData))
@@ -214,3 +216,5 @@ function toStep(call: PageCall, { activationId, eventType, eventData, timestamp 
 const TONES: Readonly<Record<string, Tone>> = { approved: 'good', offline_otp_ok: 'good', canceled: 'off', claimed: 'info' }
 
 const EVENTS_MAX = 200
+/** The time of a decision is taken before its code is checked, and that of its event afterwards. A statement has eight seconds. */
+const DECISION_MS = 10_000

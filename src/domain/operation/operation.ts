@@ -3,7 +3,7 @@ import { type ErrorCode, PawlError, refused } from '../../lib/errors.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
 import type { Pool } from '../../storage/database/database.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
-import { findOperation, listOperationsOfIds, type OperationRow } from '../../storage/operation/operations.ts'
+import { findOperation, listOperationNotes, listOperationsOfIds, type OperationRow } from '../../storage/operation/operations.ts'
 import { cancelPendingOperation } from '../../storage/operation/transitions.ts'
 import { composeEventData } from '../audit/audit.ts'
 import type { Window } from '../limits/window.ts'
@@ -57,6 +57,11 @@ export async function readOperations(
 ): Promise<readonly OperationRow[]> {
   const rows = await listOperationsOfIds(parts.db, applicationId, operationIds)
   return rows.map((row) => ({ ...row, status: statusAt(row, parts.platform.now()) }))
+}
+
+/** Reads the time at which an operation was decided, or its end by time was stored; null while it waits. */
+export async function readOperationEnd({ db }: Pick<OperationParts, 'db'>, operationId: string): Promise<Date | null> {
+  return (await listOperationNotes(db, [operationId])).get(operationId)?.finalizedAt ?? null
 }
 
 /**
