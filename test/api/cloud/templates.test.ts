@@ -1,14 +1,15 @@
 // Templates: administration, revisions, and what a start does to them (cloud §4).
+import type { KyselyPlugin } from 'kysely'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { installTemplates, readTemplateFile, writeTemplate } from '../../../src/domain/template/installation.ts'
-import { createTemplateTexts } from '../../../src/domain/template/reader.ts'
+import { createTemplateReader, createTemplateTexts } from '../../../src/domain/template/reader.ts'
 import { SHIPPED_TEMPLATES, type Template } from '../../../src/domain/template/template.ts'
 import { StartError } from '../../../src/lib/errors.ts'
 import { deleteTemplate, findTemplate, listTemplates } from '../../../src/storage/template/templates.ts'
-import { inTransaction } from '../../../src/storage/database/database.ts'
+import { type Pool, inTransaction } from '../../../src/storage/database/database.ts'
 import { startTestServer, type TestServer } from '../../helpers/app.ts'
 import { type Bank, createBank } from '../../helpers/bank.ts'
 import { expectError } from '../../helpers/expectations.ts'
@@ -40,6 +41,30 @@ const read = async (name: string) => (await bank.call('GET', path(name))).json
 const revisionOf = async (name: string) => (await findTemplate(server.context.db, name))?.templateRevisionId
 
 describe('administration', () => {
+  test('a template that was read before a change is not remembered behind it', async () => {
+    const { db, platform } = server.context
+    expectOk(await create('read meanwhile'))
+    const arrived = Promise.withResolvers<void>()
+    const held = Promise.withResolvers<void>()
+    const plugin: KyselyPlugin = {
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        arrived.resolve()
+        await held.promise
+        return result
+      },
+    }
+    const reader = createTemplateReader(db.withPlugin(plugin) as Pool, platform)
+    const before = reader.find('read meanwhile')
+    await arrived.promise
+    expectOk(await bank.call('PUT', path('read meanwhile'), template('read meanwhile', { expiration: 301 })))
+    reader.forget()
+    held.resolve()
+    expect(await before).toMatchObject({ expirationSeconds: 300 })
+    expect(await reader.find('read meanwhile')).toMatchObject({ expirationSeconds: 301 })
+    expectOk(await bank.call('DELETE', path('read meanwhile')))
+  })
+
   test('a new installation has the shipped templates', async () => {
     const { templates } = expectOk(await bank.call('GET', '/admin/templates')).json as { templates: Record<string, unknown>[] }
     const shipped = templates.filter(({ source }) => source === 'shipped')
