@@ -8,7 +8,7 @@ import { toText } from './markup.ts'
 
 const NOW = 1_800_000_000_000
 const DAY_S = 86_400
-const nothing: Attention = { problems: [], pending: [], webhooks: [], providers: [], domains: [] }
+const nothing: Attention = { problems: [], pending: [], isPendingCut: false, webhooks: [], providers: [], domains: [] }
 const webhook = (more: Partial<Webhook>): Webhook => ({
   id: 'w',
   application: 'my-app',

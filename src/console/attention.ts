@@ -4,7 +4,7 @@ import type { PinnedDomain } from '../api/cloud/admin/apps.ts'
 import type { PushProvider } from '../api/cloud/admin/push.ts'
 import type { ListedRegistration } from '../api/cloud/admin/registrations.ts'
 import type { Webhook } from '../api/cloud/admin/webhooks.ts'
-import { at } from './api.ts'
+import { at, type Query } from './api.ts'
 import { badge, sayAge, sayDistance, type Tone } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { sayCount } from './words.ts'
@@ -19,13 +19,15 @@ export interface Task {
 export interface Attention {
   readonly problems: readonly Problem[]
   readonly pending: readonly ListedRegistration[]
+  /** Whether more registrations wait for their commit than `pending` has. */
+  readonly isPendingCut: boolean
   readonly webhooks: readonly Webhook[]
   readonly providers: readonly PushProvider[]
   readonly domains: readonly PinnedDomain[]
 }
 
-/** Finds the tasks, the worst first. `linkTo`: the address of a page by its path. `now`: milliseconds. */
-export function findTasks(found: Attention, linkTo: (path: string) => string, now: number): readonly Task[] {
+/** Finds the tasks, the worst first. `linkTo`: the address of a page by its path and query. `now`: milliseconds. */
+export function findTasks(found: Attention, linkTo: LinkTo, now: number): readonly Task[] {
   const tasks = [
     ...found.problems.map(({ tone, name, text, todo }) => ({
       tone,
@@ -39,9 +41,18 @@ export function findTasks(found: Attention, linkTo: (path: string) => string, no
       const href = linkTo(at`/registrations/${activationId}`)
       return { tone: 'wait', name: 'Commit', text: html`<a href="${href}">${userId}</a> waits for the commit of a phone.` }
     }),
+    ...(found.isPendingCut ? [moreCommits(linkTo)] : []),
   ]
   return tasks.toSorted((a, b) => ORDER.indexOf(a.tone) - ORDER.indexOf(b.tone))
 }
+
+type LinkTo = (path: string, query?: Query) => string
+
+const moreCommits = (linkTo: LinkTo): Task => ({
+  tone: 'wait',
+  name: 'Commit',
+  text: html`<a href="${linkTo('/registrations', { state: 'PENDING_COMMIT' })}">More phones</a> wait for their commit.`,
+})
 
 const ORDER: readonly Tone[] = ['bad', 'wait', 'info', 'off', 'good']
 

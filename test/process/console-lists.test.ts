@@ -198,6 +198,44 @@ test('the page of an operation says for which device it is, which flag it demand
   for (const one of [id, unclaimed]) expectOk(await bank.cancelOperation(one))
 })
 
+test('the figures of the overview say that they have the newest 1,000 operations alone', async () => {
+  const { db } = server.context
+  const fill = (from: number, to: number) =>
+    sql`
+    insert into operation select c.* from operation o, generate_series(${from}::int, ${to}::int) i, jsonb_populate_record(o, jsonb_build_object(
+      'operation_id', '00000000-0000-4000-8000-' || lpad(i::text, 12, '0'), 'application_id', 'second-app',
+      'created_at', clock_timestamp() - i * interval '1 second')) c
+    where o.operation_id = ${rejected}`.execute(db)
+  await fill(1, 999)
+  expect(await read('/?app=second-app')).toMatch(
+    /24 hours\s*999\s*0 wait [^]*Approved\s*0 %\s*of 999 that ended\s*Failed\s*0\s*too many/,
+  )
+  await fill(1_000, 1_200)
+  expect(await read('/?app=second-app')).toMatch(
+    /24 hours\s*1000\+\s*0\+ wait [^]*Approved\s*0 %\s*of 1000\+ that ended\s*Failed\s*0\+\s*too many/,
+  )
+  await sql`delete from operation where application_id = 'second-app'`.execute(db)
+})
+
+test('the overview says that more phones wait for their commit than it names', async () => {
+  const { db } = server.context
+  const wait = (from: number, to: number) =>
+    sql`
+    insert into activation select c.* from activation a, generate_series(${from}::int, ${to}::int) i, jsonb_populate_record(a, jsonb_build_object(
+      'activation_id', '00000000-0000-4000-8000-' || lpad(i::text, 12, '0'), 'application_id', 'second-app', 'user_id', 'waits-' || i,
+      'activation_code_hash', '\\x' || lpad(to_hex(i), 64, '0'), 'state', 'PENDING_COMMIT', 'expires_at', clock_timestamp() + interval '1 hour')) c
+    where a.activation_id = ${phone.state.activationId}`.execute(db)
+  await wait(1, 5)
+  expect(await read('/?app=second-app')).toMatch(/waits-\d waits for the commit/)
+  expect(await read('/?app=second-app')).not.toContain('More phones')
+  await wait(6, 6)
+  expect(await read('/?app=second-app')).toMatch(/waits-\d waits for the commit[^]*More phones wait for their commit/)
+  expect((await session.get('/?app=second-app')).text).toMatch(
+    /registrations\?app&#61;second-app&#38;state&#61;PENDING_COMMIT">More phones/,
+  )
+  await sql`delete from activation where application_id = 'second-app'`.execute(db)
+})
+
 describe('timelines', () => {
   test('of an operation have its end and what webhooks were told, and nothing that can be done no more', async () => {
     const page = await read(`/operations/${rejected}`)

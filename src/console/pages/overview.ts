@@ -28,7 +28,7 @@ export const overview: Page = {
           'overview',
           call.here,
           10,
-          html`<div class="stack">${renderTasks(findTasks({ ...state, problems: findProblems(state.seen, state.isReady, call.now) }, (path) => link(call, path), call.now))}${renderFigures(call, state)}
+          html`<div class="stack">${renderTasks(findTasks({ ...state, problems: findProblems(state.seen, state.isReady, call.now) }, (path, query) => link(call, path, query), call.now))}${renderFigures(call, state)}
           <div class="columns">
             <div>${card('Operations of a day', renderOperations(call, state.operations))}${card('The last hour of this process', processPlots(state.seen, call.now), html`<small>pawl ${state.seen.version}, ${state.seen.database}, up ${sayAge(call.now / 1000 - state.seen.startedAt)}</small>`)}</div>
             <div>${renderQueues(call, state.webhooks)}${renderChanges(call, state.changes)}</div>
@@ -46,7 +46,7 @@ interface State extends Omit<Attention, 'problems'> {
 }
 
 async function readState({ api, parts, application }: PageCall): Promise<State> {
-  const [seen, health, { operations }, { registrations }, { webhooks }, { providers }, { domains }, { items }] =
+  const [seen, health, { operations }, { registrations, nextCursor }, { webhooks }, { providers }, { domains }, { items }] =
     await Promise.all([
       parts.metrics.look(),
       api.get('/health/ready').then(
@@ -54,17 +54,21 @@ async function readState({ api, parts, application }: PageCall): Promise<State> 
         () => false,
       ),
       api.get<Pick<State, 'operations'>>(at`/admin/applications/${application}/operations`, { limit: OPERATIONS_MAX }),
-      api.get<{ registrations: ListedRegistration[] }>(at`/admin/applications/${application}/registrations`, {
-        state: 'PENDING_COMMIT',
-        limit: 5,
-      }),
+      api.get<{ registrations: ListedRegistration[]; nextCursor?: string }>(
+        at`/admin/applications/${application}/registrations`,
+        {
+          state: 'PENDING_COMMIT',
+          limit: 5,
+        },
+      ),
       api.get<Pick<State, 'webhooks'>>('/admin/webhooks'),
       api.get<Pick<State, 'providers'>>('/admin/push'),
       api.get<Pick<State, 'domains'>>(at`/admin/apps/${application}`),
       unlessRefused(api.get<{ items: AdminEvent[] }>('/admin/audit', { limit: 6 })).then((found) => found ?? { items: [] }),
     ])
   const own = webhooks.filter((webhook) => webhook.application === application)
-  return { isReady: health, seen, operations, pending: registrations, webhooks: own, providers, domains, changes: items }
+  const pending = { pending: registrations, isPendingCut: nextCursor !== undefined }
+  return { isReady: health, seen, operations, ...pending, webhooks: own, providers, domains, changes: items }
 }
 
 function renderFigures(call: PageCall, { isReady, operations, webhooks, domains }: State): Markup {
@@ -80,12 +84,14 @@ function renderFigures(call: PageCall, { isReady, operations, webhooks, domains 
   const ends = pins.filter(({ isExpired }) => !isExpired).map(({ expires }) => expires * 1000)
   const firstEnd = ends.length === 0 ? undefined : Math.min(...ends)
   const endTone = firstEnd === undefined ? (pins.length > 0 ? 'bad' : undefined) : pinTone(firstEnd, call.now)
+  // Operations that the answer has no room for are counted in none of the figures.
   const more = recent.length === OPERATIONS_MAX ? '+' : ''
+  const moreWait = operations.length === OPERATIONS_MAX ? '+' : ''
   return html`<div class="figures">
     ${figure('Service', isReady ? 'Ready' : 'Not ready', isReady ? 'database takes writes' : 'the database does not answer', isReady ? 'good' : 'bad')}
-    ${figure('Operations, 24 hours', `${recent.length}${more}`, waiting === 1 ? 'one waits for its phone' : `${waiting} wait for their phones`, undefined, link(call, '/operations'))}
-    ${figure('Approved', decided.length === 0 ? '–' : `${Math.round((approved / decided.length) * 100)} %`, `of ${decided.length} that ended`)}
-    ${figure('Failed', String(failures), 'too many wrong codes', failures > 0 ? 'bad' : undefined, link(call, '/operations', { status: 'FAILED' }))}
+    ${figure('Operations, 24 hours', `${recent.length}${more}`, waiting === 1 && moreWait === '' ? 'one waits for its phone' : `${waiting}${moreWait} wait for their phones`, undefined, link(call, '/operations'))}
+    ${figure('Approved', decided.length === 0 ? '–' : `${Math.round((approved / decided.length) * 100)} %`, `of ${decided.length}${more} that ended`)}
+    ${figure('Failed', `${failures}${more}`, 'too many wrong codes', failures > 0 ? 'bad' : undefined, link(call, '/operations', { status: 'FAILED' }))}
     ${figure('Webhook queue', String(queue), dead > 0 ? `${dead} given up` : 'none given up', dead > 0 ? 'bad' : undefined, link(call, '/webhooks'))}
     ${figure('Next certificate', firstEnd === undefined ? '–' : sayDistance(firstEnd - call.now), firstEnd !== undefined ? 'until a pin ends' : pins.length > 0 ? 'all pins have ended' : 'none is pinned', endTone === 'good' ? undefined : endTone, link(call, '/certificates'))}
   </div>`
