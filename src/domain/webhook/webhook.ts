@@ -140,7 +140,7 @@ export async function replayDeliveries(
     throw notFound('delivery', `${deliveryId} of webhook ${webhookId}`)
   }
   let replayed = 0
-  // Each batch is a transaction of its own. A caller that gets the maximum calls again.
+  // Each batch is a statement of its own, which a limit of time ends. A caller that gets the maximum calls again.
   for (let batch = 0; batch < REPLAY_BATCHES_MAX; batch += 1) {
     const count = await replayDeadDeliveries(parts.db, webhookId, BATCH_ROWS)
     replayed += count
