@@ -31,8 +31,13 @@ export function sayDelivery(delivery: Delivery, now: number, isEnabled: boolean)
   if (status === 'DEAD') return { tone: 'bad', says: html`given up after ${tried}${why}` }
   if (!isEnabled) return { tone: 'off', says: html`waits, because the webhook is switched off` }
   if (isBehindEarlier === true) return { tone: 'wait', says: html`waits for the message before it about the same` }
-  if (attempts === 0 && lastError === undefined) return { tone: 'wait', says: html`is sent at once` }
   const next = nextAttemptAt <= now ? html`now` : ago(now, nextAttemptAt)
+  if (attempts === 0 && lastError === undefined)
+    return {
+      tone: 'wait',
+      says:
+        nextAttemptAt <= now ? html`is sent at once` : html`waits, because the receiver asked for a pause, first attempt ${next}`,
+    }
   return {
     tone: 'bad',
     says: html`${attempts === 0 ? 'sent again' : html`failed ${attempts === 1 ? 'once' : attempts === 2 ? 'twice' : `${attempts} times`}`}, next attempt ${next}${why}`,

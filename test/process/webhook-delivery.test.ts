@@ -649,6 +649,10 @@ describe('a failed attempt', () => {
     await deliver()
     receiver.answerWith(200)
     await newOperation()
+    // Both wait for the end of the pause, the one that was never tried as well.
+    const pausedUntil = server.context.platform.now() + seconds * SECOND
+    for (const { nextAttemptAt } of await listDeliveries(hook))
+      expect(Math.abs(Number(nextAttemptAt) - pausedUntil)).toBeLessThan(5 * SECOND)
     server.clock.advance((seconds - 5) * SECOND)
     expect(await deliver()).toBe(0)
     server.clock.advance(6 * SECOND)

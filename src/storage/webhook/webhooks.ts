@@ -24,6 +24,8 @@ export interface WebhookRow {
   readonly isEnabled: boolean
   readonly disabledReason: string | null
   readonly failuresInRow: number
+  /** The end of the last pause that the receiver asked for; null without one. */
+  readonly pausedUntil: Date | null
   /** How often administrators have changed the webhook. */
   readonly changeCount: number
   readonly createdAt: Date
@@ -76,7 +78,7 @@ export async function listWebhooks(db: Db, webhookId: string | null): Promise<re
 
 type NewWebhook = Omit<
   WebhookRow,
-  'previousSecret' | 'previousSecretExpiresAt' | 'disabledReason' | 'failuresInRow' | 'changeCount'
+  'previousSecret' | 'previousSecretExpiresAt' | 'disabledReason' | 'failuresInRow' | 'pausedUntil' | 'changeCount'
 >
 
 /** Stores a new webhook. Changes that are committed from now on are written to its outbox. */
@@ -283,6 +285,7 @@ const webhookColumns = [
   'is_enabled as isEnabled',
   'disabled_reason as disabledReason',
   'failures_in_row as failuresInRow',
+  'paused_until as pausedUntil',
   'change_count as changeCount',
   'created_at as createdAt',
 ] as const

@@ -7,10 +7,11 @@ import { notFound, requestRefused } from '../../../lib/errors.ts'
 import { JsonFault } from '../../../lib/json.ts'
 import type { DeliveryStatus } from '../../../storage/database/schema.ts'
 import { type DeliveryRow, findDelivery, listDeliveries } from '../../../storage/webhook/deliveries.ts'
-import { listWebhooks } from '../../../storage/webhook/webhooks.ts'
+import { listWebhooks, type WebhookRow } from '../../../storage/webhook/webhooks.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { adminRead, cloudEndpoint } from '../endpoint.ts'
 import { cutPage, Identifier, MadeId, NextCursor, OfId, PageLimit, Time } from '../fields.ts'
+import type { CloudParts } from '../parts.ts'
 
 const DeliveryStatusName = OneOf<DeliveryStatus>(['WAITING', 'DELIVERED', 'DEAD'])
 
@@ -54,10 +55,10 @@ const webhookDeliveriesList = adminRead({
   }),
   response: Type.Object({ deliveries: Type.Array(Delivery), next: NextCursor }),
   async handle({ params: { id }, query: { status = null, objectId = null, limit, before = null }, parts }) {
-    await readWebhook(parts, id)
+    const webhook = await readWebhook(parts, id)
     const rows = await listDeliveries(parts.db, id, { status, objectId, before, limit: limit + 1 })
     const { page, last } = cutPage(rows, limit)
-    return { deliveries: page.map(toDelivery), ...(last && { next: last.sequence }) }
+    return { deliveries: page.map((row) => toDelivery(parts, webhook, row)), ...(last && { next: last.sequence }) }
   },
 })
 
@@ -85,7 +86,7 @@ const webhookDeliveryRead = cloudEndpoint({
     if (row === undefined) throw notFound('delivery', `${deliveryId} of webhook ${id}`)
     const compose = async () =>
       composeMessageBody(parts, webhook, { objectId: row.objectId, snapshot: parseSnapshot(row.payload) })
-    return { ...toDelivery(row), body: await compose().catch(emptyIfAltered) }
+    return { ...toDelivery(parts, webhook, row), body: await compose().catch(emptyIfAltered) }
   },
 })
 
@@ -103,7 +104,9 @@ function readObjectStatus(payload: string): string {
   }
 }
 
-function toDelivery(row: DeliveryRow) {
+/** A delivery in an answer. While the webhook pauses, no attempt is made, so the next one is not before the end of the pause. */
+function toDelivery({ platform }: Pick<CloudParts, 'platform'>, { pausedUntil }: WebhookRow, row: DeliveryRow) {
+  const pauseEnd = pausedUntil !== null && pausedUntil.getTime() > platform.now() ? pausedUntil.getTime() : 0
   return {
     id: row.deliveryId,
     objectId: row.objectId,
@@ -111,7 +114,7 @@ function toDelivery(row: DeliveryRow) {
     status: row.status,
     attempts: row.attempts,
     ...(row.isBehind && { isBehindEarlier: true }),
-    ...(row.status === 'WAITING' && { nextAttemptAt: row.nextAttemptAt.getTime() }),
+    ...(row.status === 'WAITING' && { nextAttemptAt: Math.max(row.nextAttemptAt.getTime(), pauseEnd) }),
     ...(row.lastError !== null && { lastError: row.lastError }),
     createdAt: row.createdAt.getTime(),
     ...(row.finishedAt !== null && { finishedAt: row.finishedAt.getTime() }),
