@@ -42,7 +42,7 @@ const set = bankCommand({
     issuer: text('URL', 'as the provider writes it in its tokens'),
     clientId: text('ID', 'of the app at the provider'),
     redirectUri: text('URL', 'where the browser goes back to the app'),
-    auth: text('NAME', 'how pawl shows itself: client_secret_basic (by default), client_secret_post, private_key_jwt or none'),
+    auth: text('NAME', 'how pawl authenticates: client_secret_basic (by default), client_secret_post, private_key_jwt or none'),
     secretFile: text('FILE', 'a file with the client secret'),
     keyFile: text('FILE', 'a file with the private key of private_key_jwt: PKCS#8 in PEM'),
     keyId: text('ID', 'its kid'),

@@ -202,7 +202,7 @@ async function withWebhook<T>(
 /** Shows a webhook with one payment at a temporary server that may send to this machine, so that the bank's server keeps its settings. */
 async function showWebhookElsewhere({ say, userId }: Demo, values: Meant, terminal: Terminal): Promise<void> {
   say(
-    '\nTo show a webhook, the demo starts a server of its own with an empty database. It alone may send to this machine, and goes afterwards.',
+    '\nTo show a webhook, the demo starts a second server with an empty database. This server may send to this machine. The demo ends it afterwards.',
   )
   const server = await startServerToThrowAway(terminal.env)
   try {

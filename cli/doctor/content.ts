@@ -42,8 +42,8 @@ export function judgeApplications(applications: readonly string[], pins: readonl
   const ends = [...domains.values()].map((list) => list.reduce((a, b) => (a.expiresAt > b.expiresAt ? a : b)))
   const late = ends.map((pin) => judgeLast(pin, now)).filter(({ state }) => state !== 'ok')
   return [
-    ok('applications', `there are ${applications.length}`),
-    ...(late.length === 0 ? [ok('certificates', `${pins.length} are pinned, for ${domains.size} domains`)] : []),
+    ok('applications', `${applications.length === 1 ? 'there is' : 'there are'} ${applications.length}`),
+    ...(late.length === 0 ? [ok('certificates', `pinned: ${pins.length}, domains: ${domains.size}`)] : []),
     ...pins
       .filter(({ warning: why }) => why !== undefined)
       .map(({ app, domain, warning: why }) =>

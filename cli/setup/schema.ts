@@ -116,7 +116,7 @@ const Webhook = Type.Object(
     url: Type.String({
       pattern: '^https?://[^\\s/?#@]+([/?]\\S*)?$',
       maxLength: 1024,
-      description: 'must be a https URL of at most 1024 characters, without user name and password',
+      description: 'must be an https URL of at most 1024 characters, without user name and password',
     }),
     attributes: Type.Optional(
       setOf(Type.String({ maxLength: 64, description: 'must be the name of an attribute' }), 'attributes'),

@@ -84,13 +84,17 @@ export async function unlessRefused<T>(answer: Promise<T>, code?: string): Promi
   }
 }
 
+const REFUSED = 'The server refused it'
+
 interface RefusedAnswer {
   readonly responseObject?: { readonly message?: string; readonly violations?: readonly Violation[]; readonly code?: string }
 }
 
 function toRefusal(status: number, body: string): Refusal {
-  const { message = 'The server refused it', violations = [], code } = (JSON.parse(body) as RefusedAnswer).responseObject ?? {}
-  return new Refusal(status, message, violations, code)
+  const { message = REFUSED, violations = [], code } = (JSON.parse(body) as RefusedAnswer).responseObject ?? {}
+  // The message of this code guesses what is wrong; the violations know.
+  const isGuess = code === 'ERROR_ADMIN' && violations.length > 0
+  return new Refusal(status, isGuess ? REFUSED : message, violations, code)
 }
 
 /** Parses the value of a form line as JSON. For other text, and for more than 64 levels, throws a Refusal that names the line. */

@@ -24,7 +24,7 @@ const say = (more: Partial<Delivery>, isEnabled = true): string => {
 test.each<[Partial<Delivery>, string]>([
   [{}, 'wait: is sent at once'],
   [{ nextAttemptAt: NOW + 300_000 }, 'wait: waits, because the receiver asked for a pause, first attempt in 5 min'],
-  [{ isBehindEarlier: true }, 'wait: waits for the message before it about the same'],
+  [{ isBehindEarlier: true }, 'wait: waits, because an earlier message about it was not delivered yet'],
   [{ attempts: 1, nextAttemptAt: NOW + 15_000, lastError: 'HTTP 503' }, 'bad: failed once, next attempt in 15 s: HTTP 503'],
   [{ attempts: 2, nextAttemptAt: NOW - 1, lastError: 'HTTP 503' }, 'bad: failed twice, next attempt now: HTTP 503'],
   [{ attempts: 3, nextAttemptAt: NOW + 300_000 }, 'bad: failed 3 times, next attempt in 5 min'],

@@ -30,7 +30,8 @@ export function sayDelivery(delivery: Delivery, now: number, isEnabled: boolean)
   const why = lastError !== undefined && html`: ${lastError}`
   if (status === 'DEAD') return { tone: 'bad', says: html`given up after ${tried}${why}` }
   if (!isEnabled) return { tone: 'off', says: html`waits, because the webhook is switched off` }
-  if (isBehindEarlier === true) return { tone: 'wait', says: html`waits for the message before it about the same` }
+  if (isBehindEarlier === true)
+    return { tone: 'wait', says: html`waits, because an earlier message about it was not delivered yet` }
   const next = nextAttemptAt <= now ? html`now` : ago(now, nextAttemptAt)
   if (attempts === 0 && lastError === undefined)
     return {

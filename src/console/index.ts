@@ -174,11 +174,16 @@ const createErrorPage =
     })
   }
 
-/** The view in place of a page whose data the API refused. The menu stays. For what the address names, the API may have no code of its own. */
+/**
+ * The view in place of a page whose data the API refused. The menu stays. For what the address names, the API may have no code of its own, or one
+ * for everything that an administrator named wrongly.
+ */
 function refusalView(refusal: Refusal, call: PageCall): View {
   const wrong = refusal.violations.map(({ fieldName }) => fieldName)
   const isOfAddress =
-    refusal.code === 'ERROR_REQUEST' && Object.entries(call.params).some(([name, value]) => value !== '' && wrong.includes(name))
+    refusal.code === 'ERROR_ADMIN' ||
+    (refusal.code === 'ERROR_REQUEST' &&
+      Object.entries(call.params).some(([name, value]) => value !== '' && wrong.includes(name)))
   const { title, text, note } = { ...describeRefusal(refusal), ...(isOfAddress && NO_SUCH_PAGE) }
   const back = html`<a class="button is-plain" href="${link(call, '/')}">To the overview</a>`
   return { title, body: html`${pageHead(title)}${empty(text, note, back)}` }
@@ -245,7 +250,7 @@ const TEXTS: Readonly<Partial<Record<ErrorCode, Omit<Failure, 'note'>>>> = {
   UNAVAILABLE: {
     status: 503,
     title: 'Not available',
-    text: 'The database or the server has no room right now. Try again in a moment.',
+    text: 'The database does not answer, or the server has no room. Try again in a moment. If it lasts, the command pawl doctor says why.',
   },
   TOO_MANY_REQUESTS: { status: 429, title: 'Too fast', text: 'Too many requests. Try again in a minute.' },
 }

@@ -135,14 +135,14 @@ const renderForm = (root: string, next: string, problem: string | undefined, use
         }></div>
       <div class="buttons"><button class="button is-primary">Sign in</button></div>
     </form>
-    <p class="hint">With a credential of an administrator, or one that may read everything. The first start printed the first one.</p>`
+    <p class="hint">Administrators sign in here, and credentials that may read everything. The first start of the server printed the password of <code>admin</code>.</p>`
 
 const LOST = 'The session had ended before the form was sent, so nothing was changed. Sign in, and fill it in again.'
 const REFUSALS: Readonly<Partial<Record<ErrorCode, { readonly status: number; readonly text: string }>>> = {
   CREDENTIALS_INVALID: { status: 401, text: 'User name or password is wrong, or the credential has ended.' },
   ROLE_FORBIDDEN: {
     status: 403,
-    text: 'This credential is one of a back end. The console is for administrators, and for readers of everything.',
+    text: 'This credential belongs to a back end. The console is for administrators, and for credentials that may read everything.',
   },
   TOO_MANY_REQUESTS: { status: 429, text: 'Too many wrong passwords. Wait a minute, then try again.' },
 }

@@ -319,7 +319,7 @@ export function findTargetProblem(text: string, rules: TargetRules): string | un
   if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return 'must be a URL'
   const { protocol, username, password, hash, hostname } = new URL(text)
   const isHttp = protocol === 'http:'
-  if (protocol !== 'https:' && !(isHttp && rules.webhookAllowHttp)) return 'must be a https URL'
+  if (protocol !== 'https:' && !(isHttp && rules.webhookAllowHttp)) return 'must be an https URL'
   if (username !== '' || password !== '') return 'must not contain credentials'
   if (hash !== '') return 'must not contain a fragment'
   const host = hostname.replace(/^\[(.*)\]$/, '$1')

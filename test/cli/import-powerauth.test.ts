@@ -255,7 +255,7 @@ describe('after the import', () => {
     )
     expect(imported.reasonOf(TOKENS.removed)).toBe('its activation is removed')
     expect(imported.reasonOf('callback-oauth')).toMatch('OAuth 2')
-    expect(imported.reasonOf('callback-http')).toMatch('its url must be a https URL')
+    expect(imported.reasonOf('callback-http')).toMatch('its url must be an https URL')
     expect(imported.reasonOf('old')).toMatch('dataTemplate')
   })
 

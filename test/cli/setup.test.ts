@@ -279,7 +279,7 @@ describe('a file with a fault', () => {
       application('    webhooks: [{ kind: OPERATION, name: a, url: "https://me:x@bank.example" }]\n'),
       LINE(
         'applications[0].webhooks[0].url, line 4',
-        'must be a https URL of at most 1024 characters, without user name and password',
+        'must be an https URL of at most 1024 characters, without user name and password',
       ),
     ],
     [

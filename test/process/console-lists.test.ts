@@ -242,7 +242,7 @@ describe('timelines', () => {
     expect(page).toMatch(
       /Timeline[^]*Created[^]*Webhook Core banking is told “Pending”[^]*Rejected\n[^\n]*by the phone · Unexpected operation/,
     )
-    expect(page).toMatch(/is told “Rejected”\n[^\n]*waits for the message before it about the same/)
+    expect(page).toMatch(/is told “Rejected”\n[^\n]*waits, because an earlier message about it was not delivered yet/)
     expect(page).not.toMatch(/Expires|Cancel the operation|Make a QR code/)
   })
 
@@ -276,7 +276,7 @@ describe('timelines', () => {
     expect(page).toMatch(
       /What is sent[^]*&#34;event&#34;: &#34;rejected&#34;[^]*&#34;iban&#34;: &#34;DE89370400440532013000&#34;/,
     )
-    expect(page).toContain('waits for the message before it about the same')
+    expect(page).toContain('waits, because an earlier message about it was not delivered yet')
     expect((await session.get(`/webhooks/${furnished.webhookId}/deliveries/nothing`)).status).toBe(400)
   })
 
@@ -343,6 +343,7 @@ test('what is not there is said below the menu, and leads on', async () => {
   ]) {
     const { status, text } = await session.get(path)
     expect([path, status, /<nav aria-label="Pages">/.test(text), /To the overview/.test(text)]).toEqual([path, 400, true, true])
+    expect(text).not.toContain('Invalid or unknown')
   }
   expect((await session.get('/templates/nothing')).text).toContain('template: there is no template nothing')
 })

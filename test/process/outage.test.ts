@@ -95,6 +95,9 @@ describe.skipIf(serverUrl() === undefined)(
       expect((await health(server, 'ready')).headers['retry-after']).toBe('1')
       expect((await health(server, 'live')).status).toBe(200)
       await expectUnavailable(world)
+      const cookie = `pawl_console_${new URL(server.url).port}=${'x'.repeat(43)}`
+      const page = await send(server.url, { method: 'GET', path: '/console/', headers: { cookie }, body: NO_BODY })
+      expect([page.status, page.text.includes('The database does not answer, or')]).toEqual([503, true])
       // One more round says nothing new: each kind of failure has its stack once.
       const stacks = countStacks(server)
       expect(stacks).toBeGreaterThan(0)

@@ -71,7 +71,7 @@ export const application: Page = {
       title: detail.id,
       body: html`${pageHead(detail.id, { back, lead: detail.isDefault ? 'The default application: administrators act on it where they name none.' : undefined })}
         <div class="columns"><div>${renderValues(call, detail)}${card('Versions', renderVersions(call, detail))}</div>
-        <div>${card('Protocols', renderSettings(call, detail))}</div></div>`,
+        <div>${card('Settings', renderSettings(call, detail))}</div></div>`,
     }
   },
   actions: {
@@ -185,10 +185,10 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
     ) => html`${checks(own, 'isProtocol3Admitted', 'Admits', [['true', 'protocol 3 (3.0 to 3.3)']], { value: isProtocol3Admitted ? ['true'] : [], hint: 'Without it, QR codes are signed for phones of 4.0 only.' })}
       ${checks(own, 'algorithms', 'Algorithms of protocol 4', ALGORITHMS, { value: algorithms, hint: 'Where none is chosen, all are admitted.' })}
       ${select(own, 'minimumProtocolVersion', 'Oldest version', VERSIONS, { value: minimumProtocolVersion ?? '', hint: 'Older phones are not bound, and what they sign is refused.' })}
-      ${checks(own, 'isMultiDevice', 'A user may have', [['true', 'several phones']], { value: isMultiDevice ? ['true'] : [], hint: 'Not taken back while a user has several.' })}
+      ${checks(own, 'isMultiDevice', 'A user may have', [['true', 'several phones']], { value: isMultiDevice ? ['true'] : [], hint: 'It cannot be switched off while a user has several phones.' })}
       ${checks(own, 'vaultFactors', 'The vault opens with', FACTORS, { value: vaultFactors })}
       ${field(own, 'roles', 'Roles', { value: roles.join(' '), hint: 'For the back end, separated by spaces.' })}
       ${field(own, 'customObject', 'Custom object', { value: custom, rows: 4, hint: 'JSON that anybody may read in the status of an activation.' })}
-      ${field(own, 'transfers', 'Hands over to', { value: handsOver, rows: 4, hint: 'JSON, for instance [{"targets":["new-app"],"type":"MOVE"}]: which applications a phone may let be bound, beside its own (SPAWN) or in its place (MOVE).' })}`,
+      ${field(own, 'transfers', 'Hands over to', { value: handsOver, rows: 4, hint: 'JSON, for instance [{"targets":["new-app"],"type":"MOVE"}]. A phone may bind these applications too: SPAWN binds one beside this application, MOVE in its place.' })}`,
   })}${!isDefault && actionForm(call, 'default', 'Make it the default', { tone: 'plain' })}`
 }

@@ -47,6 +47,6 @@ const renderCreate = (call: PageCall) =>
       field(own, 'id', 'Name', {
         isRequired: true,
         placeholder: 'my-app',
-        hint: 'It stays as it is, and phones do not see it.',
+        hint: 'The name cannot be changed later. Phones do not see it.',
       }),
   })

@@ -160,7 +160,7 @@ function renderChains(chains: readonly Chain[] | undefined, sealLagSeconds: numb
       ? html`${badge('good', 'Sealed')} Every row older than a few seconds is sealed.`
       : html`${badge('wait', 'Behind')} The oldest row without a seal is from ${sayDistance(-sealLagSeconds * 1000)}.`
   if (chains === undefined)
-    return html`<p>${lag}</p><p class="soft">A verification reads every row and checks its seal, which takes as long as the logs are. It changes nothing.</p>`
+    return html`<p>${lag}</p><p class="soft">A verification reads every row and checks its seal. The longer the logs are, the longer it takes. It changes nothing.</p>`
   const rows = chains.map(({ chain, isIntact, sealed, unsealed, headPosition, headSeal, fault }) => [
     html`<strong>${chain}</strong>`,
     isIntact

@@ -21,8 +21,8 @@ import { html, type Markup } from '../markup.ts'
 import { done, link, type Page, type PageCall, readTime, type View } from '../page.ts'
 
 const ROLES: readonly Choice[] = [
-  ['integration', 'back end of an application'],
-  ['verification', 'has requests of phones verified'],
+  ['integration', 'back end'],
+  ['verification', 'asks whether requests of phones are genuine'],
   ['read-only', 'may only read'],
   ['admin', 'administrator'],
   ['internal', 'internal'],
@@ -57,7 +57,7 @@ export const credentials: Page = {
           'Sessions of the console',
           table(
             'Sessions',
-            ['User name', 'From', 'Last used', ['Ends', 'away'], ['', 'side']],
+            ['User name', 'From', ['Last used', 'away'], ['Ends', 'away'], ['', 'side']],
             own.map((session) => renderSession(call, session)),
           ),
         )}</div>
@@ -111,7 +111,7 @@ function renderUser(call: PageCall, { username, role, application, isDisabled, e
   const hasEnded = isDisabled || (expiresAt !== undefined && expiresAt <= call.now)
   return [
     html`<strong>${username}</strong>${isSelf && html` <small>you</small>`}`,
-    html`<span class="words">${ROLE_NAMES.get(role) ?? role}</span>${application !== undefined && html`<br><small>of ${application}</small>`}${rights.map((right) => html`<br><small>${RIGHT_NAMES.get(right) ?? right}</small>`)}`,
+    html`<span class="words">${ROLE_NAMES.get(role) ?? role}</span>${application !== undefined && html`<br><small>in ${application}</small>`}${rights.map((right) => html`<br><small>${RIGHT_NAMES.get(right) ?? right}</small>`)}`,
     html`${hasEnded ? badge('off', isDisabled ? 'Disabled' : 'Ended') : badge('good', 'Valid')}${expiresAt !== undefined && html`<br><small>until ${exactTime(expiresAt)}</small>`}`,
     call.isAdmin &&
       html`<div class="actions">${guardedForm(call, 'password', 'New password', {

@@ -78,7 +78,7 @@ function renderList(call: PageCall, userId: string | undefined, found: readonly 
       'No message',
       onlyUnread || page
         ? 'None that fits.'
-        : html`<strong>${userId}</strong> was sent nothing yet. Write the first message beside.`,
+        : html`<strong>${userId}</strong> was sent nothing yet. The form writes the first message.`,
     )
   const rows = found.map(({ messageId, subject, summary, isRead, timestampCreated }) => [
     html`<a href="${link(call, at`/inbox/${messageId}`)}">${subject}</a><br><small>${summary}</small>`,
@@ -96,7 +96,7 @@ const renderForm = (call: PageCall, userId: string | undefined): Markup =>
       ${field(own, 'summary', 'Summary', { isRequired: true, hint: 'What the list of messages shows.' })}
       ${select(own, 'type', 'Body is', TYPES)}
       ${field(own, 'body', 'Body', { isRequired: true, rows: 6 })}`,
-  })}<p class="hint">The app shows it when it next asks. A push tells the phone of it where pawl sends pushes (docs/PUSH.md).</p>`
+  })}<p class="hint">The app shows the message when it next asks for messages. If pawl sends pushes, a push tells the phone (docs/PUSH.md).</p>`
 
 const pathOf = ({ params }: PageCall): string => at`/inbox/messages/${params.id}`
 

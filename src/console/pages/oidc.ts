@@ -9,7 +9,7 @@ const AUTHENTICATIONS: readonly Choice[] = [
   ['client_secret_basic', 'a secret, by HTTP Basic'],
   ['client_secret_post', 'a secret, in the body'],
   ['private_key_jwt', 'a private key'],
-  ['none', 'not at all'],
+  ['none', 'nothing'],
 ]
 
 const pathOf = ({ application }: PageCall): string => at`/admin/applications/${application}/oidc-providers`
@@ -31,7 +31,7 @@ export const oidc: Page = {
           'Providers',
           table(
             'Providers',
-            ['Provider', ['Shows itself by', 'side'], 'Phones', ['', 'wide']],
+            ['Provider', ['pawl authenticates by', 'side'], 'Phones', ['', 'wide']],
             providers.map((one) => renderRow(call, one)),
             empty('None yet', 'Phones are bound by activation codes.'),
           ),
@@ -90,7 +90,7 @@ const renderForm = (call: PageCall, providers: readonly Provider[], one: Provide
       ${field(own, 'issuer', 'Issuer', { type: 'url', isRequired: true, value: one?.issuer, placeholder: 'https://login.bank.example' })}
       ${field(own, 'clientId', 'Client', { isRequired: true, value: one?.clientId, placeholder: 'mobile-app' })}
       ${field(own, 'redirectUri', 'Redirect URI', { isRequired: true, value: one?.redirectUri, placeholder: 'https://app.bank.example/oidc' })}
-      ${select(own, 'clientAuthentication', 'pawl shows itself by', AUTHENTICATIONS, { value: one?.clientAuthentication, hint: 'A private key is given by pawl oidc set.' })}
+      ${select(own, 'clientAuthentication', 'pawl authenticates by', AUTHENTICATIONS, { value: one?.clientAuthentication, hint: 'The command pawl oidc set stores a private key.' })}
       ${field(own, 'clientSecret', 'Secret', { type: 'password', autocomplete: 'new-password', hint: one?.hasCredentials ? 'Left empty, the one that is there stays.' : undefined })}
       ${field(own, 'scopes', 'Scopes', { isRequired: true, value: one?.scopes?.join(' ') ?? 'openid' })}
       ${field(own, 'userIdClaim', 'Claim with the user id', { isRequired: true, value: one?.userIdClaim ?? 'sub' })}

@@ -119,7 +119,7 @@ const renderProviders = (providers: readonly PushProvider[]): Markup =>
 export const webhookFields = (own: Typed, one?: Webhook): Markup =>
   html`${field(own, 'name', 'Name', { isRequired: true, value: one?.name, placeholder: 'Core banking' })}
     ${field(own, 'url', 'Address', { type: 'url', isRequired: true, value: one?.url, placeholder: 'https://receiver.bank.example/pawl' })}
-    ${field(own, 'attributes', 'Attributes', { value: one?.attributes.join(' '), hint: 'What messages carry beside the status, separated by spaces: userId, parameters … docs/WEBHOOKS.md lists them.' })}
+    ${field(own, 'attributes', 'Attributes', { value: one?.attributes.join(' '), hint: 'What messages carry beside the event, separated by spaces: status, userId, parameters … docs/WEBHOOKS.md lists them.' })}
     ${more(
       'HTTP Basic at the receiver',
       html`<div class="fields">
