@@ -50,7 +50,7 @@ export default defineConfig({
   test: {
     projects: [
       { extends: true, test: { name: 'quick', include: ['{src,test}/**/*.test.ts'], exclude: [...exclude, PROCESS] } },
-      { extends: true, test: { name: 'process', include: [PROCESS], exclude } },
+      { extends: true, test: { name: 'process', include: [PROCESS], exclude, globalSetup: ['test/helpers/bundle.ts'] } },
     ],
     globalSetup: ['test/helpers/global-setup.ts'],
     setupFiles: ['test/helpers/seed.ts', 'test/helpers/failed.ts', 'test/helpers/cheap-scrypt.ts'],

@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,
     include: ['test/faults/*.test.ts'],
-    globalSetup: ['test/faults/own-postgres.ts', 'test/helpers/global-setup.ts'],
+    globalSetup: ['test/helpers/bundle.ts', 'test/faults/own-postgres.ts', 'test/helpers/global-setup.ts'],
     pool: 'forks',
     // Files run one after the other, because some freeze the database of all. Most of the time of a case is waiting.
     maxWorkers: 1,

@@ -6,6 +6,7 @@ export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,
     include: ['test/ha/*.test.ts'],
+    globalSetup: ['test/helpers/bundle.ts'],
     pool: 'forks',
     maxWorkers: 1,
     // Patroni alone takes half a minute to notice that a primary is gone.

@@ -17,6 +17,11 @@ export const DATABASE_KIND: DatabaseKind = serverUrl() === undefined ? 'embedded
 /** The administrator's password in tests that give one. */
 export const ADMIN_PASSWORD = 'chosen by the operator'
 
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The command of a server: out of a few files where test/helpers/bundle.ts has made them. Other commands are run from the sources. */
+export const SERVER = join(process.env['PAWL_TEST_BUNDLE'] ?? root, 'bin/pawl.mjs')
+
 /** A place for a server: a directory, or a PostgreSQL database and its master key. */
 export interface Installation {
   readonly kind: DatabaseKind
@@ -76,8 +81,13 @@ export interface PawlProcess extends Running {
 }
 
 /** Starts a server on a free port and waits until it listens; rejects with its output when it does not. */
-export async function startPawl(...env: readonly Environment[]): Promise<PawlProcess> {
-  const running = startNode(['bin/pawl.mjs'], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
+export const startPawl = (...env: readonly Environment[]): Promise<PawlProcess> => startServer(SERVER, env)
+
+/** The same out of the sources, for tests that look at the modules. */
+export const startSources = (...env: readonly Environment[]): Promise<PawlProcess> => startServer('bin/pawl.mjs', env)
+
+async function startServer(command: string, env: readonly Environment[]): Promise<PawlProcess> {
+  const running = startNode([command], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
   await running.printed('Ready.')
   const [, url = ''] = /^pawl listens on (\S+)$/m.exec(running.output()) ?? []
   return { ...running, url }
@@ -85,7 +95,7 @@ export async function startPawl(...env: readonly Environment[]): Promise<PawlPro
 
 /** Starts a server that should refuse to start, and waits for its end. Kills it when it does not end. */
 export const refusePawl = (...env: readonly Environment[]): Promise<Ended> =>
-  runNode(['bin/pawl.mjs'], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
+  runNode([SERVER], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
 
 /** Runs a script of the project to its end. Kills it when it does not end. */
 export async function runNode(args: readonly string[], env: Environment = {}): Promise<Ended> {
@@ -160,7 +170,6 @@ function killChildren(): void {
   for (const child of children) child.kill('SIGKILL')
 }
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const children = new Set<ChildProcess>()
 const cleanups: (() => Promise<void>)[] = []
 // A test run that is interrupted leaves no server behind.

@@ -10,7 +10,7 @@ import { NO_BODY, send } from '../../phone/http.ts'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import type { Installation, PawlProcess } from '../helpers/process.ts'
-import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, startNode } from '../helpers/process.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, SERVER, startNode } from '../helpers/process.ts'
 import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const opened: number[] = []
@@ -90,7 +90,7 @@ async function startOn(fd: number): Promise<Pick<PawlProcess, 'url' | 'end'>> {
   const port = await findQuietPort()
   const url = `http://127.0.0.1:${port}`
   const settings = { PAWL_PORT: String(port), PAWL_LOG_LEVEL: 'debug', PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
-  const running = startNode(['bin/pawl.mjs'], { ...env, ...settings }, fd)
+  const running = startNode([SERVER], { ...env, ...settings }, fd)
   // A start that takes a while answers /health/live before it serves.
   const ready = async () => send(url, { method: 'GET', path: '/health/ready', headers: {}, body: NO_BODY })
   await vi.waitFor(async () => expect((await ready()).status).toBe(200), { timeout: PATIENCE_MS, interval: 100 })

@@ -7,7 +7,15 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { COUNT_WAITING, serverUrl } from '../helpers/app.ts'
 import { findQuietPort } from '../helpers/ports.ts'
-import { ADMIN_PASSWORD, createInstallation, endEverything, type PawlProcess, startNode, startPawl } from '../helpers/process.ts'
+import {
+  ADMIN_PASSWORD,
+  createInstallation,
+  endEverything,
+  type PawlProcess,
+  SERVER,
+  startNode,
+  startPawl,
+} from '../helpers/process.ts'
 import { createSockets, type RawConnection, requestOf } from '../helpers/sockets.ts'
 import { PATIENCE_MS } from '../helpers/patience.ts'
 
@@ -15,7 +23,7 @@ const TWO = { PAWL_PROCESSES: '2', PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
 
 test('the embedded database takes one process', async () => {
   const { env } = await createInstallation('embedded', { isEmpty: true })
-  const { code, stderr } = await startNode(['bin/pawl.mjs'], { ...env, ...TWO }).ended
+  const { code, stderr } = await startNode([SERVER], { ...env, ...TWO }).ended
   expect({ code, stderr }).toEqual({
     code: 1,
     stderr: 'pawl cannot start: PAWL_PROCESSES: more than one needs DATABASE_URL, the embedded database takes one process\n',
@@ -25,7 +33,7 @@ test('the embedded database takes one process', async () => {
 test.skipIf(serverUrl() === undefined)('what keeps the first process from starting is said once', async () => {
   const { env } = await createInstallation('postgresql')
   const env2 = { ...env, ...TWO, PAWL_HOST: '192.0.2.1', PAWL_SINGLE_LISTENER: 'true' }
-  const { code, stderr } = await startNode(['bin/pawl.mjs'], env2).ended
+  const { code, stderr } = await startNode([SERVER], env2).ended
   expect(code).toBe(1)
   expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining('is not an address of this machine')])
 })
@@ -137,7 +145,7 @@ describe.skipIf(serverUrl() === undefined)('while its Node is being replaced', (
     const { env, directory } = await createInstallation('postgresql')
     const node = join(directory, 'node')
     copyFileSync(process.execPath, node, constants.COPYFILE_FICLONE)
-    const begin = `process.execve(${JSON.stringify(node)}, ['node', 'bin/pawl.mjs'])`
+    const begin = `process.execve(${JSON.stringify(node)}, ['node', ${JSON.stringify(SERVER)}])`
     const port = String(await findQuietPort())
     const pawl = startNode(['-e', begin], { ...env, ...TWO, PAWL_PORT: port })
     const serving = () => countServing(`http://127.0.0.1:${port}`)

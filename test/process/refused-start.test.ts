@@ -785,7 +785,7 @@ describe.skipIf(serverUrl() !== undefined)('what pawl is made of', () => {
       const { code, stderr } = await refusePawl({ ...(await atPort(findQuietPort())), PAWL_LOG_LEVEL: level })
       expect(code).toBe(1)
       expect(stderr).toMatch(/^pawl cannot start: DATABASE_URL: .*\n/)
-      expect(/\n {4}at .*\.(ts|js):\d+/.test(stderr)).toBe(is)
+      expect(/\n {4}at .*pawl-bundles\/\w+\/dist\/\w+\.js:\d+/.test(stderr)).toBe(is)
       expect(stderr.match(/^pawl cannot start/gm)).toHaveLength(1)
       expect(stderr).not.toContain('marked')
     }

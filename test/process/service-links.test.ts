@@ -11,6 +11,7 @@ import {
   type Environment,
   refusePawl,
   runNode,
+  SERVER,
   startNode,
 } from '../helpers/process.ts'
 
@@ -63,7 +64,7 @@ test('the manifest keeps them away, and has the Services of the phones and of th
 test('a start under all of them serves, at the default port', async () => {
   const { env } = await createInstallation(DATABASE_KIND)
   // An address of its own keeps the default port free for others.
-  const pawl = startNode(['bin/pawl.mjs'], { ...env, ...links, PAWL_HOST: '127.83.19.2' })
+  const pawl = startNode([SERVER], { ...env, ...links, PAWL_HOST: '127.83.19.2' })
   await pawl.printed('Ready.')
   expect(pawl.output()).toContain('pawl listens on http://127.83.19.2:8080\n')
   expect((await fetch('http://127.83.19.2:8080/health/ready')).status).toBe(200)

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { serverUrl } from '../helpers/app.ts'
-import { createInstallation, endEverything, startNode, startPawl } from '../helpers/process.ts'
+import { createInstallation, endEverything, SERVER, startNode, startPawl } from '../helpers/process.ts'
 
 afterAll(endEverything)
 
@@ -34,7 +34,7 @@ test.each([
   ['as the image starts it', ['--disable-sigusr1']],
 ])('a server %s goes on, and listens where it did', async (_, flags) => {
   const { env } = await createInstallation(serverUrl() === undefined ? 'embedded' : 'postgresql')
-  const running = startNode([...flags, 'bin/pawl.mjs', 'serve'], { ...env, PAWL_PORT: '0' })
+  const running = startNode([...flags, SERVER, 'serve'], { ...env, PAWL_PORT: '0' })
   await running.printed('Ready.')
   const before = portsOf(running.pid)
   expect(before).toHaveLength(1)

@@ -13,7 +13,7 @@ import {
   type Environment,
   type Installation,
   type PawlProcess,
-  startPawl,
+  startSources,
 } from '../helpers/process.ts'
 import { type Provider, startProvider } from '../helpers/provider.ts'
 import { expectOk, openWorld } from '../helpers/world.ts'
@@ -142,7 +142,7 @@ const ADMIN = { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
 /** A server whose modules are noted. */
 async function startTraced(env: Environment) {
   const installation = await createInstallation('embedded')
-  const server: PawlProcess = await startPawl(installation.env, ADMIN, env, watchModules(installation))
+  const server: PawlProcess = await startSources(installation.env, ADMIN, env, watchModules(installation))
   return { installation, server }
 }
 

@@ -14,6 +14,7 @@ import {
   type Environment,
   type Installation,
   type Running,
+  SERVER,
   startNode,
   startPawl,
 } from '../helpers/process.ts'
@@ -50,7 +51,7 @@ interface Starting extends Running {
 
 async function start(env: Environment): Promise<Starting> {
   const url = `http://127.0.0.1:${await findQuietPort()}`
-  return { ...startNode(['bin/pawl.mjs'], { ...env, PAWL_PORT: new URL(url).port }), url, since: performance.now() }
+  return { ...startNode([SERVER], { ...env, PAWL_PORT: new URL(url).port }), url, since: performance.now() }
 }
 
 async function ask(url: string, method = 'GET'): Promise<readonly [number, string, string | null]> {
