@@ -16,7 +16,7 @@ const withoutPostgres = [
   'test/cli/{commands,development,doctor,exit-codes,phone-screen,phone-store,whole-file}.test.ts',
   'test/storage/{closed-embedded,directory-lock,lent-database,queries}.test.ts',
   'test/process/{alerts,backend-page,backup,client-certificates,demo,haproxy,listeners,load-limits,log,prefix,prepare,production,readme,set-clock,standards,start,statements,templates,traces}.test.ts',
-  'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-forms,console-texts,description-page,key-commands,output,phone,phones-in-reach,races,races-v4,strangers-cost,wrapper}.test.ts',
+  'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-forms,console-texts,description-page,embedded-panic,key-commands,output,phone,phones-in-reach,races,races-v4,strangers-cost,wrapper}.test.ts',
   'test/http/{duplicate-slash,errors,forwarded,internal-tls,load-limits}.test.ts',
 ]
 // What asks the same of both databases at length, and more of one with many connections: once, on PostgreSQL, where a run on it follows
@@ -24,7 +24,7 @@ const withoutPostgres = [
 const onPostgres = [
   'test/api/mobile-token/transfer.test.ts',
   'test/process/{administration-races,console-lists,console-session,database-clock,doors,erasure-races,fence}.test.ts',
-  'test/process/{housekeeping,import-damage,key-binding,lost-database-doors,lost-database-v4,service-links,setup}.test.ts',
+  'test/process/{housekeeping,import-damage,key-binding,lost-database-doors,lost-database-v4,service-links,setup,temporary-key-turns}.test.ts',
   'test/process/{between-statements-v4,killed-envelopes,lists,login,only-guesses,operation-races,push,record-binding,stepped-clock,transfers,webhook-delivery,webhooks}.test.ts',
 ]
 // Faults, failovers and simulations have configurations of their own.

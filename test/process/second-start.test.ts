@@ -22,7 +22,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
   const start = (env = {}): Promise<PawlProcess> => startPawl(installation.env, env)
 
   beforeAll(async () => {
-    installation = await createInstallation(kind, { isEmpty: true })
+    installation = await createInstallation(kind)
     const server = await start(ADMIN)
     expectOk(await adminAt(server).createApplication('kept'))
     expectOk(await adminAt(server).register('kept-user'))
