@@ -76,8 +76,8 @@ test.each([
 )
 
 test('every block of docs/start works in its order behind the three commands, and prints what it shows', async () => {
-  // That npx finds it is shown by README.md; here it would take half of the time.
-  const reader = await sit('start', false, ['npx pawl ', 'node bin/pawl.mjs '])
+  // That npx finds it, and what npm runs, is shown by README.md; here both would take half of the time. npm run demo makes a second database.
+  const reader = await sit('start', false, ['npx pawl ', 'node bin/pawl.mjs '], ['npm run demo', 'node bin/pawl.mjs demo'])
   await reader.follow('README.md', (_, index) => index < 2)
   for (const page of ['bank-developer', 'app-developer', 'operator'])
     expect(await reader.follow(`docs/start/${page}.md`), page).toBeGreaterThan(10)
