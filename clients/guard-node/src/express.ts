@@ -44,27 +44,23 @@ export function keepRawBody(request: object, _response: unknown, body: Buffer): 
 export function createExpressGuard(options: GuardOptions): ExpressGuard {
   const guard = createGuard(options)
   return {
-    requireCode: (code) => {
-      const codeOf = codeOfRoute(code)
-      return guarded(guard, async (request, incoming) => {
-        request.pawl = await guard.checkCode(incoming, codeOf(request.params))
+    requireCode: (code) =>
+      guarded(guard, async (request, incoming) => {
+        request.pawl = await guard.checkCode(incoming, codeOfRoute(code, request.params))
         return incoming.body
-      })
-    },
+      }),
     requireToken: (token) =>
       guarded(guard, async (request, incoming) => {
         request.pawl = await guard.checkToken(incoming, token)
         return incoming.body
       }),
-    encrypted: ({ code, ...encryption } = {}) => {
-      const codeOf = code && codeOfRoute(code)
-      return guarded(guard, async (request, incoming, response) => {
-        const opened = await guard.open(incoming, { ...encryption, ...(codeOf && { code: codeOf(request.params) }) })
+    encrypted: ({ code, ...encryption } = {}) =>
+      guarded(guard, async (request, incoming, response) => {
+        const opened = await guard.open(incoming, { ...encryption, ...(code && { code: codeOfRoute(code, request.params) }) })
         request.pawl = opened.verified
         sealAnswer(guard, response, opened.seal)
         return opened.plaintext
-      })
-    },
+      }),
   }
 }
 

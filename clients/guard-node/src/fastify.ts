@@ -51,14 +51,11 @@ export async function pawlGuard(app: FastifyInstance, options: GuardOptions): Pr
     throw new TypeError('useSemicolonDelimiter must be off: queries that begin at a semicolon are not those that a code covers')
   const guard = createGuard(options)
   app.decorateRequest('pawl', undefined)
-  app.decorate('requireCode', (code: RouteCodeOptions) => {
-    const codeOf = codeOfRoute(code)
-    return {
-      preParsing: guarded(guard, async (request, incoming) => {
-        request.pawl = await guard.checkCode(incoming, codeOf(request.params))
-      }),
-    }
-  })
+  app.decorate('requireCode', (code: RouteCodeOptions) => ({
+    preParsing: guarded(guard, async (request, incoming) => {
+      request.pawl = await guard.checkCode(incoming, codeOfRoute(code, request.params))
+    }),
+  }))
   app.decorate('requireToken', (token?: TokenOptions) => ({
     preParsing: guarded(guard, async (request, incoming) => {
       request.pawl = await guard.checkToken(incoming, token)
@@ -70,11 +67,10 @@ export async function pawlGuard(app: FastifyInstance, options: GuardOptions): Pr
 Object.assign(pawlGuard, { [Symbol.for('skip-override')]: true, [Symbol.for('fastify.display-name')]: 'pawl-guard' })
 
 function encryptedHooks(guard: Guard, { code, ...options }: RouteEncryptionOptions = {}): RouteHooks {
-  const codeOf = code && codeOfRoute(code)
   const opened = new WeakMap<FastifyRequest, OpenedRequest>()
   return {
     preParsing: guarded(guard, async (request, incoming) => {
-      const one = await guard.open(incoming, { ...options, ...(codeOf && { code: codeOf(request.params) }) })
+      const one = await guard.open(incoming, { ...options, ...(code && { code: codeOfRoute(code, request.params) }) })
       opened.set(request, one)
       request.pawl = one.verified
       return one.plaintext

@@ -20,10 +20,10 @@ export interface OidcLogins {
   /** The address to which the app sends its user. Throws OutboundError when discovery is needed and fails. */
   readonly findAuthorizationEndpoint: (provider: OidcProvider) => Promise<string>
   /**
-   * Redeems a code, and returns the user id of the ID token, within five seconds. The logins of all `sources` at a provider take turns. Throws
-   * OutboundError for every answer without a user id. Throws UNAVAILABLE when too many logins wait. The code may be used up even if it throws.
+   * Redeems a code, and returns the user id of the ID token, within five seconds. Throws OutboundError for every answer without a user id. Throws
+   * UNAVAILABLE when too many logins wait. The code may be used up even if it throws.
    */
-  readonly redeem: (provider: OidcProvider, proof: LoginProof, source: string) => Promise<string>
+  readonly redeem: (provider: OidcProvider, proof: LoginProof) => Promise<string>
 }
 
 interface Endpoints {
@@ -94,10 +94,10 @@ export function createOidcLogins(parts: { readonly platform: Platform; readonly 
   return {
     findAuthorizationEndpoint: (provider) =>
       telling(provider, async () => (await acquaintanceOf(provider).endpoints.read(KEPT_MS)).value.authorizationEndpoint),
-    redeem: (provider, proof, source) =>
+    redeem: (provider, proof) =>
       telling(provider, () => {
         const endsAt = parts.platform.monotonic() + LOGIN_MS
-        return withinTime(acquaintanceOf(provider).queue.run(() => redeem(provider, proof, endsAt), { key: source }))
+        return withinTime(acquaintanceOf(provider).queue.run(() => redeem(provider, proof, endsAt)))
       }),
   }
 }

@@ -117,7 +117,7 @@ async function bind<Answer>(
     // The code of a login can be redeemed only once, so all checks that do not need its result come first.
     await requireDeviceKeys(parts, agreement)
     await exchange.useUp()
-    const userId = await redeemLogin(parts, login, ip)
+    const userId = await redeemLogin(parts, login)
     const terms = { isCommitted, flags, oidcProviderId: login.provider.providerId }
     return { keys: await activateDirectly(parts, agreement, { applicationId, userId }, terms, device), customAttributes }
   }
@@ -194,9 +194,9 @@ function countLogin({ oidcRedemptions, platform }: DeviceParts, { provider }: Lo
 }
 
 /** Redeems the code and returns the user id. Throws ACTIVATION_FAILED when the provider names no user. */
-async function redeemLogin(parts: DeviceParts, { provider, proof }: Login, ip: string): Promise<string> {
+async function redeemLogin(parts: DeviceParts, { provider, proof }: Login): Promise<string> {
   try {
-    return await parts.oidcLogins.redeem(provider, proof, sourceOf(ip))
+    return await parts.oidcLogins.redeem(provider, proof)
   } catch (cause) {
     if (!(cause instanceof OutboundError)) throw cause
     parts.events.activationProviderFailed({ applicationId: provider.applicationId, err: cause })
