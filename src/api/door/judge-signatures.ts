@@ -60,11 +60,9 @@ export async function judgeSignatures(
   activationId: string,
   sent: SentSignatures | undefined,
 ): Promise<JudgedSignatures> {
-  const { db, platform, events } = parts
-  const at = new Date(platform.now())
-  const row = sent && (await findDeviceKeys(db, { applicationId, activationId, at }))
-  const asked = { applicationId, activationId, at, verifiedBy: caller.username }
-  const judged = sent === undefined ? FORM : await judgeAudited(parts, asked, row, sent)
+  const { events } = parts
+  const asked = { applicationId, activationId, verifiedBy: caller.username }
+  const { row, judged } = sent === undefined ? { row: undefined, judged: FORM } : await judgeAudited(parts, asked, sent)
   const result = judged.reason?.toLowerCase() ?? 'accepted'
   events.authenticationChecked({ version: String(row?.protocolVersion ?? 'unknown'), type: door.type, result })
   if (!judged.isValid) events.authenticationFailed({ activationId, resourceId: door.path, reason: result })
@@ -75,27 +73,31 @@ const FORM: JudgedSignatures = { isValid: false, reason: 'FORM', verified: [] }
 const UNKNOWN: JudgedSignatures = { isValid: false, reason: 'UNKNOWN', verified: [] }
 
 async function judgeAudited(
-  { db, deviceSignatureTurns }: Pick<CloudParts, 'db' | 'deviceSignatureTurns'>,
-  asked: { readonly applicationId: string; readonly activationId: string; readonly at: Date; readonly verifiedBy: string },
-  row: DeviceKeysRow | undefined,
+  { db, platform, deviceSignatureTurns }: Pick<CloudParts, 'db' | 'platform' | 'deviceSignatureTurns'>,
+  asked: { readonly applicationId: string; readonly activationId: string; readonly verifiedBy: string },
   sent: SentSignatures,
-): Promise<JudgedSignatures> {
+): Promise<{ readonly row: DeviceKeysRow | undefined; readonly judged: JudgedSignatures }> {
   const { applicationId, activationId, verifiedBy } = asked
+  // The keys are read in the turn, because the phone may be blocked while the request waits for it.
+  const judge = async () => {
+    const at = new Date(platform.now())
+    const row = await findDeviceKeys(db, { applicationId, activationId, at })
+    return { at, row, judged: await (row === undefined ? judgeByDecoys(sent) : judgeByKeys(row, sent)) }
+  }
   // One back end that asks for hundreds at once must not have the others wait for all of them.
-  const verify = () => (row === undefined ? judgeByDecoys(sent) : judgeByKeys(row, sent))
-  const judged = await deviceSignatureTurns.run(verify, { key: verifiedBy })
+  const { at, row, judged } = await deviceSignatureTurns.run(judge, { key: verifiedBy })
   const event = {
     applicationId,
     userId: row?.userId ?? null,
     activationId,
     eventType: judged.isValid ? 'device_signature_ok' : 'device_signature_invalid',
     eventData: `${[sent.form, ...judged.verified].join(' ')}\n${describeCovered(sent.data, judged.reason)}`,
-    occurredAt: asked.at,
+    occurredAt: at,
     verifiedBy,
   }
   const isWritten = await insertAuditEvent(db, event, heldActivation(activationId, applicationId))
   // Nothing is written for an activation that was deleted since the read.
-  return isWritten ? judged : UNKNOWN
+  return { row, judged: isWritten ? judged : UNKNOWN }
 }
 
 async function judgeByKeys(row: DeviceKeysRow, sent: SentSignatures): Promise<JudgedSignatures> {
