@@ -7,6 +7,7 @@ import {
   type GuardOptions,
   type Incoming,
   Refusal,
+  requireResourceId,
   type RouteCodeOptions,
   type RouteEncryptionOptions,
   type TokenOptions,
@@ -44,23 +45,27 @@ export function keepRawBody(request: object, _response: unknown, body: Buffer): 
 export function createExpressGuard(options: GuardOptions): ExpressGuard {
   const guard = createGuard(options)
   return {
-    requireCode: (code) =>
-      guarded(guard, async (request, incoming) => {
+    requireCode: (code) => {
+      requireResourceId(code)
+      return guarded(guard, async (request, incoming) => {
         request.pawl = await guard.checkCode(incoming, codeOfRoute(code, request.params))
         return incoming.body
-      }),
+      })
+    },
     requireToken: (token) =>
       guarded(guard, async (request, incoming) => {
         request.pawl = await guard.checkToken(incoming, token)
         return incoming.body
       }),
-    encrypted: ({ code, ...encryption } = {}) =>
-      guarded(guard, async (request, incoming, response) => {
+    encrypted: ({ code, ...encryption } = {}) => {
+      if (code) requireResourceId(code)
+      return guarded(guard, async (request, incoming, response) => {
         const opened = await guard.open(incoming, { ...encryption, ...(code && { code: codeOfRoute(code, request.params) }) })
         request.pawl = opened.verified
         sealAnswer(guard, response, opened.seal)
         return opened.plaintext
-      }),
+      })
+    },
   }
 }
 

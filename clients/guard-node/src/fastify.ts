@@ -15,6 +15,7 @@ import {
   type GuardOptions,
   type Incoming,
   type OpenedRequest,
+  requireResourceId,
   type RouteCodeOptions,
   type RouteEncryptionOptions,
   type TokenOptions,
@@ -51,11 +52,14 @@ export async function pawlGuard(app: FastifyInstance, options: GuardOptions): Pr
     throw new TypeError('useSemicolonDelimiter must be off: queries that begin at a semicolon are not those that a code covers')
   const guard = createGuard(options)
   app.decorateRequest('pawl', undefined)
-  app.decorate('requireCode', (code: RouteCodeOptions) => ({
-    preParsing: guarded(guard, async (request, incoming) => {
-      request.pawl = await guard.checkCode(incoming, codeOfRoute(code, request.params))
-    }),
-  }))
+  app.decorate('requireCode', (code: RouteCodeOptions) => {
+    requireResourceId(code)
+    return {
+      preParsing: guarded(guard, async (request, incoming) => {
+        request.pawl = await guard.checkCode(incoming, codeOfRoute(code, request.params))
+      }),
+    }
+  })
   app.decorate('requireToken', (token?: TokenOptions) => ({
     preParsing: guarded(guard, async (request, incoming) => {
       request.pawl = await guard.checkToken(incoming, token)
@@ -67,6 +71,7 @@ export async function pawlGuard(app: FastifyInstance, options: GuardOptions): Pr
 Object.assign(pawlGuard, { [Symbol.for('skip-override')]: true, [Symbol.for('fastify.display-name')]: 'pawl-guard' })
 
 function encryptedHooks(guard: Guard, { code, ...options }: RouteEncryptionOptions = {}): RouteHooks {
+  if (code) requireResourceId(code)
   const opened = new WeakMap<FastifyRequest, OpenedRequest>()
   return {
     preParsing: guarded(guard, async (request, incoming) => {

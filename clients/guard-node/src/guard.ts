@@ -131,21 +131,21 @@ export function createGuard(options: GuardOptions): Guard {
 }
 
 /**
- * Call it where a route is set up: it throws TypeError for a resource id that no code can stand for. What it gives says for each request what the
- * route asks of the code. `params`: of the path, as the framework decoded them. That throws Refusal for one that is a list or holds a slash:
+ * What a route asks of the code. `params`: of the path, as the framework decoded them. Throws Refusal for one that is a list or holds a slash:
  * `a/b` as one parameter of a route and as two of another would make one resource id, and a code for the one would be good at the other.
  */
-export function codeOfRoute({ resourceId, ...code }: RouteCodeOptions): (params: unknown) => CodeOptions {
-  if (typeof resourceId === 'string') {
-    if (!isResourceId(resourceId)) throw new TypeError(`the resource id ${JSON.stringify(resourceId)} ${RESOURCE_ID_RULE}`)
-    return () => ({ ...code, resourceId })
-  }
-  return (params) => {
-    const path = recordOf(params)
-    const isAmbiguous = Object.values(path).some((value) => typeof value !== 'string' || value.includes('/'))
-    if (isAmbiguous) throw new Refusal(401, 'PATH_AMBIGUOUS')
-    return { ...code, resourceId: resourceId(path as PathParameters) }
-  }
+export function codeOfRoute({ resourceId, ...code }: RouteCodeOptions, params: unknown): CodeOptions {
+  if (typeof resourceId === 'string') return { ...code, resourceId }
+  const path = recordOf(params)
+  const isAmbiguous = Object.values(path).some((value) => typeof value !== 'string' || value.includes('/'))
+  if (isAmbiguous) throw new Refusal(401, 'PATH_AMBIGUOUS')
+  return { ...code, resourceId: resourceId(path as PathParameters) }
+}
+
+/** Call it where a route is set up: it throws TypeError when no code can stand for the resource id. */
+export function requireResourceId({ resourceId }: RouteCodeOptions): void {
+  if (typeof resourceId !== 'function' && !isResourceId(resourceId))
+    throw new TypeError(`the resource id ${JSON.stringify(resourceId)} ${RESOURCE_ID_RULE}`)
 }
 
 async function checkCode(ask: AskPawl, incoming: Incoming, options: CodeOptions): Promise<Verified> {
@@ -306,8 +306,8 @@ const HEADERS = {
 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
 /** Whether pawl takes a text for a resource id. Those with these beginnings belong to its own endpoints. */
-const isResourceId = (text: string): boolean =>
-  RESOURCE_ID.test(text) && !RESERVED.some((beginning) => text.startsWith(beginning))
+const isResourceId = (text: unknown): boolean =>
+  typeof text === 'string' && RESOURCE_ID.test(text) && !RESERVED.some((beginning) => text.startsWith(beginning))
 // oxlint-disable-next-line no-control-regex -- they are what is refused
 const RESOURCE_ID = /^[^\u0000-\u001F\u007F]{1,1024}$/
 const RESERVED = ['/pa/', '/operation/', '/api/']

@@ -11,6 +11,7 @@ export {
   type OpenedRequest,
   type PathParameters,
   Refusal,
+  requireResourceId,
   type RouteCodeOptions,
   type RouteEncryptionOptions,
   type TokenOptions,

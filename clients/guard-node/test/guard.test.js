@@ -47,9 +47,18 @@ test('a resource id that no code can stand for is refused where the route is set
   const app = fastify()
   await app.register(pawlGuard, options)
   const guard = createExpressGuard(options)
-  for (const resourceId of ['/pa/signature/validate', '/operation/authorize', '/api/x', '', 'a\nb', 'x'.repeat(1_025)])
+  for (const resourceId of [
+    '/pa/signature/validate',
+    '/operation/authorize',
+    '/api/x',
+    '',
+    'a\nb',
+    'x'.repeat(1_025),
+    7,
+    undefined,
+  ])
     for (const { requireCode, encrypted } of [app, guard]) {
-      assert.throws(() => requireCode({ resourceId }), /^TypeError: the resource id ".* must not begin with \/pa\/, /)
+      assert.throws(() => requireCode({ resourceId }), /^TypeError: the resource id .* must not begin with \/pa\/, /)
       assert.throws(() => encrypted({ code: { resourceId } }), TypeError)
     }
   for (const resourceId of ['/pay', '/operations', 'pa/', () => '/pa/'])
