@@ -64,11 +64,11 @@ export interface ChangedBy {
 
 /**
  * Renames an ACTIVE or BLOCKED activation; false when it was removed. A block after the request's code was accepted does not prevent the renaming.
- * A temporary block that is over is ended first, so that the history has its end before the renaming. `by` is absent when the phone asks for it;
- * otherwise an audit row is written, without the name.
+ * `by` is absent when the phone asks for it. Otherwise an audit row is written, without the name, and a temporary block that is over is ended first,
+ * so that the history has its end before the renaming; the code of a phone has ended it already.
  */
 export async function renameActivation(db: Db, activationId: string, name: string, at: Date, by?: ChangedBy): Promise<boolean> {
-  await endTemporaryBlock(db, activationId, at)
+  if (by !== undefined) await endTemporaryBlock(db, activationId, at)
   const audited = sql`, audited as (
       ${insertAuditFrom(sql`renamed`, { eventType: 'registration_renamed', eventData: '{}', occurredAt: at, verifiedBy: by?.username })}
     )`
