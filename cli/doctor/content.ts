@@ -42,8 +42,8 @@ export function judgeApplications(applications: readonly string[], pins: readonl
   const ends = [...domains.values()].map((list) => list.reduce((a, b) => (a.expiresAt > b.expiresAt ? a : b)))
   const late = ends.map((pin) => judgeLast(pin, now)).filter(({ state }) => state !== 'ok')
   return [
-    ok('applications', `${applications.length === 1 ? 'there is' : 'there are'} ${applications.length}`),
-    ...(late.length === 0 ? [ok('certificates', `pinned: ${pins.length}, domains: ${domains.size}`)] : []),
+    ok('applications', applications.length === 1 ? 'there is one' : `there are ${applications.length}`),
+    ...(late.length === 0 ? [ok('certificates', sayPinned(pins.length, domains.size))] : []),
     ...pins
       .filter(({ warning: why }) => why !== undefined)
       .map(({ app, domain, warning: why }) =>
@@ -56,6 +56,9 @@ export function judgeApplications(applications: readonly string[], pins: readonl
     ...late,
   ]
 }
+
+const sayPinned = (pins: number, domains: number): string =>
+  `${pins === 1 ? 'one is' : `${pins} are`} pinned, for ${domains === 1 ? 'one domain' : `${domains} domains`}`
 
 function judgeLast({ app, domain, expiresAt: endsAt }: Pin, now: number): Finding {
   const says = `the last pinned certificate of ${domain} (${app}) ends ${endsAt.toISOString()}`

@@ -135,7 +135,7 @@ const renderForm = (root: string, next: string, problem: string | undefined, use
         }></div>
       <div class="buttons"><button class="button is-primary">Sign in</button></div>
     </form>
-    <p class="hint">Administrators sign in here, and credentials that may read everything. The first start of the server printed the password of <code>admin</code>.</p>`
+    <p class="hint">Administrators sign in here, and credentials that may read everything. The first start of the server prints the password of the administrator, unless <code>PAWL_ADMIN_PASSWORD</code> gives one.</p>`
 
 const LOST = 'The session had ended before the form was sent, so nothing was changed. Sign in, and fill it in again.'
 const REFUSALS: Readonly<Partial<Record<ErrorCode, { readonly status: number; readonly text: string }>>> = {

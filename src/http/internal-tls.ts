@@ -92,7 +92,7 @@ export function followTlsFiles(
 export function fingerprintOf({ socket }: Pick<IncomingMessage, 'socket'>, now: number): string | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined
   const certificate = socket.getPeerX509Certificate()
-  // A connection may outlive the certificate that it was opened with. An end that is no time, for which Date.parse gives NaN, counts as over.
+  // A connection may outlive the certificate that it was opened with. An end that cannot be read, for which Date.parse gives NaN, counts as over.
   if (certificate === undefined || !(now <= Date.parse(certificate.validTo))) return undefined
   return certificate.fingerprint256.replaceAll(':', '').toLowerCase()
 }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { judgeApplications } from '../../cli/doctor/content.ts'
 import type { Finding, Instruments } from '../../cli/doctor/finding.ts'
 import { examine } from '../../cli/doctor/doctor.ts'
 import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
@@ -158,6 +159,22 @@ test('providers of pushes that take the credentials are in order', async () => {
   } finally {
     await Promise.all([apns.close(), fcm.close()])
   }
+})
+
+test.each([
+  [['api.bank.example'], ['there is one', 'one is pinned, for one domain']],
+  [
+    ['api.bank.example', 'api.bank.example'],
+    ['there are 2', '2 are pinned, for one domain'],
+  ],
+  [
+    ['api.bank.example', 'www.bank.example'],
+    ['there are 2', '2 are pinned, for 2 domains'],
+  ],
+])('applications and pins of %j are counted in words', (domains, says) => {
+  const now = Date.now()
+  const pins = domains.map((domain) => ({ app: 'app', domain, expiresAt: new Date(now + 60 * DAY_MS) }))
+  expect(judgeApplications(domains, pins, now).map((finding) => finding.says)).toEqual(says)
 })
 
 test('who may derive keys is said by name', async () => {

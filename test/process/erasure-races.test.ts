@@ -427,7 +427,7 @@ const challengeOf = (activationId: string): NewChallenge => ({
   expiresAt: new Date(Date.now() + 300_000),
 })
 
-const auditOf = ({ userId, phone }: Holder): AuditEvent => ({
+const auditOf = ({ userId, phone }: Holder) => ({
   applicationId: world.applicationId,
   userId,
   activationId: phone.state.activationId,

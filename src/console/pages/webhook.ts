@@ -65,7 +65,7 @@ async function render(call: PageCall, trial?: WebhookTest): Promise<View> {
   ])
   return {
     title: one.name,
-    body: html`${pageHead(one.name, { back: backTo(link(call, '/webhooks'), 'Webhooks'), lead: html`${webhookState(one)} messages go to ${one.url}` })}
+    body: html`${pageHead(one.name, { back: backTo(link(call, '/webhooks'), 'Webhooks'), lead: html`${webhookState(one)} for ${one.url}` })}
         <div class="columns"><div>${card('Deliveries', html`${chips(call, home(call), 'status', 'Status', STATUSES)}${live('deliveries', link(call, home(call), call.query), 5, renderDeliveries(call, one, found))}`, renderReplay(call, one))}</div>
         <div>${call.isAdmin && renderTest(call, trial)}${card('How it is doing', renderFigures(one))}${call.isAdmin && renderSetUp(call, one)}</div></div>`,
   }

@@ -48,7 +48,7 @@ export const createAuditEvent = (
   eventType: string,
   fields: Readonly<Record<string, string | null>>,
   at: number,
-): AuditEvent => {
+): AuditEvent & { readonly userId: string } => {
   const eventData = composeEventData(fields)
   return { applicationId, userId, activationId, eventType, eventData, occurredAt: new Date(at) }
 }

@@ -59,7 +59,7 @@ export async function readOperations(
   return rows.map((row) => ({ ...row, status: statusAt(row, parts.platform.now()) }))
 }
 
-/** Reads the time at which an operation was decided, or its end by time was stored; null while it waits. */
+/** Reads the time at which an operation was decided, or at which its expiry was stored; null while it waits. */
 export async function readOperationEnd({ db }: Pick<OperationParts, 'db'>, operationId: string): Promise<Date | null> {
   return (await listOperationNotes(db, [operationId])).get(operationId)?.finalizedAt ?? null
 }

@@ -10,7 +10,7 @@ import type { OperationStatus } from '../database/schema.ts'
  * Gives an unclaimed PENDING operation to the user of a live activation, with an audit row of the activation; false when the operation has a user
  * already, or is over.
  */
-export const claimOperation = (db: Db, operationId: string, claim: AuditEvent): Promise<boolean> =>
+export const claimOperation = (db: Db, operationId: string, claim: AuditEvent & { readonly userId: string }): Promise<boolean> =>
   // With `offset 0` PostgreSQL finds the operation by its id: in a join it may read all unclaimed ones of the application.
   writesRow(
     db,
