@@ -185,7 +185,7 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
     ) => html`${checks(own, 'isProtocol3Admitted', 'Admits', [['true', 'protocol 3 (3.0 to 3.3)']], { value: isProtocol3Admitted ? ['true'] : [], hint: 'Without it, QR codes are signed for phones of 4.0 only.' })}
       ${checks(own, 'algorithms', 'Algorithms of protocol 4', ALGORITHMS, { value: algorithms, hint: 'Where none is chosen, all are admitted.' })}
       ${select(own, 'minimumProtocolVersion', 'Oldest version', VERSIONS, { value: minimumProtocolVersion ?? '', hint: 'Older phones are not bound, and what they sign is refused.' })}
-      ${checks(own, 'isMultiDevice', 'A user may have', [['true', 'several phones']], { value: isMultiDevice ? ['true'] : [], hint: 'It cannot be switched off while a user has several phones.' })}
+      ${checks(own, 'isMultiDevice', 'A user may have', [['true', 'several phones']], { value: isMultiDevice ? ['true'] : [], hint: 'It stays on while a user has several phones.' })}
       ${checks(own, 'vaultFactors', 'The vault opens with', FACTORS, { value: vaultFactors })}
       ${field(own, 'roles', 'Roles', { value: roles.join(' '), hint: 'For the back end, separated by spaces.' })}
       ${field(own, 'customObject', 'Custom object', { value: custom, rows: 4, hint: 'JSON that anybody may read in the status of an activation.' })}
