@@ -170,7 +170,7 @@ export async function createContext(config: Config, secrets: Secrets, surroundin
 const CLOSE_MS = 1_000
 /** The limit for one source and one OpenID provider. A user who binds a phone sends one code. */
 const OIDC_REDEMPTIONS_PER_MINUTE = 10
-/** Every phone asks for such keys now and then. Who asks without end was always here lately, and is not forgotten among so many. */
+/** The keys that asked least recently are forgotten first, so the count of one that asks all the time is kept among so many. */
 const TEMPORARY_KEY_ASKERS_MAX = 10_000
 /** For work in threads: a few at once keep all threads busy. As many wait as requests may be in flight at two listeners. */
 const THREAD_TURNS = { atOnce: 8, waitingMax: 1000 }
