@@ -95,6 +95,36 @@ test('what is used again and again stays, whatever comes once beside it', () => 
   expect(missed).toBe(0)
 })
 
+test('what is only read again and again stays, too', () => {
+  const memory = createByteMemory({ max: 3, slotBytes: 16 })
+  memory.set('read', Buffer.from('value'))
+  let missed = 0
+  for (let i = 0; i < 100; i += 1) {
+    memory.set(`once ${i}`, Buffer.from('value'))
+    if (memory.get('read') === undefined) missed += 1
+  }
+  expect(missed).toBe(0)
+})
+
+test('of entries that nobody used the oldest goes first', () => {
+  const memory = createByteMemory({ max: 3, slotBytes: 16 })
+  for (const key of ['a', 'b', 'c', 'd', 'e']) memory.set(key, Buffer.from(key))
+  expect(['a', 'b', 'c', 'd', 'e'].filter((key) => memory.get(key) !== undefined)).toEqual(['c', 'd', 'e'])
+})
+
+test('room is taken for 512 slots at a time, when it is needed', () => {
+  let taken = 0
+  const memory = createByteMemory({ max: 2_000, slotBytes: 16 }, (length) => {
+    taken += length
+    return Buffer.alloc(length)
+  })
+  const takenAfter = [1, 512, 513].map((count) => {
+    for (let i = 0; i < count; i += 1) memory.set(`${i}`, Buffer.from('value'))
+    return taken / 16
+  })
+  expect(takenAfter).toEqual([512, 512, 1024])
+})
+
 test('what is forgotten is overwritten', () => {
   const made: Buffer[] = []
   const memory = createByteMemory({ max: 1, slotBytes: 16 }, (length) => {
