@@ -9,6 +9,8 @@ export interface Memory<V> {
   readonly set: (key: string, value: V) => void
   readonly delete: (key: string) => void
   readonly clear: () => void
+  /** How often the memory was cleared. What was read before that may be out of date, and must not be set afterwards. */
+  readonly clearings: () => number
   /** Removes the entries for which `isOver` is true. */
   readonly forget: (isOver: (value: V) => boolean) => void
   readonly size: () => number
@@ -57,6 +59,7 @@ function createUntimed<V extends object>({ max, bytes }: SizeLimits<V>): Memory<
       ? { maxSize: max, sizeCalculation: () => 1 }
       : { maxSize: bytes.max * max, sizeCalculation: (value) => Math.max(bytes.of(value) * max, bytes.max) },
   )
+  let clearings = 0
   return {
     get: (key) => entries.get(key),
     set: (key, value) => {
@@ -65,7 +68,11 @@ function createUntimed<V extends object>({ max, bytes }: SizeLimits<V>): Memory<
     delete: (key) => {
       entries.delete(key)
     },
-    clear: () => entries.clear(),
+    clear: () => {
+      clearings += 1
+      entries.clear()
+    },
+    clearings: () => clearings,
     forget: (isOver) => {
       const over = [...entries.entries()].filter(([, value]) => isOver(value))
       for (const [key] of over) entries.delete(key)

@@ -135,10 +135,9 @@ function createCertificateLogin({
   findAuthentic,
 }: Omit<DomainParts, 'recordKeys'> & { readonly findAuthentic: FindAuthentic }): CertificateLogin {
   const known = createMemory<CertificateHolder>({ max: KNOWN_MAX, ttl: REMEMBERED_MS, clock: () => platform.now() })
-  let generation = 0
 
   const find = async (fingerprint: string): Promise<CertificateHolder | undefined> => {
-    const generationRead = generation
+    const clearings = known.clearings()
     const now = platform.now()
     const [username, ...others] = await listCertificateHolders(db, fingerprint)
     // A certificate in two credentials identifies neither.
@@ -146,8 +145,7 @@ function createCertificateLogin({
     if (credential === undefined || credential.isDisabled || !credential.certificates.includes(fingerprint)) return undefined
     if (hasEnded(credential.expiresAt, now)) return undefined
     const end = credential.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
-    // A credential that was read before the memory was cleared may be out of date.
-    if (generationRead === generation) known.set(fingerprint, credential, { from: now, to: Math.min(now + REMEMBERED_MS, end) })
+    if (clearings === known.clearings()) known.set(fingerprint, credential, { from: now, to: Math.min(now + REMEMBERED_MS, end) })
     return credential
   }
 
@@ -159,10 +157,7 @@ function createCertificateLogin({
       events.callerRefused({ username: holder?.username, source, reason })
       throw new PawlError('CREDENTIALS_INVALID')
     },
-    forget: () => {
-      generation += 1
-      known.clear()
-    },
+    forget: known.clear,
   }
 }
 

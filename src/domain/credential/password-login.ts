@@ -44,10 +44,9 @@ export function createPasswordLogin(
   const cacheKey = importHmacKey(platform.randomBytes(32))
   const verified = createMemory<VerifiedCaller>({ max: VERIFIED_MAX, ttl: REMEMBERED_MS, clock: () => platform.now() })
   const rightRows = createMemory<PasswordRow>({ max: VERIFIED_MAX })
-  let generation = 0
 
   const check = async (login: Login, password: string, key: string): Promise<VerifiedCaller> => {
-    const generationRead = generation
+    const clearings = verified.clearings()
     const now = platform.now()
     const credential = await findAuthentic(login.username)
     // From an address that is not admitted no password is right. A right one takes the same steps as a wrong one, also the hash.
@@ -62,7 +61,7 @@ export function createPasswordLogin(
       (await gate.check(login, shown, platform.monotonic(), (lane) => passwords.findMatch(admitted, password, now, lane)))
     if (admitted === undefined || row === undefined) throw gate.fail(login, platform.monotonic(), credential !== undefined)
     // The credential may have changed while the hash waited for its turn.
-    if (remembered === undefined && (generationRead !== generation || platform.now() - now >= REMEMBERED_MS)) {
+    if (remembered === undefined && (clearings !== verified.clearings() || platform.now() - now >= REMEMBERED_MS)) {
       rightRows.set(key, row)
       return check(login, password, key)
     }
@@ -70,8 +69,7 @@ export function createPasswordLogin(
     const { role, applicationId, expiresAt, allowedAddresses, rights } = admitted
     const caller = { username: login.username, role, applicationId, passwordId: row.passwordId, allowedAddresses, rights }
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
-    // A credential that was read before the memory was cleared may be out of date.
-    if (generationRead === generation) {
+    if (clearings === verified.clearings()) {
       verified.set(key, caller, { from: now, to: Math.min(now + REMEMBERED_MS, ...ends) })
       rightRows.set(key, row)
     }
@@ -88,7 +86,6 @@ export function createPasswordLogin(
       return known
     },
     forget: () => {
-      generation += 1
       verified.clear()
       rightRows.clear()
     },

@@ -20,23 +20,18 @@ export function createTemplateReader(db: Db, platform: Platform, caches: Caches 
     1_000,
     createMemory<TemplateRow>({ max: 1_000, ttl: MEMORY_MS, clock: () => platform.now() }),
   )
-  let generation = 0
   return {
     find: async (templateName) => {
       const known = memory.get(templateName)
       if (known) return known
-      const generationRead = generation
+      const clearings = memory.clearings()
       // The time begins before the query, because another process may change the template during the query.
       const from = platform.now()
       const template = await findTemplate(db, templateName)
-      // A template that was read before the memory was cleared may be out of date.
-      if (template && generationRead === generation) memory.set(templateName, template, { from, to: from + MEMORY_MS })
+      if (template && clearings === memory.clearings()) memory.set(templateName, template, { from, to: from + MEMORY_MS })
       return template
     },
-    forget: () => {
-      generation += 1
-      memory.clear()
-    },
+    forget: memory.clear,
   }
 }
 
