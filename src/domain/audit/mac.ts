@@ -6,6 +6,7 @@ import { equalConstantTime, toHex } from '../../lib/bytes.ts'
 import { isJsonObject } from '../../lib/json.ts'
 import type { ChainPlace, ChainRow, ChainState } from '../../storage/audit/chain.ts'
 import type { RowFields, SealableRow, SealedRow } from '../../storage/audit/rows.ts'
+import { readJson } from '../../storage/database/columns.ts'
 import { encodeTexts } from '../secrets/row-mac.ts'
 
 /** The place before the first row of a chain. */
@@ -84,12 +85,8 @@ export const withData = ([f0, f1, f2, f3, , f5]: RowFields, data: string): RowFi
 
 /** The members of a row's data; none if the data are no JSON object. */
 export function parseData(data: string): Readonly<Record<string, unknown>> {
-  try {
-    const parsed: unknown = JSON.parse(data)
-    return isJsonObject(parsed) ? parsed : {}
-  } catch {
-    return {}
-  }
+  const parsed = readJson(data)
+  return isJsonObject(parsed) ? parsed : {}
 }
 
 const sealFields = (key: KeyObject, previous: ChainPlace, texts: readonly (string | null)[]): Uint8Array =>

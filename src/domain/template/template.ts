@@ -116,15 +116,8 @@ export const toTemplateContent = ({ signatureTypes, texts, ...template }: Templa
 
 /** The template of a stored row, without texts and factors that were altered in the database so that they are none. */
 export const toTemplate = (row: TemplateContent): Template => ({
-  templateName: row.templateName,
-  operationType: row.operationType,
-  dataTemplate: row.dataTemplate,
+  ...row,
   signatureTypes: SIGNATURE_TYPES.filter((type) => toList(row.signatureTypes).includes(type)),
-  maxFailureCount: row.maxFailureCount,
-  expirationSeconds: row.expirationSeconds,
-  riskFlags: row.riskFlags,
-  isProximityCheckEnabled: row.isProximityCheckEnabled,
-  activationFlag: row.activationFlag,
   texts: readTexts(row.texts) ?? {},
 })
 

@@ -319,9 +319,9 @@ export async function fetchBackup(dataDir: string): Promise<Uint8Array | undefin
   socket.write(QUESTION)
   const parts: Buffer[] = []
   for await (const part of socket) parts.push(part as Buffer)
-  const [all, length] = [Buffer.concat(parts), Buffer.concat(parts).subarray(0, LENGTH_BYTES)]
+  const all = Buffer.concat(parts)
   const bytes = all.subarray(LENGTH_BYTES)
-  if (length.length < LENGTH_BYTES || bytes.length !== length.readUIntBE(0, LENGTH_BYTES))
+  if (all.length < LENGTH_BYTES || bytes.length !== all.readUIntBE(0, LENGTH_BYTES))
     throw new Error('the server that has the database gave no backup; its log may say why')
   return bytes
 }

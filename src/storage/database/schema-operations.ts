@@ -1,5 +1,5 @@
 // Declares row types of operations, of the phone's records about them, and of webhooks and their outbox.
-import type { ColumnType, Generated } from 'kysely'
+import type { Generated } from 'kysely'
 import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from './columns.ts'
 
 export type OperationStatus = 'PENDING' | 'APPROVED' | 'REJECTED' | 'CANCELED' | 'EXPIRED' | 'FAILED'
@@ -59,11 +59,7 @@ interface OperationTable {
 interface PushRegistrationTable {
   activation_id: string
   platform: 'apns' | 'fcm' | 'hms'
-  environment: ColumnType<
-    'development' | 'production' | null,
-    'development' | 'production' | null,
-    'development' | 'production' | null
-  >
+  environment: 'development' | 'production' | null
   push_token: Bytes
   push_token_hash: OptionalBytes
   updated_at: Date
