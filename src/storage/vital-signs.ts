@@ -1,6 +1,6 @@
 // Reads the database for metrics in one statement. Each part uses an index and is bounded, however many rows have accumulated.
 import { sql } from 'kysely'
-import type { Db } from './database/database.ts'
+import { type Db, onlyRow } from './database/database.ts'
 import { amongPending, amongUndelivered } from './database/index-conditions.ts'
 import { IS_DURABLE } from './database/requirements.ts'
 
@@ -57,9 +57,7 @@ export async function readVitalSigns(db: Db): Promise<VitalSigns> {
           'live', extract(epoch from d.live_expires_at))), '[]')
         from (select application_id, domain, live_expires_at from pinned_domain order by application_id, domain limit ${LISTED_MAX}) d
       ) as certificates`.execute(db)
-  const [signs] = rows
-  if (signs === undefined) throw new TypeError('a statement without a row')
-  return signs
+  return onlyRow(rows)
 }
 
 const PENDING_MAX = 100_000

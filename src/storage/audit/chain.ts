@@ -2,7 +2,7 @@
 // them. audit_delivery holds how far each chain was delivered, and audit_deliverer which process delivers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
-import type { Db, Tx } from '../database/database.ts'
+import { type Db, onlyRow, type Tx } from '../database/database.ts'
 
 /** A log whose rows are sealed. The log of devices has one chain per application; the log of administrators has one chain. */
 export type AuditLogName = 'devices' | 'administrators'
@@ -138,9 +138,7 @@ export async function insertChain(tx: Tx, { name, start, head, authentication }:
     insert into audit_chain (name, start_position, start_seal, head_position, head_seal, authentication)
     values (${name}, ${start.position}, ${start.seal}, ${head.position}, ${head.seal}, ${authentication})
     returning chain_id as "chainId"`.execute(tx)
-  const [row] = rows
-  if (row === undefined) throw new TypeError('an insert without a row')
-  return row.chainId
+  return onlyRow(rows).chainId
 }
 
 /** Moves start and head of a chain. */

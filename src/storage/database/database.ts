@@ -104,9 +104,13 @@ function fromEmbedded({ pglite, freeBytes, release }: Embedded, location: string
 export async function readTime(db: Db): Promise<number> {
   const { rows } = await sql<{ time: number }>`
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as time`.execute(db)
-  const [row] = rows
+  return onlyRow(rows).time
+}
+
+/** Returns the row of a statement that always has one. */
+export function onlyRow<Row>([row]: readonly Row[]): Row {
   if (row === undefined) throw new TypeError('a statement without a row')
-  return row.time
+  return row
 }
 
 /** Runs a statement, and returns how many rows it inserted, updated or deleted. */

@@ -1,7 +1,7 @@
 // Checks whether a PostgreSQL suits pawl. The start refuses a database that would give wrong answers, and the doctor reports the whole list.
 import { sql } from 'kysely'
 import { StartError } from '../../lib/errors.ts'
-import type { Database, Db } from './database.ts'
+import { type Database, type Db, onlyRow } from './database.ts'
 import { SESSION_SETTINGS } from './session-settings.ts'
 
 export interface Unmet {
@@ -89,9 +89,7 @@ async function readServer(db: Db): Promise<Server> {
         + coalesce(current_setting('reserved_connections', true)::int, 0) as reserved
     ) s
     where r.rolname = session_user and d.datname = current_database()`.execute(db)
-  const [server] = rows
-  if (server === undefined) throw new TypeError('a statement without a row')
-  return server
+  return onlyRow(rows)
 }
 
 interface WrongSetting {

@@ -1,6 +1,6 @@
 // Stores the challenges of offline QR codes in the table offline_challenge, for as long as a user's digits may answer them (cloud §16).
 import { type RawBuilder, sql } from 'kysely'
-import type { Db } from '../database/database.ts'
+import { type Db, onlyRow } from '../database/database.ts'
 import { toList } from '../database/columns.ts'
 import { defineExpiry } from '../database/bulk-statement.ts'
 import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
@@ -66,8 +66,7 @@ export async function findChallenge(
       and c.expires_at > ${at}::timestamptz and ${hasAttempt(asked)}
       and not exists (select from unique_value u where u.value_hash = ${usedHash}::bytea)
     ${joinKnownVerdict(sql`i."verdictKey"`)}`.execute(db)
-  const [row] = rows
-  if (row === undefined) throw new TypeError('a statement that always has a row')
+  const row = onlyRow(rows)
   const { terms, activationId, expiresAt, roles } = row
   const challenge = terms === null || expiresAt === null ? undefined : { terms, activationId, expiresAt }
   return { challenge, roles: toList(roles ?? ''), known: toKnownVerdict(row) }

@@ -1,6 +1,6 @@
 // Stores upgrades in the table activation_upgrade: the keys of protocol 4.0 for an activation of protocol 3, until its phone confirms (v4 §10).
 import { type RawBuilder, sql } from 'kysely'
-import type { Db, Tx } from '../database/database.ts'
+import { type Db, onlyRow, type Tx } from '../database/database.ts'
 import type { ActivationAlgorithm } from '../database/schema.ts'
 import { toCustomObject } from '../application/applications.ts'
 import type { ReadActivationRow } from '../activation/find.ts'
@@ -61,9 +61,7 @@ export async function storeUpgrade(db: Db, activationId: string, startedAt: numb
  * time does not reveal which ids exist, and so that it sees a confirmation completely or not at all.
  */
 export async function findUpgradedParties(db: Db, names: PartyNames): Promise<ReadParties> {
-  const [found] = await findWithPending(db, [names])
-  if (found === undefined) throw new TypeError('a row for each of the names, and there is none')
-  return toUpgradedParties(found)
+  return toUpgradedParties(onlyRow(await findWithPending(db, [names])))
 }
 
 /** The rows for a status request of protocol 4.0, with the activation as findUpgradedParties returns it. */

@@ -2,7 +2,7 @@
 // triggers refuse the commit of rows that name it (migrations/0031_user-erasures.ts, docs/decisions/0019-erasure.md).
 import { type RawBuilder, sql } from 'kysely'
 import { deleteBatch } from '../database/bulk-statement.ts'
-import type { Db, Tx } from '../database/database.ts'
+import { type Db, onlyRow, type Tx } from '../database/database.ts'
 import { CHILDREN } from '../retention.ts'
 
 /** The number of deleted rows of each kind. */
@@ -46,9 +46,7 @@ export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string):
     select (select count(*)::int from of_activation) as registrations, (select count(*)::int from of_operation) as operations,
       (select count(*)::int from of_inbox) as messages, (select count(*)::int from of_claims) as claims,
       (select count(*)::int from told) as "webhookDeliveries"`.execute(tx)
-  const [erased] = rows
-  if (erased === undefined) throw new Error('a count has one row')
-  return erased
+  return onlyRow(rows)
 }
 
 /**
