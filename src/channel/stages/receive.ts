@@ -1,7 +1,7 @@
 // Receives a request, as the first stage: finds the spelling of the headers, and the generation of the protocol that reads them. Also reads the
 // authorization header, and the factors that it names.
 import type { IncomingHttpHeaders } from 'node:http'
-import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { type ErrorCode, PawlError, requestRefused } from '../../lib/errors.ts'
 import type { AuthorizationHeader, Factors, Protocol } from '../../protocol/protocol.ts'
 
 /** A request as it came over HTTP. */
@@ -77,8 +77,7 @@ function selectProtocol(
  */
 function refuseContentType({ contentType, body }: DeviceRequest): void {
   if (body.length === 0 || contentType === undefined || JSON_CONTENT_TYPE.test(contentType)) return
-  const violations = [{ fieldName: 'Content-Type', hint: 'must be application/json' }]
-  throw new PawlError('REQUEST_INVALID', { detail: 'wrong content type', violations })
+  throw requestRefused('Content-Type', 'must be application/json')
 }
 
 const JSON_CONTENT_TYPE = /^application\/json\s*(;|$)/i

@@ -1,7 +1,7 @@
 // Reads and stores configuration items: settings that the bank gives to its mobile apps (v4 §9.11). They are not secret. Everybody who has the app
 // can read those of its application.
 import { utf8 } from '../../lib/bytes.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { requestRefused } from '../../lib/errors.ts'
 import { findUncarried } from '../../lib/json.ts'
 import { type ConfigItemRow, type ConfigOwner, listConfigItems, storeConfigItem } from '../../storage/application/config-items.ts'
 import type { Db } from '../../storage/database/database.ts'
@@ -43,30 +43,25 @@ export async function writeConfigItem(
   owner: ConfigOwner,
   { scope, key, value }: ConfigItemRow,
 ): Promise<void> {
-  const json = serializeForPhones(ITEM, 'value', value)
+  const json = serializeForPhones('value', value)
   const existing = await listConfigItems(db, owner)
   const isNew = !existing.some((item) => item.key === key && item.scope === scope)
   if (isNew && existing.length >= ITEMS_MAX)
-    throw refuse(ITEM, 'key', `would be the ${ITEMS_MAX + 1}th item; at most ${ITEMS_MAX} are kept`)
+    throw requestRefused('key', `would be the ${ITEMS_MAX + 1}th item; at most ${ITEMS_MAX} are kept`)
   await storeConfigItem(db, owner, { scope, key, json }, new Date(platform.now()))
 }
 
 /**
- * Makes the stored form of a value that phones read. `fieldName` is its member in the request, `what` its name in the log. Throws REQUEST_INVALID
- * for a number that phones would read rounded, and for a value of more than 4 KiB.
+ * Makes the stored form of a value that phones read. `fieldName` is its member in the request. Throws REQUEST_INVALID for a number that phones
+ * would read rounded, and for a value of more than 4 KiB.
  */
-export function serializeForPhones(what: string, fieldName: string, value: unknown): string {
+export function serializeForPhones(fieldName: string, value: unknown): string {
   const uncarried = findUncarried({ [fieldName]: value })
-  if (uncarried !== undefined) throw refuse(what, uncarried.path.join('.'), uncarried.problem)
+  if (uncarried !== undefined) throw requestRefused(uncarried.path.join('.'), uncarried.problem)
   const json = JSON.stringify(value)
-  if (utf8(json).length > BYTES_MAX) throw refuse(what, fieldName, `must be at most ${BYTES_MAX} bytes of JSON`)
+  if (utf8(json).length > BYTES_MAX) throw requestRefused(fieldName, `must be at most ${BYTES_MAX} bytes of JSON`)
   return json
 }
-
-const refuse = (what: string, fieldName: string, hint: string): PawlError =>
-  new PawlError('REQUEST_INVALID', { detail: `${what} is refused: ${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
-
-const ITEM = 'the configuration item'
 
 const BYTES_MAX = 4096
 const ITEMS_MAX = 50

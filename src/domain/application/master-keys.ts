@@ -9,7 +9,7 @@ import {
   insertMasterKeyPair,
   type MasterKeyPairRow,
 } from '../../storage/application/applications.ts'
-import { PawlError } from '../../lib/errors.ts'
+import { type PawlError, requestRefused } from '../../lib/errors.ts'
 import type { Db } from '../../storage/database/database.ts'
 import type { MasterKeyAlgorithm } from '../../storage/database/schema.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
@@ -65,10 +65,8 @@ export async function findSigningMasterKeys(parts: KeyParts, applicationId: stri
 }
 
 /** The refusal where an application should sign, and its keys were altered in the database. */
-export const keysAltered = (): PawlError => {
-  const hint = 'its keys were altered in the database, and nothing can be signed'
-  return new PawlError('REQUEST_INVALID', { detail: hint, violations: [{ fieldName: 'application', hint }] })
-}
+export const keysAltered = (): PawlError =>
+  requestRefused('application', 'its keys were altered in the database, and nothing can be signed')
 
 /** The public halves of all master keys of an application. Makes the pairs that an older application lacks; the application must exist. */
 export async function readMasterPublicKeys(

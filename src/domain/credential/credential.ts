@@ -1,7 +1,7 @@
 // Verifies and changes credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
 import type { KeyObject } from 'node:crypto'
 import { toBase64Url } from '../../lib/base64.ts'
-import { administrationRefused, existsAlready, notFound, PawlError } from '../../lib/errors.ts'
+import { administrationRefused, existsAlready, notFound, PawlError, refused, requestRefused } from '../../lib/errors.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { isWeakPassword } from '../../lib/weak-password.ts'
@@ -87,7 +87,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
   const certificateLogin = createCertificateLogin(login)
 
   const prepare: Credentials['prepare'] = async (chosen, username) => {
-    if (chosen !== undefined && isWeakPassword(chosen)) throw passwordTooWeak()
+    if (chosen !== undefined && isWeakPassword(chosen)) throw requestRefused('password', 'must not be easily guessed')
     const existing = username === undefined ? undefined : await findCredential(db, username)
     const salt = existing?.salt ?? platform.randomBytes(16)
     const password = chosen ?? toBase64Url(platform.randomBytes(32))
@@ -109,12 +109,6 @@ export function createCredentials(parts: CredentialParts): Credentials {
     },
   }
 }
-
-const passwordTooWeak = (): PawlError =>
-  new PawlError('REQUEST_INVALID', {
-    detail: 'an easily guessed password',
-    violations: [{ fieldName: 'password', hint: 'must not be easily guessed' }],
-  })
 
 /** The caller whom a client certificate identifies. */
 type CertificateHolder = Omit<VerifiedCaller, 'passwordId'>
@@ -226,9 +220,6 @@ const altered = (username: string): PawlError =>
   administrationRefused('name', `user ${username} was altered in the database, remove it and create it anew`)
 
 const certificateTaken = (fingerprint: string, holder: string): PawlError =>
-  new PawlError('ADMINISTRATION_REFUSED', {
-    detail: `a certificate stands for ${holder}`,
-    violations: [{ fieldName: 'certificates', invalidValue: fingerprint, hint: `stands for ${holder}` }],
-  })
+  refused('ADMINISTRATION_REFUSED', 'certificates', `stands for ${holder}`, fingerprint)
 
 const KNOWN_MAX = 1_000

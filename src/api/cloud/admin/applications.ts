@@ -276,7 +276,7 @@ const applicationChange = auditedEndpoint({
   async handle({ params: { id }, body, parts }) {
     const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion, transfers } =
       body
-    const serialized = customObject && serializeForPhones('the custom object', 'customObject', customObject)
+    const serialized = customObject && serializeForPhones('customObject', customObject)
     await readApplicationDetail(parts.db, id)
     if (transfers) await requireTransfers(parts.db, id, transfers)
     if (isDefault) await markDefaultApplication(parts.db, id)
