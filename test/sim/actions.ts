@@ -1,7 +1,7 @@
 // Lists the actions of phones, the bank, administrators and servers in a step, each with the promises of an answer 200.
 import { member } from '../../phone/http.ts'
 import { runHousekeeping } from '../../src/domain/housekeeping.ts'
-import { deliverDue } from '../../src/domain/webhook/delivery.ts'
+import { deliverDue } from '../helpers/deliver.ts'
 import { OFFLINE_ACTIONS } from './actions-offline.ts'
 import { DOOR_ACTIONS } from './actions-door.ts'
 import { TOKEN_ACTIONS } from './actions-token.ts'

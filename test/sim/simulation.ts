@@ -1,7 +1,7 @@
 // Runs one simulation from one seed: steps of one to three actions at once, with faults of network, database, clock and processes. It checks the
 // promises after each step. At the end all faults are over: webhooks are delivered, the audit log is sealed, and phones go on.
 import type { HttpReply } from '../../phone/http.ts'
-import { deliverDue } from '../../src/domain/webhook/delivery.ts'
+import { deliverDue } from '../helpers/deliver.ts'
 import { verifyAudit } from '../../src/domain/audit/verification.ts'
 import { ACTIONS, HOUSEKEEPING } from './actions.ts'
 import { type Breakage, type BreakageName, BREAKAGES } from './breakage.ts'

@@ -16,23 +16,12 @@ import type { Patience } from './patience.ts'
 import { ATTEMPTS_MAX, parseRetryAfter, probeMilliseconds, retryMilliseconds } from './schedule.ts'
 import type { DeliveryParts } from './webhook.ts'
 
-/** Delivers all due messages of all webhooks in parallel, until none is due. Returns the number of attempts. */
-export async function deliverDue(parts: DeliveryParts): Promise<number> {
-  for (let tried = 0; ; ) {
-    const webhooks = await listDue(parts)
-    const counts = await Promise.all(webhooks.map((webhookId) => deliverBatch(parts, webhookId)))
-    const sum = counts.reduce((total, count) => total + count, 0)
-    if (sum === 0) return tried
-    tried += sum
-  }
-}
-
 /** Lists webhooks with due deliveries, and such providers of pushes that this process has credentials for. */
 export const listDue = ({ db, platform, pushSenders }: DeliveryParts): Promise<readonly string[]> =>
   listDueWebhooks(db, new Date(platform.now()), [...pushSenders.keys()])
 
 /** Tries due deliveries of one webhook, at most 16 at once. Returns the number of attempts. `wait` waits for the answer of each request. */
-export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait?: Patience['wait']): Promise<number> {
+export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait: Patience['wait']): Promise<number> {
   const { db, platform, settings } = parts
   const now = platform.now()
   const lease = { leaseId: platform.uuid(), at: new Date(now), until: new Date(now + LEASE_MS) }
@@ -62,11 +51,7 @@ interface Sending {
 }
 
 /** Finds the function that sends; undefined when the webhook does not exist any more. */
-async function findSending(
-  parts: DeliveryParts,
-  webhookId: string,
-  wait: Patience['wait'] | undefined,
-): Promise<Sending | undefined> {
+async function findSending(parts: DeliveryParts, webhookId: string, wait: Patience['wait']): Promise<Sending | undefined> {
   const push = parts.pushSenders.get(webhookId)
   if (push !== undefined) return { send: sendPushes(parts, push, wait), sentTo: undefined }
   const webhook = await findWebhook(parts.db, webhookId)
@@ -78,7 +63,7 @@ async function findSending(
 }
 
 const sendPushes =
-  (parts: DeliveryParts, push: Parameters<typeof attemptPush>[1], wait: Patience['wait'] = (answer) => answer): Sending['send'] =>
+  (parts: DeliveryParts, push: Parameters<typeof attemptPush>[1], wait: Patience['wait']): Sending['send'] =>
   async ({ activationId, ...delivery }) => {
     const result = await attemptPush(parts, push, { ...delivery, activationId: activationId ?? '' }, wait)
     if (!('reason' in result)) return result

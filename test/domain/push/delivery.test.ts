@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { runHousekeeping } from '../../../src/domain/housekeeping.ts'
-import { deliverDue } from '../../../src/domain/webhook/delivery.ts'
+import { deliverDue } from '../../helpers/deliver.ts'
 import { startWebhookDelivery } from '../../../src/domain/webhook/loop.ts'
 import { insertOperation } from '../../helpers/operations.ts'
 import { inTransaction } from '../../../src/storage/database/database.ts'
