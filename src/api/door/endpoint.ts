@@ -25,6 +25,10 @@ export interface DoorAnswer {
   readonly isValid?: boolean
   readonly isOpened?: boolean
   readonly reason?: string
+  /** Whether the same request was answered before. It is not sent. */
+  readonly isRepeated?: boolean
+  /** The verdict about a code over what was opened. */
+  readonly verdict?: DoorAnswer
 }
 
 interface DoorDeclaration<B extends TSchema, R extends TSchema> {
@@ -65,14 +69,19 @@ export function door<B extends TSchema, R extends TSchema>({
       const asker = idempotencyKey === undefined ? undefined : { username: caller.username, applicationId, idempotencyKey }
       const answer = await judge({ request, applicationId, caller, source, asker, parts }).catch((error: unknown) => {
         if (!(error instanceof RepeatedRequest)) throw error
-        return { ...(error.answer as Static<R> & DoorAnswer), isRepeated: true }
+        return error.answer as Static<R> & DoorAnswer
       })
-      const isGood = answer.isValid ?? answer.isOpened ?? true
-      const verdict = isGood ? 'valid' : String(answer.reason).toLowerCase()
-      parts.events.doorAnswered({ door: label, verdict: 'isRepeated' in answer ? 'repeated' : verdict })
+      parts.events.doorAnswered({ door: label, verdict: outcomeOf(answer) })
       return answer
     },
   })
+}
+
+/** The outcome in metrics. A refused code outweighs an envelope that opens. */
+function outcomeOf(answer: DoorAnswer): string {
+  const { isRepeated, isValid, isOpened, reason } = { ...answer, ...answer.verdict }
+  if (isRepeated === true) return 'repeated'
+  return (isValid ?? isOpened ?? true) ? 'valid' : String(reason).toLowerCase()
 }
 
 const KeyHeader = Type.Object({

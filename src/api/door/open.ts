@@ -11,7 +11,7 @@ import { PawlError, requestRefused } from '../../lib/errors.ts'
 import type { KnownVerdict } from '../../storage/request/door-verdicts.ts'
 import { type DoorEnvelope, recordOpening } from '../../storage/request/door-envelopes.ts'
 import { type CodeAnswer, CodeVerification, composeAnswer } from './code.ts'
-import { door, type DoorCall } from './endpoint.ts'
+import { door, type DoorAnswer, type DoorCall } from './endpoint.ts'
 import { findSealed, type OpenedRequest, openSealed, readSealed, type ScopeName, type SealedRequest } from './envelope.ts'
 import {
   AuditText,
@@ -80,7 +80,7 @@ const EnvelopeOpening = named(
 )
 
 type Request = Static<typeof EnvelopeToOpen>
-type Answer = Static<typeof EnvelopeOpening>
+type Answer = Static<typeof EnvelopeOpening> & DoorAnswer
 type Code = Static<typeof CodeOfEnvelope>
 
 export const encryptionOpen = door({
@@ -138,8 +138,10 @@ async function openFor(call: DoorCall<Request>, sealed: SealedRequest): Promise<
   const seen = await readSeen(opening)
   const { known, opened } = await openOnce(opening, seen)
   const facts = composeFacts(sealed, opened, seen)
-  if (request.code === undefined)
-    return { isOpened: true, ...facts, ...handOut(opening, opened, await useUp(opening, opened, known)) }
+  if (request.code === undefined) {
+    const { at, isRepeated } = await useUp(opening, opened, known)
+    return { isOpened: true, isRepeated, ...facts, ...handOut(opening, opened, at) }
+  }
   const verdict = known ?? (await checkCode(opening, request.code, opened, seen))
   // A caller who reads only `plaintext` must not find one that nobody signed.
   const content = verdict.isValid ? handOut(opening, opened, await recordAgain(opening, opened)) : {}
@@ -229,11 +231,16 @@ async function recordAgain(opening: Opening, opened: OpenedRequest): Promise<Dat
   return at
 }
 
-/** Uses up the envelope, unless a request with the same Idempotency-Key did. Throws ENCRYPTION_FAILED when another request used it meanwhile. */
-async function useUp(opening: Opening, opened: OpenedRequest, known: object | undefined): Promise<Date> {
+/** Uses up the envelope, unless a request with the same Idempotency-Key did (`isRepeated`). Throws ENCRYPTION_FAILED when another request used it meanwhile. */
+async function useUp(
+  opening: Opening,
+  opened: OpenedRequest,
+  known: object | undefined,
+): Promise<{ readonly at: Date; readonly isRepeated: boolean }> {
   const at = known === undefined ? await record(opening, opened, true) : undefined
-  if (at !== undefined) return at
-  if (known ?? (await findKnown(opening, await readSeen(opening)))) return await recordAgain(opening, opened)
+  if (at !== undefined) return { at, isRepeated: false }
+  if (known ?? (await findKnown(opening, await readSeen(opening))))
+    return { at: await recordAgain(opening, opened), isRepeated: true }
   throw new PawlError('ENCRYPTION_FAILED', { detail: 'used meanwhile by another request' })
 }
 

@@ -21,14 +21,14 @@ export interface Owner {
   readonly userId: string
 }
 
-/** Thrown when the same request was answered before. `answer` is that answer. */
+/** Thrown when the same request was answered before. `answer` is that answer, with `isRepeated`. */
 export class RepeatedRequest extends Error {
   readonly answer: Readonly<Record<string, unknown>>
 
   constructor(answer: Readonly<Record<string, unknown>>) {
     super('the request was answered before')
     this.name = 'RepeatedRequest'
-    this.answer = answer
+    this.answer = { ...answer, isRepeated: true }
   }
 }
 

@@ -314,3 +314,31 @@ test('the audit log has the label and the length of what was opened, and who had
     { event_type: 'envelope_opened', event_data: '/pa/generic/activation\n15', verified_by: 'web-tier' },
   ])
 })
+
+test('the metrics count a refused code as refused, and a request that comes again as repeated', async () => {
+  const counted = async () => {
+    const metrics = expectOk(await v4.world.bank.call('GET', '/metrics')).text
+    const lines = metrics.matchAll(/^pawl_door_answers_total\{door="open",verdict="(\w+)"\} (\d+)/gm)
+    return new Map([...lines].map(([, verdict = '', n]) => [verdict, Number(n)]))
+  }
+  const { phone } = await activePhone('EC_P384')
+  const before = await counted()
+  const signed = await signForBank(phone, '{}')
+  const plain = await sealForBank(phone, '{}')
+  await openAt(bank, signed, { code: { method: 'POST', resourceId: '/other' } })
+  await openAt(bank, signed, { code: { method: 'POST', resourceId: '/transfer', factors: ['POSSESSION_BIOMETRY'] } })
+  for (const sent of [signed, plain]) {
+    const key = Buffer.from(random(16)).toString('hex')
+    const first = await openAt(bank, sent, {}, key)
+    expect({ ...(await openAt(bank, sent, {}, key)), sealTicket: '' }).toEqual({ ...first, sealTicket: '' })
+  }
+  await openAt(bank, plain)
+  const grown = [...(await counted())].map(([verdict, n]) => [verdict, n - (before.get(verdict) ?? 0)] as const)
+  expect(Object.fromEntries(grown.filter(([, n]) => n > 0))).toEqual({
+    code_wrong: 1,
+    factors_not_allowed: 1,
+    valid: 2,
+    repeated: 2,
+    envelope: 1,
+  })
+})
