@@ -49,10 +49,9 @@ export async function bind(given: string | undefined, values: BindValues, termin
     const login = values.oidc === undefined ? undefined : await logIn(phone, values.oidc, terminal)
     const fingerprint = await phone.bind(login ?? code, name, password, values.otp)
     const { activationId } = phone.record.state
-    const next = login === undefined ? ': the bank compares it, and commits' : ''
     return {
       json: { phone: name, activationId, fingerprint, store: store.path },
-      text: `${name} is bound to activation ${activationId}.\nIts fingerprint is ${fingerprint}${next}.\n`,
+      text: `${name} is bound to activation ${activationId}.\nIts fingerprint is ${fingerprint}: the bank compares it before a commit.\n`,
     }
   } catch (error) {
     throw toFault(error, identity.url)
