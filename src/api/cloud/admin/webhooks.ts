@@ -185,7 +185,7 @@ const webhookChange = auditedEndpoint({
   operationId: 'changeWebhook',
   summary: 'Replaces a webhook',
   description:
-    'Without `basic` the credentials stay, which nobody can read back, as long as the server is the same; null removes them.',
+    'Without `basic` the credentials stay as long as the server is the same; null removes them.',
   params: OfId,
   body: Type.Object({ ...webhookMembers, basic: OptionalOrNull(Basic) }),
   response: Webhook,
