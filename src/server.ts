@@ -14,6 +14,7 @@ import { systemPlatform } from './lib/platform.ts'
 import type { Tracer } from './lib/trace.ts'
 import type { Peers } from './metrics/metrics.ts'
 import { findDefaultApplicationId } from './storage/application/applications.ts'
+import { findCredential } from './storage/credential/credentials.ts'
 
 /** How long answers carry `Connection: close` before the server closes. */
 const FAREWELL_MS = 1_000
@@ -53,7 +54,8 @@ export async function startServer(config: Config, secrets: Secrets, { signal, ..
   const hasApplication = (await findDefaultApplicationId(context.db)) !== undefined
   // Comes last: if the start failed afterwards, nobody would have seen the password.
   const password = await context.createFirstAdmin()
-  const startText = renderStartText(running, context, { password, hasApplication })
+  const isAdminThere = password !== undefined || (await findCredential(context.db, config.adminUser)) !== undefined
+  const startText = renderStartText(running, context, { password, isAdminThere, hasApplication })
   if (config.publicUrl === undefined) context.events.publicUrlMissing()
   return { startText, stop: (signal) => stop(running, context, signal) }
 }
@@ -125,11 +127,15 @@ async function stop(running: Running, context: Context, signal: NodeJS.Signals):
   await Promise.all([isDatabaseClosed, Promise.race([context.tracer?.close(), sleep(TRACES_CLOSE_MS)])])
 }
 
-/** `password`: of the administrator that this start made. The last line says that the server is ready. */
+/** `password`: of the administrator that this start made. The configured one may be gone. The last line says that the server is ready. */
 function renderStartText(
   [first, internal]: Running,
   { settings, dataLocation }: Context,
-  { password, hasApplication }: { readonly password: string | undefined; readonly hasApplication: boolean },
+  {
+    password,
+    isAdminThere,
+    hasApplication,
+  }: { readonly password: string | undefined; readonly isAdminThere: boolean; readonly hasApplication: boolean },
 ): string {
   const address = formatUrl(first)
   const internalAddress = internal && formatUrl(internal)
@@ -140,8 +146,9 @@ function renderStartText(
   return `pawl listens on ${address}
 ${internalAddress ? `Cloud API and administration, never for phones: ${internalAddress}\n` : ''}API description: ${bankUrl}/swagger-ui.html
 ${settings.console ? `Console: ${bankUrl}/console/\n` : ''}Data: ${dataLocation}
-Administrator: ${user}${password === undefined ? '' : `, password: ${password} (shown only now)`}
-${hasApplication ? '' : `Create an application: ${create}\n`}Ready.
+${isAdminThere ? `Administrator: ${user}${password === undefined ? '' : `, password: ${password} (shown only now)`}\n` : ''}${
+  isAdminThere && !hasApplication ? `Create an application: ${create}\n` : ''
+}Ready.
 `
 }
 

@@ -35,7 +35,7 @@ export const SECRET_SETTINGS = {
     kind: adminPassword,
     description:
       'Password of the administrator PAWL_ADMIN_USER, at least 12 characters and none that is guessed first. Each start gives it to them, ' +
-      'also where somebody has changed it since. Without it, the first start generates one and prints it once.',
+      'also where somebody has changed it since, and makes them anew where they were removed. Without it, the first start generates one and prints it once.',
   },
   userInfoAuthorization: {
     name: 'PAWL_USER_INFO_AUTHORIZATION',

@@ -36,6 +36,17 @@ test('admin reset makes a new password, the old one is dead, and the audit log h
   await second.end('SIGTERM')
 })
 
+test('a start names no administrator who is not there', async () => {
+  const { env } = await createInstallation(DATABASE_KIND)
+  const first = await startPawl(env, { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD })
+  expect(first.output()).toMatch(/^Administrator: admin$/m)
+  await first.end('SIGTERM')
+  const second = await startPawl(env, { PAWL_ADMIN_USER: 'nobody-yet' })
+  const { text } = expectOk(await createBank(second.url, `admin:${ADMIN_PASSWORD}`).call('GET', '/admin/users'))
+  expect([second.output(), text].join('')).not.toContain('nobody-yet')
+  await second.end('SIGTERM')
+})
+
 test.skipIf(serverUrl() === undefined)('a start that fails makes no administrator whose password nobody has seen', async () => {
   const { env, adminUrl } = await createInstallation('postgresql')
   const client = new pg.Client({ connectionString: adminUrl })
