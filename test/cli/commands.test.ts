@@ -224,6 +224,12 @@ test('operations: created, found, shown, taken offline, cancelled, and waited fo
   expect((await pawl(['operation', 'create', userId, 'payment', '--parameter', 'amount'])).code).toBe(2)
 })
 
+test('a message that waits for nothing has no time of 1970', () => {
+  expect(layOut([{ attempts: 0, createdAt: 0, nextAttemptAt: 0 }])).toBe(
+    'ATTEMPTS  CREATEDAT                 NEXTATTEMPTAT\n0         1970-01-01T00:00:00.000Z  at once\n',
+  )
+})
+
 test('webhooks: created, changed, rotated, listed, and removed', async () => {
   const made = await json('webhook', 'create', 'operation', 'https://bank.example/pawl', '--app', 'test-app')
   const id = String(made['id'])
