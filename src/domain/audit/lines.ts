@@ -79,17 +79,22 @@ export async function exportAudit(
 ): Promise<readonly ExportedChain[]> {
   const exported: ExportedChain[] = []
   const chains = await findChains(parts.db)
-  for (const { chain } of after.filter((head) => !chains.some(({ name }) => name === head.chain)))
-    exported.push({ chain, position: 0, seal: '', rows: 0, problem: 'there is no such chain' })
+  // Nothing is exported of a chain that is another one now. Its end stays the noted one, so that the next export refuses it again.
+  const refuse = (noted: NotedHead, problem: string): number => exported.push({ ...noted, rows: 0, problem })
+  for (const noted of after.filter((head) => !chains.some(({ name }) => name === head.chain)))
+    refuse(noted, 'there is no such chain')
   for (const chain of chains) {
     const noted = after.find((head) => head.chain === chain.name)
     let at = chain.start
-    let problem: string | undefined
     if (noted && noted.position > chain.start.position) {
       const seal = await findSeal(parts.db, logOfChain(chain.name), chain.chainId, noted.position)
-      if (seal && toHex(seal) === noted.seal) at = { position: noted.position, seal }
-      else problem = 'the chain is not the one that was exported before'
+      if (seal === undefined || toHex(seal) !== noted.seal) {
+        refuse(noted, 'the chain is not the one that was exported before')
+        continue
+      }
+      at = { position: noted.position, seal }
     }
+    let problem: string | undefined
     let rows = 0
     while (problem === undefined && at.position < chain.head.position) {
       const next = await readVerified(parts, chain, at, BATCH_ROWS)
