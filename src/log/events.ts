@@ -219,8 +219,7 @@ const eventsOfBackground = (log: Log, failures: Failures) => ({
   auditSealingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'the audit log could not be sealed'),
   auditDeliveryFailed: (fields: { err: unknown }) =>
     failures.tell('error', fields, 'the audit log could not be delivered; what waits is sent again'),
-  auditChainBroken: (fields: { chain: string }) =>
-    log.error(fields, 'an audit chain was altered; verify the audit log'),
+  auditChainBroken: (fields: { chain: string }) => log.error(fields, 'an audit chain was altered; verify the audit log'),
   /** A round of background work was completed in `ms` milliseconds. */
   roundDone: untold as Untold<{ work: 'housekeeping' | 'audit_sealing' | 'audit_delivery' | 'certificate_watch'; ms: number }>,
   outdatedDeleted: (fields: { operations: number; activations: number; messages: number }) =>

@@ -178,14 +178,10 @@ test.each([
   const userId = await desk.bindPhone(store, given)
   const { code, otp } = JSON.parse(await ok(phone(store, ['hand-over', application, '--json']))) as Record<string, string>
   const bind = (text = '') =>
-    phone(
-      store,
-      ['bind', text, '--otp', otp ?? '', '--name', 'next', '--app', application, ...given, '--insecure-store'],
-      {
-        PAWL_URL: world.url,
-        PAWL_ADMIN: world.bank.credential ?? '',
-      },
-    )
+    phone(store, ['bind', text, '--otp', otp ?? '', '--name', 'next', '--app', application, ...given, '--insecure-store'], {
+      PAWL_URL: world.url,
+      PAWL_ADMIN: world.bank.credential ?? '',
+    })
   const other = `${(code ?? '').split('#')[0]}#${(await desk.register(`somebody of ${name}`)).split('#')[1]}`
   expect(await bind(other)).toMatchObject({ code: 1, stderr: expect.stringContaining('not signed') as unknown })
   // The right one-time password has made it active: there is nothing to commit.

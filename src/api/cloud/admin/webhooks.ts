@@ -184,8 +184,7 @@ const webhookChange = auditedEndpoint({
   route: 'PUT /admin/webhooks/:id',
   operationId: 'changeWebhook',
   summary: 'Replaces a webhook',
-  description:
-    'Without `basic` the credentials stay as long as the server is the same; null removes them.',
+  description: 'Without `basic` the credentials stay as long as the server is the same; null removes them.',
   params: OfId,
   body: Type.Object({ ...webhookMembers, basic: OptionalOrNull(Basic) }),
   response: Webhook,
