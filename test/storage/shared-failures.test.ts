@@ -84,6 +84,20 @@ test('a password is not looked at by a process while another one makes its user 
   expect(looks).toBe(5)
 })
 
+test('after a wait, too, failures at two processes add up', async () => {
+  const at = 1_700_002_000_000
+  const shared = share()
+  const open = (): Window => createWindow({ perMinute: 8, backsOff: true, others: { shared: share(), of: 'waits' } })
+  const [first, second] = [open(), open()]
+  for (let i = 0; i < 8; i += 1) first.fail('a', at)
+  await expect.poll(() => shared.ask('waits\0a')).toMatchObject({ failures: 0, waits: 1 })
+  // For an hour two failures in a minute are too many.
+  expect(first.fail('a', at + MINUTE)).toBeUndefined()
+  await expect.poll(() => shared.ask('waits\0a')).toMatchObject({ failures: 1, waits: 1 })
+  await second.hear('a', at + MINUTE)
+  expect(second.fail('a', at + MINUTE)).toBe(120)
+})
+
 test('what is told to the database is part of no request, not even of the one that failed first', async () => {
   const scopes: unknown[] = []
   const executeQuery = async () => {

@@ -64,6 +64,22 @@ test('a key that backs off waits twice as long each time, and after an hour with
   expect(window.fail('a', now)).toBe(60)
 })
 
+test('the minute of a key that has waited begins with its next failure, not with attempts that succeed', () => {
+  const window = createWindow({ perMinute: 8, backsOff: true })
+  for (let i = 0; i < 7; i += 1) expect(window.fail('a', 0)).toBeUndefined()
+  expect(window.fail('a', 0)).toBe(60)
+  window.take('a', 60_000).giveBack()
+  expect(window.fail('a', 119_000)).toBeUndefined()
+  // One later than a minute after the success; for an hour two failures in a minute are too many.
+  expect(window.fail('a', 121_000)).toBe(120)
+})
+
+test('a further failure does not make the minute longer', () => {
+  const window = createWindow({ perMinute: 3, backsOff: true })
+  for (const now of [0, 50_000, 61_000, 62_000]) expect(window.fail('a', now)).toBeUndefined()
+  expect(window.fail('a', 63_000)).toBe(60)
+})
+
 test('a key that backs off has no more attempts under way than failures left, over the end of its minute, too', () => {
   const window = createWindow({ perMinute: 2, backsOff: true })
   const first = window.take('a', 0)
