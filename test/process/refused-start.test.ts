@@ -381,6 +381,20 @@ describe.skipIf(serverUrl() !== undefined)('the embedded database', () => {
       cause: /cannot be opened \(EFBIG\)/,
       remedy: /the room on the disk/,
     },
+    'a process that may open few files': {
+      env: () => dataDir('few-files', () => undefined),
+      start: (env) => runUnder(['sh', '-c', 'ulimit -n 48; exec "$0" "$@"'], env),
+      setting: /PAWL_DATA_DIR: /,
+      cause: /cannot be opened \(EMFILE\)/,
+      remedy: /let the process open more files/,
+    },
+    'files that this user may not read': {
+      env: () => dataDir('foreign', (path) => chmodSync(join(path, 'database', 'base'), 0)),
+      start: runWithoutCapabilities,
+      setting: /PAWL_DATA_DIR: /,
+      cause: /cannot be opened \(.+\); user \d+, who runs this process, may not read and write \S+foreign\/database\/base,/,
+      remedy: /which belongs to user \d+: chown -R \d+ \S+foreign\n$/,
+    },
     ...(canMount && {
       'a database that does not open, on a full disk': {
         env: () => dataDir('no-room', (path) => truncateSync(join(path, 'database', 'global', 'pg_control'), 100)),
@@ -1045,7 +1059,7 @@ async function isShuttingDown(url: string): Promise<boolean> {
   }
 }
 
-/** As a user that is not root, who may not listen below 1024. */
+/** As a user that is not root, who may not listen below 1024, nor read every file. */
 const runWithoutCapabilities = (env: Environment): Promise<Ended> =>
   runUnder(process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--'] : [], env)
 

@@ -62,8 +62,9 @@ async function openFiles(path: string): Promise<PGlite> {
     closeFiles(path)
     return pglite
   } catch (error) {
+    const cause = describe(error)
     throw new StartError(
-      `PAWL_DATA_DIR: the database in ${path} cannot be opened (${describe(error)}); ${await findRemedy(dirname(path))}`,
+      `PAWL_DATA_DIR: the database in ${path} cannot be opened (${cause}); ${await findRemedy(dirname(path), cause)}`,
       { cause: error },
     )
   }
@@ -90,12 +91,30 @@ async function makeFiles(path: string, loadDataDir?: Blob): Promise<void> {
   }
 }
 
-/** What to do for a database below `directory` that does not open. On a full disk PGlite says only that it failed. */
-async function findRemedy(directory: string): Promise<string> {
+/** What to do for a database below `directory` that does not open. On a full disk, or without a right, PGlite says only that it failed. */
+async function findRemedy(directory: string, cause: string): Promise<string> {
+  if (cause === 'EMFILE' || cause === 'ENFILE') return 'let the process open more files: ulimit -n, LimitNOFILE of a systemd unit'
+  const closed = findClosed(directory)
+  if (closed !== undefined) {
+    const user = process.geteuid?.()
+    return `user ${user}, who runs this process, may not read and write ${closed}, which belongs to user ${statSync(closed).uid}: chown -R ${user} ${directory}`
+  }
   const left = await readFreeBytes(directory)
   return left === undefined || left >= LOG_FILE_BYTES
     ? 'look at its files, their owner and the room on the disk, or put back a backup'
     : `its disk has ${Math.floor(left / 2 ** 20)} MB left: make room there, a file of its log alone has 16 MB`
+}
+
+/** A file below `directory` that this process may not read and write: a command that another user ran, such as root, leaves files of its own. */
+function findClosed(directory: string): string | undefined {
+  try {
+    for (const { parentPath, name } of readdirSync(directory, { recursive: true, withFileTypes: true }))
+      accessSync(join(parentPath, name), constants.R_OK | constants.W_OK)
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException
+    if (code === 'EACCES') return path
+  }
+  return undefined
 }
 
 const LOG_FILE_BYTES = 16 * 2 ** 20
