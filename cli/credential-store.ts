@@ -1,8 +1,7 @@
 // Stores the credential of `pawl login` in a file that only this account may read.
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Environment } from './environment.ts'
+import { type Environment, homeOf } from './environment.ts'
 import { Fault, orFault } from './fault.ts'
 import { writeWhole } from './whole-file.ts'
 
@@ -14,7 +13,7 @@ export interface StoredCredential {
 
 /** The path of the file, in the account's directory for settings (XDG). */
 const credentialPath = (env: Environment): string =>
-  join(env['XDG_CONFIG_HOME'] || join(env['HOME'] || homedir(), '.config'), 'pawl', 'credential.json')
+  join(env['XDG_CONFIG_HOME'] || join(homeOf(env), '.config'), 'pawl', 'credential.json')
 
 /** The stored credential; undefined without one. Throws a Fault when others may read the file, or when it holds no credential. */
 export function readCredential(env: Environment): StoredCredential | undefined {

@@ -1,7 +1,18 @@
-// Finds the address of a server: in what somebody typed, or in the settings of this environment.
-import { usageFault } from './fault.ts'
+// Finds the address of a server, in what somebody typed or in the settings of this environment, and the home of the account.
+import { userInfo } from 'node:os'
+import { Fault, usageFault } from './fault.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
+
+/** The home of this account. `os.homedir` would take an empty HOME for one, and files with secrets would lie in the current folder. */
+export function homeOf(env: Environment): string {
+  if (env['HOME']) return env['HOME']
+  try {
+    return userInfo().homedir
+  } catch {
+    throw new Fault('usage', 'HOME is not set, and the system knows no home of this account: set HOME')
+  }
+}
 
 /** The address at which a server with this environment serves phones. */
 export const phonesUrl = (env: Environment): string => localUrl(env['PAWL_HOST'], portOf(env['PAWL_PORT']))

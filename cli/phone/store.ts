@@ -2,11 +2,10 @@
 // each request leaves, so a counter never goes back. One process at a time may have it open.
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { HandsetRecord } from '../../phone/handset.ts'
 import { fromJson, toJson } from '../../phone/snapshot.ts'
-import type { Environment } from '../environment.ts'
+import { type Environment, homeOf } from '../environment.ts'
 import { Fault, orFault } from '../fault.ts'
 import { parseJson, readBytes } from '../json-argument.ts'
 import { writeWhole } from '../whole-file.ts'
@@ -33,7 +32,7 @@ export interface StoreOptions {
 
 /** The default file of phones: in the directory for data of this account (XDG). */
 export const phonesPath = (env: Environment): string =>
-  env['PAWL_PHONES'] || join(env['XDG_DATA_HOME'] || join(env['HOME'] || homedir(), '.local', 'share'), 'pawl', 'phones.json')
+  env['PAWL_PHONES'] || join(env['XDG_DATA_HOME'] || join(homeOf(env), '.local', 'share'), 'pawl', 'phones.json')
 
 /** Opens the file, or begins one. Throws a Fault for a wrong passphrase, a file of another kind, or a file that another process has open. */
 export async function openStore({ path, passphrase, isInsecure, mustExist }: StoreOptions): Promise<PhoneStore> {
