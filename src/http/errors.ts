@@ -81,6 +81,6 @@ function isUnavailable(error: unknown): boolean {
 // ENFILE when there is no descriptor for another one.
 const UNAVAILABLE_CODES =
   /^(08|53|57|40)[0-9A-Z]{3}$|^(23503|25006|25P03|25P04|55000|55P03)$|^(EMFILE|ENFILE|ENOBUFS|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH)$/
-// node-postgres throws these without a code.
+// node-postgres throws these without a code. For a disk that has become read only PostgreSQL has the code of a missing right, 42501.
 const UNAVAILABLE_MESSAGES =
-  /^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|Query read timeout|driver has already been destroyed)/
+  /: Read-only file system$|^(timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|Query read timeout|driver has already been destroyed)/

@@ -11,6 +11,11 @@ test.each(['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EPIPE', '57P01', '08006', '40001
   expect(toPawlError(withCode(code))).toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 1 })
 })
 
-test.each(['EACCES', '23505', '42601'])('%s is a bug', (code) => {
+test('a disk of the embedded database that has become read only is UNAVAILABLE', () => {
+  const error = Object.assign(new Error('could not extend file "base/5/16455": Read-only file system'), { code: '42501' })
+  expect(toPawlError(error)).toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 1 })
+})
+
+test.each(['EACCES', '42501', '23505', '42601'])('%s is a bug', (code) => {
   expect(toPawlError(withCode(code)).code).toBe('INTERNAL')
 })

@@ -1,5 +1,5 @@
 // A database that answers but takes no writes is not ready: read only, as a standby is, or without room.
-import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -21,6 +21,11 @@ test.skipIf(serverUrl() !== undefined)(
     await expect(withRoom(32 * 2 ** 20)).resolves.toBeUndefined()
     // A file system that does not tell its room.
     await expect(withRoom(undefined)).resolves.toBeUndefined()
+    // Files that cannot be written: those of a disk that has become read only, or was taken away.
+    renameSync(join(dataDir, 'database'), join(dataDir, 'away'))
+    await expect(pingDatabase(database)).rejects.toThrow('ENOENT')
+    renameSync(join(dataDir, 'away'), join(dataDir, 'database'))
+    await expect(pingDatabase(database)).resolves.toBeUndefined()
     // Another transaction that takes longer than a check waits.
     const { promise, resolve } = Promise.withResolvers<void>()
     const held = inTransaction(database.db, () => promise)

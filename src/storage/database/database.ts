@@ -183,7 +183,7 @@ export const isAnswered = (error: unknown): boolean => isRolledBack(error) || co
  * Resolves when the database answers and takes writes. Throws for a standby, a read-only server, a full disk, and a primary that waits for an
  * absent synchronous standby. The check writes a message that nobody reads to PostgreSQL's write-ahead log. After a statement has failed for lack of
  * disk space, the check also writes 100 KiB. When the server takes no writes, all its connections are ended, so that new ones find the primary. Of
- * the embedded database it reads, and looks at the room on the disk.
+ * the embedded database it reads, and looks whether the disk has room and can be written.
  */
 export async function pingDatabase(
   database: Pick<Database, 'db' | 'kind' | 'room' | 'freeBytes' | 'leaveServer'>,

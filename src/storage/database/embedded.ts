@@ -1,6 +1,7 @@
 // Opens the embedded database (PGlite) safely: a lock on the directory, a turn of the event loop before each query, the parsers of node-postgres,
 // small buffers. Another process gets a backup of the open database through the lock's socket.
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { stat, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -24,7 +25,7 @@ export interface Embedded {
   readonly pglite: PGliteForKysely
   /** Makes a backup of everything that is committed. */
   readonly copy: () => Promise<Uint8Array>
-  /** Bytes that the disk has left; undefined where the file system does not tell. */
+  /** Bytes that the disk has left; undefined where the file system does not tell. Rejects when the files can no longer be written. */
   readonly freeBytes: () => Promise<number | undefined>
   /** Releases the directory; called after the instance is closed. */
   readonly release: () => Promise<void>
@@ -41,7 +42,13 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
     const path = join(dataDir, FOLDER)
     const pglite = await openFiles(path)
     opened = pglite
-    return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes: () => readFreeBytes(path), release }
+    const freeBytes = async (): Promise<number | undefined> => {
+      // A disk with errors becomes read only. It then still tells its room and grants access, and only a write fails: the folder gets its own times.
+      const { atime, mtime } = await stat(path)
+      await utimes(path, atime, mtime)
+      return readFreeBytes(path)
+    }
+    return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes, release }
   } catch (error) {
     await release()
     throw error
