@@ -1,6 +1,5 @@
 // Runs pawl registration fence on the database itself.
 import { fenceActivations } from '../../src/domain/activation/fence.ts'
-import { systemPlatform } from '../../src/lib/platform.ts'
 import { v3 } from '../../src/protocol/v3/index.ts'
 import { v4 } from '../../src/protocol/v4/index.ts'
 import { requireMigrated } from '../../src/storage/database/migrate.ts'
@@ -17,8 +16,8 @@ const EARLIEST = Date.UTC(2020, 0)
 export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boolean): Promise<Answer> => {
   // A number of seconds would be a time before any registration, so that nothing would be fenced.
   if (since < EARLIEST) throw usageFault(`--since is ${new Date(since).toISOString()}: give milliseconds since 1970, or a date`)
-  if (since > systemPlatform.now()) throw usageFault('--since is in the future: it is the moment to which the database went back')
   return withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
+    if (since > platform.now()) throw usageFault('--since is in the future: it is the moment to which the database went back')
     const { db } = database
     await requireMigrated(db)
     const recordKeys = await openRecordKeys(database, settings)

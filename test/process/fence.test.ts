@@ -1,8 +1,9 @@
 // A database is put back from a backup that is older than codes which were accepted. Fenced, it accepts none of them, and phones come back
 // as docs/OPERATIONS.md tells it.
 import { execFileSync } from 'node:child_process'
-import { cpSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { newestBin } from '../../bench/http/postgres.ts'
@@ -18,6 +19,7 @@ import { v4 } from '../../src/protocol/v4/index.ts'
 import { openDatabase } from '../../src/storage/database/database.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { type CliEnd, runCli } from '../helpers/cli.ts'
+import { HOUR, MINUTE } from '../helpers/expectations.ts'
 import {
   ADMIN_PASSWORD,
   createInstallation,
@@ -26,6 +28,7 @@ import {
   type Environment,
   type Installation,
   type PawlProcess,
+  runNode,
   startPawl,
 } from '../helpers/process.ts'
 import { activatePhones, openApplication, replay } from '../helpers/recorded-load.ts'
@@ -234,10 +237,29 @@ describe(`on ${DATABASE_KIND}`, () => {
 
 test.each([
   [['registration', 'fence'], '--since is needed'],
-  [['registration', 'fence', '--since', '2999-01-01'], '--since is in the future'],
   [['registration', 'fence', '--since', '1796990400'], '--since is 1970-01-21T19:09:50.400Z: give milliseconds'],
 ])('%j is refused', async (words, message) => {
   const { code, stderr } = await runCli(words, {})
   expect(code).not.toBe(0)
   expect(stderr).toContain(message)
+})
+
+test('the future begins where the clock of the database is, whatever that of the machine says', async () => {
+  const { env, directory } = await createInstallation(DATABASE_KIND)
+  const file = join(directory, 'shift')
+  const preload = fileURLToPath(new URL('../helpers/shifted-clock.mjs', import.meta.url))
+  const fence = async (ms: number, since: number): Promise<string> => {
+    writeFileSync(file, String(ms))
+    const clock = { NODE_OPTIONS: `--import=${preload}`, SHIFTED_CLOCK_FILE: file }
+    const words = ['bin/pawl.mjs', 'registration', 'fence', '--since', String(since)]
+    const { code, stdout, stderr } = await runNode(words, { ...env, ...clock })
+    return `${code} ${stdout}${stderr}`
+  }
+  const day = 24 * HOUR
+  expect(await fence(0, Date.now() + HOUR)).toMatch(/^2 --since is in the future/)
+  if (DATABASE_KIND === 'embedded') return
+  expect(await fence(day, Date.now() + HOUR)).toMatch(
+    /^2 the clock of this machine is 86400 s ahead .+\n--since is in the future/,
+  )
+  expect(await fence(-day, Date.now() - MINUTE)).toMatch(/^0 0 registrations moved on/)
 })
