@@ -1,6 +1,9 @@
 // Two listeners: one for phones, one for the bank, from the start text to the stop (cloud §1.1).
+import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { member, sendJson } from '../../phone/http.ts'
@@ -29,6 +32,8 @@ beforeAll(async () => {
   internal = /^Cloud API and administration, never for phones: (\S+)$/m.exec(pawl.output())?.[1] ?? ''
 })
 afterAll(endEverything)
+
+const hasIpv6 = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'))
 
 const statusOf = async (url: string, method: string, path: string): Promise<number> =>
   (await sendJson(url, method, path, method === 'POST' ? {} : undefined, admin)).status
@@ -72,6 +77,25 @@ describe('with PAWL_INTERNAL_PORT', () => {
   test('the health check of the image asks the public one whether it is alive', async () => {
     expect(await runNode(['bin/health.mjs'], { PAWL_PORT: new URL(pawl.url).port })).toMatchObject({ code: 0 })
   })
+
+  const places = [
+    ['127.0.0.2', '127.0.0.2'],
+    ['::1', '::1'],
+    ['::', '127.0.0.1'],
+    ['0.0.0.0', '127.0.0.1'],
+  ] as const
+  test.each(places.filter(([host]) => hasIpv6 || host !== '::1'))(
+    'where the server listens on %s, it asks %s',
+    async (host, asked) => {
+      const server = createHttpServer((_, response) => response.end())
+      server.listen(0, asked)
+      await once(server, 'listening')
+      const { port } = server.address() as AddressInfo
+      const { code } = await runNode(['bin/health.mjs'], { PAWL_HOST: host, PAWL_PORT: String(port) })
+      server.close()
+      expect(code).toBe(0)
+    },
+  )
 
   test('a stop ends both, and does not wait for connections that wait', async () => {
     const sockets = [pawl.url, internal].map((url) =>
