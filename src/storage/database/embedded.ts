@@ -43,9 +43,7 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
     const pglite = await openFiles(path)
     opened = pglite
     const freeBytes = async (): Promise<number | undefined> => {
-      // A disk with errors becomes read only. It then still tells its room and grants access, and only a write fails: the folder gets its own times.
-      const { atime, mtime } = await stat(path)
-      await utimes(path, atime, mtime)
+      await requireWritable(path)
       return readFreeBytes(path)
     }
     return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes, release }
@@ -96,6 +94,18 @@ async function makeFiles(path: string, loadDataDir?: Blob): Promise<void> {
     rmSync(unfinished, { recursive: true, force: true })
     throw error
   }
+}
+
+/**
+ * Rejects when the folder is gone, or its disk has become read only because of errors. Such a disk still tells its room and grants access, and only a
+ * write fails: the folder gets the times that it has.
+ */
+async function requireWritable(path: string): Promise<void> {
+  const { atime, mtime } = await stat(path)
+  await utimes(path, atime, mtime).catch((error: NodeJS.ErrnoException) => {
+    // Some network file systems show another owner, who alone may set times.
+    if (error.code !== 'EPERM') throw error
+  })
 }
 
 /** What to do for a database below `directory` that does not open. On a full disk, or without a right, PGlite says only that it failed. */
