@@ -198,6 +198,31 @@ test('the page of an operation says for which device it is, which flag it demand
   for (const one of [id, unclaimed]) expectOk(await bank.cancelOperation(one))
 })
 
+test('a block that ends by itself can be made one that lasts', async () => {
+  const id = phone.state.activationId
+  const { db } = server.context
+  await sql`update activation set state = 'BLOCKED', block_expires_at = now() + interval '1 hour' where activation_id = ${id}`.execute(
+    db,
+  )
+  expect(await read(`/registrations/${id}`)).toMatch(/Block…/)
+  const change = (action: string) => session.post(`/registrations/${id}`, { action, csrf: session.formToken })
+  expect((await change('block')).status).toBe(303)
+  expect(await read(`/registrations/${id}`)).not.toMatch(/Block…|until/)
+  expect((await change('unblock')).status).toBe(303)
+})
+
+test('the page of an operation says who made and canceled it, also while it is for nobody', async () => {
+  for (const body of [{ userId: 'Customer-7' }, { registrationId: phone.state.activationId }, {}]) {
+    const id = member(expectOk(await bank.createDeviceOperation({ template: 'login', ...body })).json, 'operationId')
+    expectOk(await bank.cancelOperation(String(id)))
+    const timeline = /Timeline[^]*Created\n[^\n]* · by (\S+)[^]*Canceled\n[^\n]* · by (\S+)/.exec(
+      await read(`/operations/${String(id)}`),
+    )
+    const user = bank.credential?.split(':')[0]
+    expect(timeline?.slice(1)).toEqual([user, user])
+  }
+})
+
 test('the figures of the overview say that they have the newest 1,000 operations alone', async () => {
   const { db } = server.context
   const fill = (from: number, to: number) =>

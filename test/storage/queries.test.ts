@@ -558,6 +558,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx, found: Pool) => Pr
         before: null,
         limit: 1,
       }),
+    listOwnerlessItems: (db) => audit.listOwnerlessItems(db, { applicationId: 'a', operationId: 'o', from: at, to: at }),
     countStranger: (db) => audit.countStranger(db, '192.0.2.0/24', at),
     deleteOldStrangerCounts: (db) => audit.deleteOldStrangerCounts(db, at, 500),
   },

@@ -1,7 +1,8 @@
 // Shows one operation: its history, the view of the phone, and the approval without a connection.
 import type { DeviceEvent } from '../../api/cloud/admin/audit.ts'
+import type { ListedRegistration } from '../../api/cloud/admin/registrations.ts'
 import type { DeviceOperation } from '../../api/cloud/operations.ts'
-import { readOperationEnd } from '../../domain/operation/operation.ts'
+import { readOperationEnd, readOwnerlessRows } from '../../domain/operation/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { at, unlessRefused } from '../api.ts'
 import { readDeliverySteps } from '../deliveries.ts'
@@ -174,8 +175,10 @@ async function operationTimeline(call: PageCall, operation: DeviceOperation): Pr
     readEvents(call, operation),
     readDeliverySteps(call, 'OPERATION', operation.operationId),
   ])
-  const created: Step = { title: 'Created', at: operation.timestampCreated, tone: 'info' }
-  const steps = [created, ...events, ...deliveries]
+  const by = events.find(({ eventType }) => eventType === 'operation_created')?.verifiedBy
+  const created: Step = { title: 'Created', at: operation.timestampCreated, tone: 'info', note: by && html`by ${by}` }
+  const changes = events.filter(({ eventType }) => eventType !== 'operation_created').map((item) => toStep(call, item))
+  const steps = [created, ...changes, ...deliveries]
   if (operation.status === 'EXPIRED') steps.push({ title: 'Expired', at: operation.timestampExpires, tone: 'off' })
   return timeline(
     call.now,
@@ -183,28 +186,49 @@ async function operationTimeline(call: PageCall, operation: DeviceOperation): Pr
   )
 }
 
-/** Reads the actions of phone and bank on the operation from the audit log of its user. */
-async function readEvents(call: PageCall, operation: DeviceOperation): Promise<readonly Step[]> {
-  const { operationId, userId, timestampCreated: timestampFrom, timestampExpires } = operation
+/**
+ * Reads the actions of phone and bank on the operation from the audit log of its user. While nobody has claimed it, its rows are of the user of its
+ * device, and of no user where it is for no device (cloud §7).
+ */
+async function readEvents(call: PageCall, operation: DeviceOperation): Promise<readonly DeviceEvent[]> {
+  const { api, application: applicationId, parts } = call
+  const { operationId, registrationId: id, timestampCreated: timestampFrom, timestampExpires } = operation
   // An operation has no events after its end. Later events of its user are not asked for, because they would push older ones out of the answer.
   const endedAt = (await readOperationEnd(call.parts, operationId))?.getTime() ?? timestampExpires
   const timestampTo = Math.min(call.now, timestampExpires, endedAt + DECISION_MS)
-  const found = await unlessRefused(readDeviceEvents(call, userId, { timestampFrom, timestampTo, limit: EVENTS_MAX }))
-  return (found?.items ?? [])
-    .filter(({ eventType, eventData }) => isAbout(operationId, eventType, eventData))
-    .map((item) => toStep(call, item))
+  const device =
+    operation.userId === undefined && id !== undefined
+      ? await unlessRefused(
+          api.get<ListedRegistration>(at`/admin/applications/${applicationId}/registrations/${id}`, { limit: 1 }),
+        )
+      : undefined
+  const userId = operation.userId ?? device?.userId
+  const found =
+    userId !== undefined &&
+    (await unlessRefused(readDeviceEvents(call, userId, { timestampFrom, timestampTo, limit: EVENTS_MAX })))
+  const range = { from: new Date(timestampFrom), to: new Date(timestampTo) }
+  const ownerless = await readOwnerlessRows(parts, { applicationId, operationId, ...range })
+  return [
+    ...ownerless.map(({ occurredAt, verifiedBy, ...row }) => ({
+      ...row,
+      timestamp: occurredAt.getTime(),
+      ...(verifiedBy !== null && { verifiedBy }),
+    })),
+    ...(found ? found.items : []).filter(({ eventType, eventData }) => isAbout(operationId, eventType, eventData)),
+  ]
 }
 
-/** Whether an event is about the operation, after its creation, or about an offline one-time password for it, right or wrong. */
+/** Whether an event is about the operation, or about an offline one-time password for it, right or wrong. */
 const isAbout = (operationId: string, eventType: string, eventData: string): boolean =>
-  eventData.includes(operationId) &&
-  ((eventType.startsWith('operation_') && eventType !== 'operation_created') || eventType.startsWith('offline_otp_'))
+  eventData.includes(operationId) && (eventType.startsWith('operation_') || eventType.startsWith('offline_otp_'))
 
-function toStep(call: PageCall, { activationId, eventType, eventData, timestamp }: DeviceEvent): Step {
+function toStep(call: PageCall, { activationId, eventType, eventData, timestamp, verifiedBy }: DeviceEvent): Step {
   const what = eventType.replace('operation_', '')
   const why = readMembers(eventData)?.find(([name]) => name === 'reason')?.[1]
   const by =
-    what === 'canceled' ? 'by the bank' : html`by <a href="${link(call, at`/registrations/${activationId}`)}">the phone</a>`
+    what === 'canceled'
+      ? html`by ${verifiedBy ?? 'the bank'}`
+      : html`by <a href="${link(call, at`/registrations/${activationId}`)}">the phone</a>`
   return {
     title: sayState(what),
     at: timestamp,

@@ -188,11 +188,11 @@ function renderPhone(call: PageCall, detail: Detail): Markup {
   )
 }
 
-const renderActions = (call: PageCall, { state, userId, flags }: Detail): Markup =>
+const renderActions = (call: PageCall, { state, userId, flags, timestampBlockExpire }: Detail): Markup =>
   card(
     'Actions',
     html`<div class="actions">
-      ${state === 'ACTIVE' && guardedForm(call, 'block', 'Block', { question: `The phone of ${userId} can sign nothing until it is unblocked.`, fields: (own) => field(own, 'blockReason', 'Reason', { hint: 'For the history; the phone may show it.' }) })}
+      ${(state === 'ACTIVE' || timestampBlockExpire !== undefined) && guardedForm(call, 'block', 'Block', { question: `The phone of ${userId} can sign nothing until it is unblocked.`, fields: (own) => field(own, 'blockReason', 'Reason', { hint: 'For the history; the phone may show it.' }) })}
       ${state === 'BLOCKED' && actionForm(call, 'unblock', 'Unblock', { tone: 'plain' })}
       ${state === 'ACTIVE' && guardedForm(call, 'flags', 'Set flags', { tone: 'primary', seen: flags, question: 'Templates may demand a flag of the phone that approves.', fields: (own) => field(own, 'flags', 'Flags', { value: flags.join(' '), hint: 'Capitals, digits and _, separated by spaces.' }) })}
       ${guardedForm(call, 'remove', 'Remove', { question: `This ends the registration of ${userId} for good. Another phone needs a new one.` })}

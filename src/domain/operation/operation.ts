@@ -1,6 +1,7 @@
 // Reads and cancels operations, and judges their states (cloud §6).
 import { type ErrorCode, PawlError, refused } from '../../lib/errors.ts'
 import type { OwnedActivation } from '../../storage/activation/find.ts'
+import { listOwnerlessItems } from '../../storage/audit/audit.ts'
 import type { Pool } from '../../storage/database/database.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
 import { findOperation, listOperationNotes, listOperationsOfIds, type OperationRow } from '../../storage/operation/operations.ts'
@@ -63,6 +64,10 @@ export async function readOperations(
 export async function readOperationEnd({ db }: Pick<OperationParts, 'db'>, operationId: string): Promise<Date | null> {
   return (await listOperationNotes(db, [operationId])).get(operationId)?.finalizedAt ?? null
 }
+
+/** Reads the audit rows of an operation that are of no user, oldest first: who made and canceled it while nobody had claimed it. */
+export const readOwnerlessRows = ({ db }: Pick<OperationParts, 'db'>, query: Parameters<typeof listOwnerlessItems>[1]) =>
+  listOwnerlessItems(db, query)
 
 /**
  * Cancels a PENDING operation. `verifiedBy`: user name of the credential that asked, for the audit row. Throws OPERATION_NOT_FOUND, or the error code
