@@ -35,7 +35,10 @@ export const auditLog = cloudEndpoint({
     const now = call.parts.platform.now()
     const from = parseTime('timestampFrom', timestampFrom) ?? new Date(now - RANGE_MS)
     const to = parseTime('timestampTo', timestampTo) ?? new Date(now)
-    if (from > to) throw auditRefused('timestampFrom', 'must not be after timestampTo')
+    if (from > to && timestampFrom === undefined)
+      throw auditRefused('timestampTo', 'is over 30 days ago: give timestampFrom, too')
+    if (from > to)
+      throw auditRefused('timestampFrom', timestampTo === undefined ? 'is in the future' : 'must not be after timestampTo')
     const range = { from, to, before: parseTime('before', before) ?? null, limit }
     const applicationId = await findApplicationOf(call)
     // A credential without an application cannot see any user.

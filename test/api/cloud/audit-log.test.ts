@@ -156,7 +156,11 @@ describe('the range', () => {
     ['of an end before the default start', { timestampTo: 1 }],
     ['of a start in the future', { timestampFrom: 9_999_999_999_999 }],
   ])('is refused when it is %s', async (_, query) => {
-    expectError(await read({ userId: bound.userId, ...query }), 400, 'ERROR_AUDIT')
+    const refusal = await read({ userId: bound.userId, ...query })
+    expectError(refusal, 400, 'ERROR_AUDIT')
+    // The refusal names a time that was sent.
+    const violations = member(member(refusal.json, 'responseObject'), 'violations') as readonly { fieldName: string }[]
+    expect(Object.keys(query)).toContain(violations[0]?.fieldName)
   })
 
   test('is refused when an end is given twice', async () => {
