@@ -31,7 +31,10 @@ export async function examineDatabase(settings: Settings, instruments: Instrumen
     database = await instruments.open(settings)
   } catch (error) {
     if (error instanceof DirectoryInUse) return examineThroughServer(instruments)
-    return [explainUnopened(explainFault(error)), ...WITHIN.map((check) => skipped(check, 'the database was not opened'))]
+    return [
+      explainUnopened(explainFault(error), settings),
+      ...WITHIN.map((check) => skipped(check, 'the database was not opened')),
+    ]
   }
   try {
     return await examineOpened(database, settings, instruments)
@@ -40,9 +43,10 @@ export async function examineDatabase(settings: Settings, instruments: Instrumen
   }
 }
 
-function explainUnopened(said: string): Finding {
+function explainUnopened(said: string, { secrets }: Settings): Finding {
   if (said.startsWith('there is no database')) return warning('database', said, 'the first start (pawl serve) makes it')
-  return fault('database', said, 'check DATABASE_URL, or PAWL_DATA_DIR, and that the database serves')
+  const setting = secrets.databaseUrl === undefined ? 'PAWL_DATA_DIR' : 'DATABASE_URL'
+  return fault('database', said, `check ${setting}, and that the database serves`)
 }
 
 async function examineOpened(database: Database, settings: Settings, instruments: Instruments): Promise<readonly Finding[]> {
@@ -51,7 +55,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
     clock = await examineClock(database, instruments.now)
   } catch (error) {
     const said = explainFault(explainDatabase(error, database))
-    return [explainUnopened(said), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
+    return [explainUnopened(said, settings), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
   }
   /** Runs one check. Its failure, as with rows that somebody altered, becomes a finding, so that the other checks go on. */
   const look = async (
@@ -153,6 +157,7 @@ async function examineRole({ db, kind }: Database): Promise<readonly Finding[]> 
 }
 
 async function examineKeys(database: Database, settings: Settings): Promise<Finding> {
+  const { setting, todo } = findKeyOrigin(settings, database.kind)
   try {
     const { doesFit, keyIds, isRotated } = await readKeyFit(database, settings)
     if (doesFit === undefined) return skipped('keys', 'no server has started on this database')
@@ -163,10 +168,9 @@ async function examineKeys(database: Database, settings: Settings): Promise<Find
       return warning('keys', says, 'pawl key list says which of the others may leave the settings')
     }
     if (doesFit) return ok('keys', 'the master key opens the database')
-    const { setting, todo } = findKeyOrigin(settings, database.kind)
     return fault('keys', 'the master key is not the one this database was written with', `${setting}: ${todo}`)
   } catch (error) {
-    return fault('keys', explainFault(error), 'give PAWL_MASTER_KEY, or put the key file back from the backup')
+    return fault('keys', explainFault(error), `${setting}: ${todo}`)
   }
 }
 

@@ -308,7 +308,7 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
   'a database that does not answer': {
     check: 'database',
     says: /ECONNREFUSED/,
-    todo: /DATABASE_URL/,
+    todo: /^check DATABASE_URL, and that the database serves$/,
     find: async () => {
       const url = `postgres://pawl@127.0.0.1:${await findQuietPort()}/pawl`
       const open: Instruments['open'] = ({ config: { dataDir: path }, secrets: { databaseUrl } }) =>
