@@ -431,7 +431,7 @@ describe('secrets', () => {
   test('a missing and an empty file are refused by name', () => {
     const env = { DATABASE_URL: url, PAWL_MASTER_KEY_FILE: '/missing', PAWL_ADMIN_PASSWORD_FILE: '/empty' }
     expect(problemsOf(env, { '/empty': '\n' })).toEqual([
-      'PAWL_MASTER_KEY_FILE: /missing cannot be read (ENOENT)',
+      'PAWL_MASTER_KEY_FILE: /missing does not exist',
       'PAWL_ADMIN_PASSWORD_FILE: /empty is empty',
     ])
   })

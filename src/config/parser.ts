@@ -1,6 +1,7 @@
 // Turns environment variables into a frozen Config and Secrets, or into one error that lists every problem.
 import { isIP, isIPv6 } from 'node:net'
 import { inspect } from 'node:util'
+import { sayUnreadable } from '../lib/errors.ts'
 import { findNearest } from '../lib/nearest.ts'
 import { type Config, SETTINGS } from './config.ts'
 import type { Parsed, Setting } from './kinds.ts'
@@ -154,15 +155,9 @@ function readSecret(name: string, env: Environment, readFile: (path: string) => 
     if (text === '') problems.push(`${fileName}: ${path} is empty`)
     return text || undefined
   } catch (error) {
-    problems.push(`${fileName}: ${path} cannot be read (${readCode(error)})`)
+    problems.push(`${fileName}: ${path} ${sayUnreadable(error)}`)
     return undefined
   }
-}
-
-function readCode(error: unknown): string {
-  if (!(error instanceof Error && 'code' in error)) return String(error)
-  // A lenient decoder would replace bytes, and so change a password without notice.
-  return error.code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'no UTF-8 text' : String(error.code)
 }
 
 function keep<T>(name: string, parsed: Parsed<T>, problems: string[]): T | undefined {

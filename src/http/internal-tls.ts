@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { createSecureContext, type Server, TLSSocket } from 'node:tls'
-import { StartError } from '../lib/errors.ts'
+import { sayUnreadable, StartError } from '../lib/errors.ts'
 import type { Events } from '../log/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { sourceOf } from '../lib/address.ts'
@@ -102,7 +102,7 @@ function readTls({ certificate, key, clientCa }: TlsFiles): TlsTexts {
   const read = (setting: string, path: string, holds: RegExp, what: string): string => {
     const text = tryTo(
       () => readFileSync(path, 'utf8'),
-      (code) => `${setting}: ${path} cannot be read (${code}); look at its path and owner`,
+      (error) => `${setting}: ${path} ${sayUnreadable(error)}; look at its path and owner`,
     )
     // With an empty list, Node would accept all public authorities.
     if (!holds.test(text)) throw new Error(`${setting}: ${path} holds no ${what} in PEM`)
@@ -112,7 +112,10 @@ function readTls({ certificate, key, clientCa }: TlsFiles): TlsTexts {
   const ca = read(OF.clientCa, clientCa, CERTIFICATE, 'certificate')
   const keyText = read(OF.key, key, KEY, 'private key')
   const check = (parts: Partial<TlsTexts>, explain: (code: string) => string) =>
-    tryTo(() => createSecureContext({ ...TERMS, ...parts }), explain)
+    tryTo(
+      () => createSecureContext({ ...TERMS, ...parts }),
+      (error) => explain(describe(error)),
+    )
   check({ cert }, (code) => `${OF.certificate}: ${certificate} cannot be used (${code}); look at what it holds`)
   check({ ca }, (code) => `${OF.clientCa}: ${clientCa} cannot be used (${code}); look at what it holds`)
   check({ key: keyText }, (code) => `${OF.key}: ${key} cannot be used (${code}); it must have no passphrase`)
@@ -132,11 +135,11 @@ const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/
 const KEY = /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----/
 
 /** Returns the result of `work`, or throws its error in other words. */
-function tryTo<T>(work: () => T, explain: (code: string) => string): T {
+function tryTo<T>(work: () => T, explain: (error: unknown) => string): T {
   try {
     return work()
   } catch (error) {
-    throw new Error(explain(describe(error)), { cause: error })
+    throw new Error(explain(error), { cause: error })
   }
 }
 

@@ -134,6 +134,22 @@ export const existsAlready = (kind: Kind, name: string): PawlError =>
 /** The kind as one word: `configurationItem`. */
 const toFieldName = (kind: Kind): string => kind.replace(/ (.)/, (_, letter: string) => letter.toUpperCase())
 
+/** Says of a file what the error means that the system gave for reading it: `does not exist`. */
+export function sayUnreadable(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+  return UNREADABLE[code] ?? `cannot be read (${code})`
+}
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  ENOTDIR: 'does not exist: a part of its path is no folder',
+  EISDIR: 'is a folder',
+  EACCES: 'may not be read by this account',
+  EPERM: 'may not be read by this account',
+  // A lenient decoder would replace bytes, and so change a password without notice.
+  ERR_ENCODING_INVALID_ENCODED_DATA: 'is no UTF-8 text',
+}
+
 /** The reason why the process cannot start. The message is one line for the operator. */
 export class StartError extends Error {
   constructor(message: string, options?: ErrorOptions) {

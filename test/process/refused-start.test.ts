@@ -226,14 +226,14 @@ describe.skipIf(serverUrl() !== undefined)('settings', () => {
     'templates that are not there': {
       env: () => ({ PAWL_TEMPLATES_FILE: '/nowhere/templates.json' }),
       setting: /PAWL_TEMPLATES_FILE: /,
-      cause: /\(ENOENT\)/,
-      remedy: /\/nowhere\/templates\.json cannot be read/,
+      cause: /does not exist/,
+      remedy: /\/nowhere\/templates\.json does not exist/,
     },
     'a file with a password in Latin-1': {
       env: () => ({ PAWL_ADMIN_PASSWORD_FILE: write('latin-1', Buffer.from('un mot de passe marked\xe9', 'latin1')) }),
       setting: /PAWL_ADMIN_PASSWORD_FILE: /,
-      cause: /\(no UTF-8 text\)/,
-      remedy: /latin-1 cannot be read/,
+      cause: /is no UTF-8 text/,
+      remedy: /latin-1 is no UTF-8 text/,
     },
     'a path of spaces': {
       env: () => ({ PAWL_DATA_DIR: '   ' }),
@@ -280,7 +280,7 @@ describe.skipIf(serverUrl() !== undefined)('listeners', () => {
     'a certificate that is not there': {
       env: () => tls('missing', { certificate: '' }),
       setting: /PAWL_INTERNAL_TLS_CERTIFICATE: /,
-      cause: /\/nowhere\/cert\.pem cannot be read \(ENOENT\)/,
+      cause: /\/nowhere\/cert\.pem does not exist/,
       remedy: /look at its path/,
     },
     'a certificate that is none': {
@@ -413,7 +413,7 @@ describe.skipIf(serverUrl() !== undefined)('the embedded database', () => {
     'a key file that is a folder': {
       env: () => dataDir('folder-key', (path) => mkdirSync(join(path, 'master.key'))),
       setting: /PAWL_DATA_DIR: /,
-      cause: /master\.key cannot be read \(EISDIR\)/,
+      cause: /master\.key is a folder/,
       remedy: /look at/,
     },
     'what nobody foresaw': {
@@ -471,8 +471,8 @@ describe.skipIf(serverUrl() !== undefined)('the master key', () => {
     'a file of it that is not there': {
       env: () => ({ DATABASE_URL: 'postgres://pawl@127.0.0.1:1/pawl', PAWL_MASTER_KEY_FILE: '/nowhere/key' }),
       setting: /PAWL_MASTER_KEY_FILE: /,
-      cause: /\(ENOENT\)/,
-      remedy: /\/nowhere\/key cannot be read/,
+      cause: /does not exist/,
+      remedy: /\/nowhere\/key does not exist/,
     },
     'a program of spaces': {
       env: () => ({ DATABASE_URL: 'postgres://pawl@127.0.0.1:1/pawl', PAWL_MASTER_KEY_COMMAND: '  ' }),
@@ -665,7 +665,7 @@ describe.skipIf(serverUrl() !== undefined)('an address that is no PostgreSQL', (
     'an authority that is not there': {
       env: () => database('postgres://pawl:marked@127.0.0.1:1/pawl?sslmode=verify-full&sslrootcert=/nowhere/ca.pem'),
       setting: /DATABASE_URL: /,
-      cause: /\/nowhere\/ca\.pem, which cannot be read \(ENOENT\)/,
+      cause: /\/nowhere\/ca\.pem, which does not exist/,
       remedy: /look at sslrootcert/,
     },
     'workers whose database is away': {

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
-import { StartError } from '../../lib/errors.ts'
+import { sayUnreadable, StartError } from '../../lib/errors.ts'
 import { type GivenKey, type GivenKeys, parseKeyList } from '../../lib/key-list.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { type KeyOrigin, type MasterKeys, OF_SETTING } from './record-keys.ts'
@@ -139,10 +139,7 @@ function readIfPresent(path: string): string | undefined {
     return readFileSync(path, 'utf8')
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw new StartError(
-      `PAWL_DATA_DIR: ${path} cannot be read (${error instanceof Error && 'code' in error ? String(error.code) : String(error)}); look at who owns it`,
-      { cause: error },
-    )
+    throw new StartError(`PAWL_DATA_DIR: ${path} ${sayUnreadable(error)}; look at who owns it`, { cause: error })
   }
 }
 

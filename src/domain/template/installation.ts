@@ -2,7 +2,7 @@
 // parseTemplate accepts (cloud §4).
 import { readFileSync } from 'node:fs'
 import { parseUtf8 } from '../../lib/bytes.ts'
-import { StartError } from '../../lib/errors.ts'
+import { sayUnreadable, StartError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'
 import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
@@ -64,7 +64,7 @@ function readBytes(path: string, refuse: Refuse): Uint8Array {
   try {
     return readFileSync(path)
   } catch (cause) {
-    throw refuse(`cannot be read (${cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause)})`, cause)
+    throw refuse(sayUnreadable(cause), cause)
   }
 }
 

@@ -1,5 +1,5 @@
 // Explains a failure of the database to the person who starts pawl, in one line: the setting, the cause, and the remedy.
-import { StartError } from '../../lib/errors.ts'
+import { sayUnreadable, StartError } from '../../lib/errors.ts'
 import { describeConnectionFailure } from '../../lib/outbound.ts'
 import type { Database } from './database.ts'
 import { codeOf, NOT_SENT } from './postgres-connection.ts'
@@ -56,7 +56,7 @@ function describe(error: Error): string | undefined {
   const [, says, todo] = MESSAGES.find(([pattern]) => pattern.test(message)) ?? []
   if (says !== undefined) return `${says}: ${todo}`
   const path = 'path' in error ? String(error.path) : undefined
-  if (path !== undefined) return `needs ${path}, which cannot be read (${code}): look at sslrootcert, sslcert and sslkey`
+  if (path !== undefined) return `needs ${path}, which ${sayUnreadable(error)}: look at sslrootcert, sslcert and sslkey`
   if (code.startsWith('ERR_OSSL_') || message.includes('PEM routines'))
     return `needs files in PEM, and one is none (${code || 'no code'}): look at sslrootcert, sslcert and sslkey`
   return SYSTEM.test(code) ? describeConnectionFailure(error, 'sslrootcert in it') : undefined

@@ -379,7 +379,7 @@ describe('a file of templates', () => {
   })
 
   test('that cannot be read is refused in one line', () => {
-    expect(problemOf(join(directory, 'missing.json'))).toMatch(/missing\.json cannot be read \(ENOENT\)$/)
-    expect(problemOf(directory)).toMatch(/cannot be read \(EISDIR\)$/)
+    expect(problemOf(join(directory, 'missing.json'))).toMatch(/missing\.json does not exist$/)
+    expect(problemOf(directory)).toMatch(/ is a folder$/)
   })
 })
