@@ -39,17 +39,12 @@ async function main(): Promise<void> {
   const databaseUrl = postgres.createDatabase('bench_doors')
   const { checkout } = values
   const target = await startTarget({ name: 'pawl', checkout, databaseUrl, databasePid: postgres.pid, imports: [TURN_WATCH] })
-  try {
-    const scene = await openDoors(target, Math.max(phones, clients))
-    print(`processes that ran on the machine's ${availableParallelism()} cores in the minute before: ${loadavg()[0]?.toFixed(1)}`)
-    await printCosts(target, scene, (work) => countStatements(postgres.folder, databaseUrl, target, work))
-    await printLongestTurns(target, scene.bodies)
-    await printTimes(target.url, scene.refused)
-    print(`load at the end: ${loadavg()[0]?.toFixed(1)}`)
-  } finally {
-    await target.close()
-    await postgres.close()
-  }
+  const scene = await openDoors(target, Math.max(phones, clients))
+  print(`processes that ran on the machine's ${availableParallelism()} cores in the minute before: ${loadavg()[0]?.toFixed(1)}`)
+  await printCosts(target, scene, (work) => countStatements(postgres.folder, databaseUrl, target, work))
+  await printLongestTurns(target, scene.bodies)
+  await printTimes(target.url, scene.refused)
+  print(`load at the end: ${loadavg()[0]?.toFixed(1)}`)
 }
 
 async function printCosts(target: Target, { validate, doors }: DoorScene, count: (work: Work) => Promise<string>): Promise<void> {

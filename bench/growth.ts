@@ -36,39 +36,33 @@ const SETTINGS = ['shared_buffers=2GB']
 
 async function main(): Promise<void> {
   const postgres = await startPostgres(SETTINGS)
-  const closing: (() => Promise<void>)[] = [() => postgres.close()]
-  try {
-    const opened = []
-    for (const [name, phones] of [
-      ['large', count('phones')],
-      ['small', Number(values['small-phones'] ?? values.phones)],
-    ] as const) {
-      const databaseUrl = postgres.createDatabase(`bench_${name}`)
-      const checkout = new URL('..', import.meta.url).pathname
-      const masterKey = randomBytes(32)
-      const env = { PAWL_MASTER_KEY: masterKey.toString('base64') }
-      const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env })
-      closing.push(() => target.close())
-      const works = await openWorks(target, phones, (work) => WORKS.includes(work), createPhoneCopier(databaseUrl, masterKey))
-      // The operations of other users are copied from those of these phones.
-      const [create] = works.filter((work) => work.name === '3.3 operation create')
-      if (create) await runWindow(await create.prepare(phones, count('clients')), target)
-      await prepareDatabase(databaseUrl, name === 'large')
-      opened.push({ target, works, phones })
-    }
-    print(header())
-    for (const name of WORKS) {
-      const pairs = opened.flatMap(({ target, works, phones }) =>
-        works.filter((work) => work.name === name).map((work) => ({ target, work, phones })),
-      )
-      const turns = { clients: count('clients'), windows: count('windows'), seconds: count('seconds'), warmUp: count('warm-up') }
-      const measured = await measureInTurns(name, pairs, turns)
-      for (const one of measured) print(row(`${name} (${one.target})`, one))
-      const [large, small] = measured
-      if (large && small) print(compare(large, small))
-    }
-  } finally {
-    for (const close of closing.reverse()) await close()
+  const opened = []
+  for (const [name, phones] of [
+    ['large', count('phones')],
+    ['small', Number(values['small-phones'] ?? values.phones)],
+  ] as const) {
+    const databaseUrl = postgres.createDatabase(`bench_${name}`)
+    const checkout = new URL('..', import.meta.url).pathname
+    const masterKey = randomBytes(32)
+    const env = { PAWL_MASTER_KEY: masterKey.toString('base64') }
+    const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env })
+    const works = await openWorks(target, phones, (work) => WORKS.includes(work), createPhoneCopier(databaseUrl, masterKey))
+    // The operations of other users are copied from those of these phones.
+    const [create] = works.filter((work) => work.name === '3.3 operation create')
+    if (create) await runWindow(await create.prepare(phones, count('clients')), target)
+    await prepareDatabase(databaseUrl, name === 'large')
+    opened.push({ target, works, phones })
+  }
+  print(header())
+  for (const name of WORKS) {
+    const pairs = opened.flatMap(({ target, works, phones }) =>
+      works.filter((work) => work.name === name).map((work) => ({ target, work, phones })),
+    )
+    const turns = { clients: count('clients'), windows: count('windows'), seconds: count('seconds'), warmUp: count('warm-up') }
+    const measured = await measureInTurns(name, pairs, turns)
+    for (const one of measured) print(row(`${name} (${one.target})`, one))
+    const [large, small] = measured
+    if (large && small) print(compare(large, small))
   }
 }
 

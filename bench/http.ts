@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { closeAtEnd } from './http/closing.ts'
 import { type Postgres, startPostgres } from './http/postgres.ts'
 import { startTarget, type Target } from './http/target.ts'
 import { compare, header, type Measured, measureInTurns, row } from './http/turns.ts'
@@ -32,7 +33,6 @@ const seconds = readCount('seconds', values.seconds, 60)
 const warmUp = readCount('warm-up', values['warm-up'], 101)
 const phones = Math.max(clients, readCount('phones', values.phones, 100_000))
 const words = values.works.split(',').filter(Boolean)
-const closing: (() => Promise<void> | void)[] = []
 
 async function main(): Promise<void> {
   const targets = await startTargets()
@@ -58,16 +58,13 @@ async function main(): Promise<void> {
 /** Starts a server of this checkout, and with --pair a server of another revision, each on a database of its own. */
 async function startTargets(): Promise<Target[]> {
   const postgres = values.embedded || process.env['DATABASE_URL'] !== undefined ? undefined : await startPostgres()
-  if (postgres) closing.push(() => postgres.close())
   const checkouts = [{ name: 'this', checkout: root }]
   if (values.pair !== undefined)
     checkouts.push({ name: values.pair, checkout: isCheckout(values.pair) ? values.pair : checkOut(values.pair) })
   const targets: Target[] = []
   for (const { name, checkout } of checkouts) {
     const databaseUrl = values.embedded ? undefined : (databaseOf(postgres, targets.length) ?? process.env['DATABASE_URL'])
-    const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres?.pid })
-    closing.push(() => target.close())
-    targets.push(target)
+    targets.push(await startTarget({ name, checkout, databaseUrl, databasePid: postgres?.pid }))
   }
   if (postgres === undefined && !values.embedded && targets.length > 1)
     throw new Error('--pair needs a database for each of two servers: not with DATABASE_URL')
@@ -85,7 +82,7 @@ function checkOut(revision: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-bench-checkout-'))
   const git = (...args: string[]): void => void execFileSync('git', args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
   git('worktree', 'add', '--detach', '--force', folder, revision)
-  closing.push(() => {
+  closeAtEnd(() => {
     git('worktree', 'remove', '--force', folder)
     rmSync(folder, { recursive: true, force: true })
   })
@@ -107,8 +104,4 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-try {
-  await main()
-} finally {
-  for (const close of closing.reverse()) await close()
-}
+await main()

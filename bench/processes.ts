@@ -14,6 +14,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { runAsleep } from './http/asleep.ts'
+import { closeAtEnd } from './http/closing.ts'
 import { standBefore } from './http/haproxy.ts'
 import { startPostgres } from './http/postgres.ts'
 import { limitProcessors } from './http/quota.ts'
@@ -39,19 +40,15 @@ const CLIENTS = 16
 const CLIENTS_ASLEEP = 400
 const checkout = fileURLToPath(new URL('..', import.meta.url))
 const postgres = await startPostgres()
-const closing: (() => Promise<void>)[] = [() => postgres.close()]
 
-async function open(name: string, databaseUrl: string, settings: Readonly<Record<string, string>>): Promise<Target> {
-  const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env: settings })
-  closing.push(() => target.close())
-  return target
-}
+const open = (name: string, databaseUrl: string, env: Readonly<Record<string, string>>): Promise<Target> =>
+  startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env })
 
 /** Limits each process to a share of a processor. The process that passes connections on shares with its first worker. */
-function limit({ processes }: Target): void {
-  const pids = processes()
+function limit(target: Target): void {
+  const pids = target.processes()
   const release = limitProcessors([pids.slice(0, 2), ...pids.slice(2).map((pid) => [pid])], Number(values.quota))
-  closing.unshift(async () => release())
+  closeAtEnd(() => target.close().then(release))
 }
 
 async function openBehindHaproxy(): Promise<Target> {
@@ -62,9 +59,7 @@ async function openBehindHaproxy(): Promise<Target> {
     PAWL_TRUSTED_PROXIES: '127.0.0.1',
   }
   const [first, second] = [await open('first', databaseUrl, shared), await open('second', databaseUrl, shared)]
-  const target = await standBefore('two behind HAProxy', [{ ...first, admin: `admin:${shared.PAWL_ADMIN_PASSWORD}` }, second])
-  closing.push(() => target.close())
-  return target
+  return standBefore('two behind HAProxy', [{ ...first, admin: `admin:${shared.PAWL_ADMIN_PASSWORD}` }, second])
 }
 
 /**
@@ -78,43 +73,39 @@ function gain(one: Measured, two: Measured): string {
   return `${''.padEnd(32)} ${cost}${values.asleep || values.quota ? rate : ''}`
 }
 
-try {
-  const targets = [
-    await open('one process', postgres.createDatabase('bench_one'), {}),
-    await open('PAWL_PROCESSES=2', postgres.createDatabase('bench_two'), { PAWL_PROCESSES: '2' }),
-    ...(existsSync('/usr/sbin/haproxy') ? [await openBehindHaproxy()] : []),
-  ]
-  const clientsOfOne = Number(values.clients ?? (values.asleep ? CLIENTS_ASLEEP : CLIENTS))
-  const wanted = values.works.split(',')
-  const opened: { target: Target; clients: number; works: readonly Work[] }[] = []
-  for (const target of targets) {
-    const clients = target === targets[0] ? clientsOfOne : 2 * clientsOfOne
-    const works = await openWorks(target, Math.max(clients, Number(values.phones)), (name) => wanted.includes(name))
-    opened.push({ target, clients, works })
-  }
-  const turns = {
-    clients: clientsOfOne,
-    windows: Number(values.windows),
-    seconds: Number(values.seconds),
-    warmUp: Number(values['warm-up']),
-    run: values.asleep ? runAsleep : runWindow,
-  }
-  const pairsOf = (name: string) =>
-    opened.flatMap(({ target, works, clients }) =>
-      works.filter((work) => work.name === name).map((work) => ({ target, work, clients })),
-    )
-  if (values.quota !== undefined) {
-    // A first window without limits lets Node compile the code, which would take minutes with a share of a processor.
-    for (const name of wanted) await measureInTurns(name, pairsOf(name), { ...turns, windows: 1 })
-    for (const { target } of opened) limit(target)
-  }
-  process.stdout.write(`${header()}\n`)
-  for (const name of wanted) {
-    const [one, ...others] = await measureInTurns(name, pairsOf(name), turns)
-    for (const measured of [one, ...others])
-      if (measured) process.stdout.write(`${row(`${name} (${measured.target})`.slice(0, 44), measured)}\n`)
-    for (const other of others) if (one) process.stdout.write(`${gain(one, other)}: ${other.target}\n`)
-  }
-} finally {
-  for (const close of closing.reverse()) await close()
+const targets = [
+  await open('one process', postgres.createDatabase('bench_one'), {}),
+  await open('PAWL_PROCESSES=2', postgres.createDatabase('bench_two'), { PAWL_PROCESSES: '2' }),
+  ...(existsSync('/usr/sbin/haproxy') ? [await openBehindHaproxy()] : []),
+]
+const clientsOfOne = Number(values.clients ?? (values.asleep ? CLIENTS_ASLEEP : CLIENTS))
+const wanted = values.works.split(',')
+const opened: { target: Target; clients: number; works: readonly Work[] }[] = []
+for (const target of targets) {
+  const clients = target === targets[0] ? clientsOfOne : 2 * clientsOfOne
+  const works = await openWorks(target, Math.max(clients, Number(values.phones)), (name) => wanted.includes(name))
+  opened.push({ target, clients, works })
+}
+const turns = {
+  clients: clientsOfOne,
+  windows: Number(values.windows),
+  seconds: Number(values.seconds),
+  warmUp: Number(values['warm-up']),
+  run: values.asleep ? runAsleep : runWindow,
+}
+const pairsOf = (name: string) =>
+  opened.flatMap(({ target, works, clients }) =>
+    works.filter((work) => work.name === name).map((work) => ({ target, work, clients })),
+  )
+if (values.quota !== undefined) {
+  // A first window without limits lets Node compile the code, which would take minutes with a share of a processor.
+  for (const name of wanted) await measureInTurns(name, pairsOf(name), { ...turns, windows: 1 })
+  for (const { target } of opened) limit(target)
+}
+process.stdout.write(`${header()}\n`)
+for (const name of wanted) {
+  const [one, ...others] = await measureInTurns(name, pairsOf(name), turns)
+  for (const measured of [one, ...others])
+    if (measured) process.stdout.write(`${row(`${name} (${measured.target})`.slice(0, 44), measured)}\n`)
+  for (const other of others) if (one) process.stdout.write(`${gain(one, other)}: ${other.target}\n`)
 }

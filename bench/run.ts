@@ -1,6 +1,7 @@
 // Runs npm run bench [-- KIND] [OPTIONS]: without a kind it measures the cost of requests over HTTP.
 import { explainFault } from '../cli/fault.ts'
 import { asksForHelp } from '../scripts/command-line.ts'
+import { closeAll } from './http/closing.ts'
 
 const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   http: () => import('./http.ts'),
@@ -37,7 +38,9 @@ if (asksForHelp(process.argv.slice(2))) process.stdout.write(`${USAGE}\n`)
 else if (run === undefined) fail(`no benchmark is called ${kind}: ${Object.keys(KINDS).join(', ')}`)
 else {
   if (isNamed) process.argv.splice(2, 1)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void closeAll().finally(() => process.exit(1)))
   await run().catch((error: unknown) => fail(explainFault(error)))
+  await closeAll()
 }
 
 function fail(problem: string): void {

@@ -11,6 +11,7 @@ import { type HttpRequest, send } from '../phone/http.ts'
 import type { VirtualPhone } from '../phone/v3/virtual-phone.ts'
 import { hasHaproxy, openHaproxy } from '../test/helpers/haproxy.ts'
 import { CROWDS, gatherCrowd } from './http/crowd.ts'
+import { closeAtEnd } from './http/closing.ts'
 import { startPostgres } from './http/postgres.ts'
 import { openMeter, printLongBodies, toBytes } from './http/long-bodies.ts'
 import { openScene, type Stranger } from './http/strangers.ts'
@@ -43,24 +44,17 @@ async function main(): Promise<void> {
       // The phones that prepare the requests fetch all their temporary keys from one address.
       env: { PAWL_TEMPORARY_KEYS_PER_MINUTE: '3000', ...env },
     })
-  try {
-    // X-Forwarded-For determines the source of a request.
-    const behindProxy = { PAWL_TRUSTED_PROXIES: '127.0.0.1' }
-    if (values.works !== SOCKETS) await runWith(await start('bench_strangers', behindProxy), measure)
-    if (values.works !== '' && values.works !== SOCKETS) return
-    await runWith(await start('bench_sockets', {}), measureCrowds)
-    if (hasHaproxy) await runWith(await start('bench_phones', behindProxy), measureBehindHaproxy)
-  } finally {
-    await postgres.close()
-  }
+  // X-Forwarded-For determines the source of a request.
+  const behindProxy = { PAWL_TRUSTED_PROXIES: '127.0.0.1' }
+  if (values.works !== SOCKETS) await runWith(await start('bench_strangers', behindProxy), measure)
+  if (values.works !== '' && values.works !== SOCKETS) return
+  await runWith(await start('bench_sockets', {}), measureCrowds)
+  if (hasHaproxy) await runWith(await start('bench_phones', behindProxy), measureBehindHaproxy)
 }
 
 async function runWith(target: Target, work: (target: Target) => Promise<void>): Promise<void> {
-  try {
-    await work(target)
-  } finally {
-    await target.close()
-  }
+  await work(target)
+  await target.close()
 }
 
 async function measure(target: Target): Promise<void> {
@@ -124,14 +118,11 @@ async function measureBehindHaproxy(target: Target): Promise<void> {
     { port, internalPort: port },
     { port, internalPort: port },
   ])
-  try {
-    print('\nthe same through HAProxy as it is shipped:')
-    await compareCrowds(haproxy.phonesUrl, victims.slice(0, Number(values.victims)))
-    print(`\n${values.phones} phones of one address through HAProxy:`)
-    print(`  ${await measurePhones(haproxy.phonesUrl, victims)}`)
-  } finally {
-    await haproxy.close()
-  }
+  closeAtEnd(() => haproxy.close())
+  print('\nthe same through HAProxy as it is shipped:')
+  await compareCrowds(haproxy.phonesUrl, victims.slice(0, Number(values.victims)))
+  print(`\n${values.phones} phones of one address through HAProxy:`)
+  print(`  ${await measurePhones(haproxy.phonesUrl, victims)}`)
 }
 
 /** Sends two right codes over each of many kept connections, one connection a phone; then one request over all of them at once. */

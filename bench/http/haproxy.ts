@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findQuietPort } from '../../test/helpers/ports.ts'
+import { closeAtEnd } from './closing.ts'
 import { processesOf, treeCpuMicroseconds, treeResidentMebibytes } from './cpu.ts'
 import type { Target } from './target.ts'
 
@@ -33,6 +34,12 @@ ${servers.join('\n')}
   )
   const child = spawn('/usr/sbin/haproxy', ['-db', '-f', file], { stdio: 'ignore' })
   const ended = new Promise<void>((resolve, reject) => child.once('exit', () => resolve()).once('error', reject))
+  const close = async (): Promise<void> => {
+    child.kill('SIGKILL')
+    await ended
+    rmSync(folder, { recursive: true, force: true })
+  }
+  closeAtEnd(close)
   const pid = child.pid ?? 0
   const [first] = targets
   return {
@@ -49,10 +56,6 @@ ${servers.join('\n')}
       }
     },
     processes: () => [...processesOf(pid), ...targets.flatMap(({ processes }) => processes())],
-    close: async () => {
-      child.kill('SIGKILL')
-      await ended
-      rmSync(folder, { recursive: true })
-    },
+    close,
   }
 }

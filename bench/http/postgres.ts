@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findQuietPort } from '../../test/helpers/ports.ts'
+import { closeAtEnd } from './closing.ts'
 
 export interface Postgres {
   /** Makes the database `name`, and returns its URL. */
@@ -31,6 +32,13 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
   const options = ['-D', data, '-p', String(port), '-c', 'listen_addresses=127.0.0.1', '-c', `unix_socket_directories=${folder}`]
   for (const setting of settings) options.push('-c', setting)
   const server = spawn(join(bin, 'postgres'), options, { stdio: 'ignore', ...identity })
+  const ended = new Promise((resolve) => server.once('exit', resolve))
+  const close = async (): Promise<void> => {
+    server.kill('SIGINT')
+    await ended
+    rmSync(folder, { recursive: true, force: true })
+  }
+  closeAtEnd(close)
   const address = ['--host=127.0.0.1', `--port=${port}`]
   await waitUntilReady(server, () => execFileSync(join(bin, 'pg_isready'), ['--quiet', ...address], { stdio: 'ignore' }))
   return {
@@ -40,12 +48,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
     },
     pid: server.pid ?? 0,
     folder: data,
-    close: async () => {
-      const ended = new Promise((resolve) => server.once('exit', resolve))
-      server.kill('SIGINT')
-      await ended
-      rmSync(folder, { recursive: true, force: true })
-    },
+    close,
   }
 }
 

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { closeAtEnd } from './closing.ts'
 import { processesOf, treeCpuMicroseconds, treeResidentMebibytes } from './cpu.ts'
 
 export interface Target {
@@ -71,6 +72,12 @@ export async function startTarget(options: TargetOptions): Promise<Target> {
     if (printed.length < PRINTED_MAX) printed += chunk.toString()
   })
   const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()))
+  const close = async (): Promise<void> => {
+    server.kill('SIGTERM')
+    await ended
+    rmSync(folder, { recursive: true, force: true })
+  }
+  closeAtEnd(close)
   const pid = server.pid ?? 0
   for (let attempt = 0; attempt < READY_ATTEMPTS; attempt += 1) {
     if (server.exitCode !== null) throw new Error(`${name} ended with ${server.exitCode}: ${printed}`)
@@ -95,14 +102,9 @@ export async function startTarget(options: TargetOptions): Promise<Target> {
         resident: treeResidentMebibytes(pid),
       }),
       processes: () => processesOf(pid),
-      close: async () => {
-        server.kill('SIGTERM')
-        await ended
-        rmSync(folder, { recursive: true, force: true })
-      },
+      close,
     }
   }
-  server.kill('SIGKILL')
   throw new Error(`${name} is not ready after a minute: ${printed}`)
 }
 
