@@ -2,7 +2,6 @@
 import { bankCommand } from '../bank-command.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
 import { usageFault } from '../fault.ts'
-import { layOut } from '../output.ts'
 import { answerPages, PAGE_OPTIONS } from '../pages.ts'
 import { parseMilliseconds } from '../time.ts'
 
@@ -60,8 +59,8 @@ const verify = bankCommand({
   run: async ({ values, terminal, openBank }) => {
     if (values.online) {
       if (values.expectHead.length > 0) throw usageFault('--online and --expect-head exclude each other')
-      const report = await openBank().call<{ isIntact?: boolean }>('GET', '/admin/audit/verification')
-      return { json: report, text: layOut(report), exitCode: report.isIntact === false ? 1 : 0 }
+      const json = await openBank().call<{ isIntact: boolean }>('GET', '/admin/audit/verification')
+      return { json, exitCode: json.isIntact ? 0 : 1 }
     }
     const { parseHead, verifyLocal } = await import('../local/audit-verification.ts')
     const heads = values.expectHead.map((head) => parseHead(head, '--expect-head'))

@@ -29,8 +29,7 @@ const handOver = command({
   words: { '<application>': 'the id of the other application' },
   options: { ...OPTIONS, ...BIOMETRY },
   examples: ['phone hand-over new-app --phone alice'],
-  run: async ({ words: [application = ''], values, terminal }) =>
-    (await import('../phone/hand-over.ts')).handOver(application, values, terminal),
+  run: async ({ words: [application = ''], values, terminal }) => (await work()).handOver(application, values, terminal),
 })
 
 const phones = command({

@@ -1,7 +1,7 @@
 // Declares pawl apply and pawl export: make a server equal to a set-up file, and write a server as such a file.
 import { bankCommand } from '../bank-command.ts'
 import { flag, type Terminal, text } from '../command.ts'
-import { explainFault, Fault, usageFault } from '../fault.ts'
+import { orFault, usageFault } from '../fault.ts'
 import { readFile } from '../json-argument.ts'
 import { printable } from '../output.ts'
 import { writeWhole } from '../whole-file.ts'
@@ -57,11 +57,7 @@ export const exportSetup = bankCommand({
     for (const note of notes) terminal.note(printable(note))
     const exitCode = isWhole ? 0 : 1
     if (output === undefined) return { json: setup, text: formatSetup(setup), exitCode }
-    try {
-      writeWhole(output, isJson ? `${JSON.stringify(setup, null, 2)}\n` : formatSetup(setup))
-    } catch (error) {
-      throw new Fault('output', `--output: ${explainFault(error)}`)
-    }
+    orFault('output', '--output', () => writeWhole(output, isJson ? `${JSON.stringify(setup, null, 2)}\n` : formatSetup(setup)))
     return { json: { file: output }, text: '', exitCode }
   },
 })

@@ -130,7 +130,6 @@ const exportData = command({
   summary: 'Prints as JSON everything that the configured database stores on a user of the bank, without what is secret',
   more: 'In all applications. The embedded database only while its server is stopped.',
   words: { '<user>': 'the user, as the bank names it: no credential' },
-  options: {},
   examples: ['user export alice', 'user export alice --json'],
   run: async ({ words: [userId = ''], terminal }) => (await import('../local/user-data.ts')).exportLocal(terminal, userId),
 })

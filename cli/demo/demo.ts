@@ -5,7 +5,6 @@ import { newHandset, openHandset } from '../../phone/handset-open.ts'
 import type { Handset, HandsetIdentity, ListedOperation } from '../../phone/handset.ts'
 import { member } from '../../phone/http.ts'
 import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../../phone/v4/crypto.ts'
-import { readSdkConfiguration } from '../../phone/v4/state.ts'
 import { findDefaultApplication, readApplication, sdkConfigOf } from '../applications.ts'
 import { type Bank, type BankValues, connectBank, openBank } from '../bank.ts'
 import type { Answer, Terminal } from '../command.ts'
@@ -14,6 +13,7 @@ import { phonesUrl, readUrl } from '../environment.ts'
 import { Fault, usageFault } from '../fault.ts'
 import { toPath, toQuery } from '../query.ts'
 import { drawOperation, drawScanned, quote } from '../phone/screen.ts'
+import { readSdk } from '../phone/sdk.ts'
 import type { PhoneValues } from '../phone/options.ts'
 import { openPhones, toFault } from '../phone/session.ts'
 import type { PhoneStore } from '../phone/store.ts'
@@ -76,7 +76,7 @@ type Meant = DemoValues & { readonly algorithm: PhoneAlgorithm | undefined }
 async function demonstrate(values: Meant, bank: Bank, terminal: Terminal, say: Demo['say']): Promise<Answer> {
   const applicationId = await makeApplication(bank, say, terminal)
   const identity = await readIdentity(values, bank, applicationId, terminal)
-  const store = await openPhones({ ...values, insecureStore: true }, terminal, false)
+  const store = await openPhones(values, terminal, false)
   try {
     const demo: Demo = { say, bank, userId: values.user ?? 'alice', applicationId, identity, store }
     await makeRoom(demo)
@@ -112,9 +112,6 @@ async function makeApplication(bank: Bank, say: Demo['say'], { env }: Terminal):
 }
 
 async function readIdentity(values: Meant, bank: Bank, applicationId: string, { env }: Terminal): Promise<HandsetIdentity> {
-  const mobileSdkConfig = sdkConfigOf(await readApplication(bank, applicationId))
-  const { applicationKey, applicationSecret, p256 } = readSdkConfiguration(mobileSdkConfig)
-  const masterPublicKey = Buffer.from(p256 ?? []).toString('base64')
   const url = values.phonesUrl ?? (env['PAWL_INTERNAL_PORT'] && values.url === undefined ? phonesUrl(env) : bank.url)
   const { algorithm } = values
   return {
@@ -122,7 +119,7 @@ async function readIdentity(values: Meant, bank: Bank, applicationId: string, { 
     dialect: 'PowerAuth',
     version: algorithm === undefined ? '3.3' : '4.0',
     ...(algorithm !== undefined && { algorithm }),
-    app: { applicationKey, applicationSecret, masterPublicKey, mobileSdkConfig },
+    app: readSdk(sdkConfigOf(await readApplication(bank, applicationId))),
   }
 }
 

@@ -5,7 +5,7 @@ import { isIP, isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import type { Platform } from '../../src/lib/platform.ts'
 import type { Environment } from '../environment.ts'
-import { Fault } from '../fault.ts'
+import { explainFault, Fault } from '../fault.ts'
 import { writeWhole } from '../whole-file.ts'
 import { isPrivateAddress, PRIVATE_RANGES } from './addresses.ts'
 import { type CertificateAndKey, createAuthority, createServerCertificate } from './x509.ts'
@@ -79,7 +79,7 @@ export function readCertificates(
     return { files, certificate: readFileSync(files.server, 'utf8'), key: readFileSync(files.serverKey, 'utf8') }
   } catch (error) {
     if (error instanceof Fault) throw error
-    throw new Fault('refused', `the certificates in ${folder} cannot be read (${describe(error)}): ${ANEW}`)
+    throw new Fault('refused', `the certificates in ${folder} cannot be read (${explainFault(error)}): ${ANEW}`)
   }
 }
 
@@ -116,6 +116,3 @@ function writeServer(files: CertificateFiles, authority: CertificateAndKey, name
   writeWhole(files.serverKey, key, 0o600)
   writeWhole(files.server, certificate, 0o644)
 }
-
-const describe = (error: unknown): string =>
-  error instanceof Error && 'code' in error ? String(error.code) : error instanceof Error ? error.message : String(error)

@@ -1,6 +1,5 @@
 // Ends TLS in front of a listener of this machine, and passes the bytes on unchanged.
-import { connect, type Socket } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { createServer } from 'node:tls'
 
 export interface TlsFront {

@@ -19,6 +19,7 @@ import {
 } from '../../src/storage/activation/import.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
 import { inTransaction, isDeadlock } from '../../src/storage/database/database.ts'
+import { tellNowAndThen } from '../progress.ts'
 import type { TakenApplications } from './applications.ts'
 import { BAD_TIME, explainRefusal, type ImportParts, isSourceId, parseTexts, SECOND_ROW } from './parts.ts'
 import { openKeyPair, type OpenedKeyPair, readPoint } from './records.ts'
@@ -39,7 +40,7 @@ export async function importActivations(parts: ImportParts, applications: TakenA
     (await listApplications(parts.db)).filter(({ isMultiDevice }) => isMultiDevice).map(({ applicationId }) => applicationId),
   )
   let chosen = new Map<string, string>()
-  let saidAt = performance.now()
+  const tell = tellNowAndThen(parts.note)
   let done = 0
   for await (const batch of source.activations(BATCH_ROWS)) {
     const rows = withoutSeconds(batch, ({ activationId }) => activationId)
@@ -52,9 +53,7 @@ export async function importActivations(parts: ImportParts, applications: TakenA
     // The next batch may go on with the last user of this one, and with no other.
     chosen = new Map(id === undefined ? [] : [[owner, id]])
     done += batch.length
-    if (performance.now() - saidAt < PROGRESS_MS) continue
-    saidAt = performance.now()
-    parts.note(`${done} of ${total} activations`)
+    tell(() => `${done} of ${total} activations`)
   }
 }
 
@@ -357,4 +356,3 @@ const CTR_DATA_BYTES = 16
 const CODE_HASH_BYTES = 32
 const BATCH_ROWS = 500
 const COUNT_MAX = 2_000_000_000
-const PROGRESS_MS = 5_000

@@ -9,7 +9,7 @@ import { migrateDatabase } from '../../src/storage/database/migrate.ts'
 import { reasonOf } from '../../src/storage/database/failure.ts'
 import { codeOf } from '../../src/storage/database/postgres-connection.ts'
 import type { Answer, Terminal } from '../command.ts'
-import { explainFault, Fault, type FaultKind, usageFault } from '../fault.ts'
+import { explainFault, Fault, type FaultKind, orFault, usageFault } from '../fault.ts'
 import { layOutTable, printable } from '../output.ts'
 import {
   explainDatabase,
@@ -154,18 +154,12 @@ interface List {
 /** Opens a file of one JSON object a line. It is opened first of all, so that a wrong name is reported before the import begins. */
 function openList(file: string | undefined): List {
   if (file === undefined) return { begin: () => undefined, write: () => undefined, close: () => undefined }
-  const attempt = <T>(step: () => T, kind: FaultKind = 'usage'): T => {
-    try {
-      return step()
-    } catch (error) {
-      throw new Fault(kind, `--left-out-file: ${explainFault(error)}`)
-    }
-  }
-  const handle = attempt(() => openSync(file, 'a', 0o600))
+  const attempt = <T>(kind: FaultKind, step: () => T): T => orFault(kind, '--left-out-file', step)
+  const handle = attempt('usage', () => openSync(file, 'a', 0o600))
   return {
-    begin: () => attempt(() => fstatSync(handle).isFile() && ftruncateSync(handle)),
+    begin: () => attempt('usage', () => fstatSync(handle).isFile() && ftruncateSync(handle)),
     // writeSync may write only a part, and reports that only by its return value.
-    write: (row) => attempt(() => writeFileSync(handle, `${JSON.stringify(row)}\n`), 'output'),
+    write: (row) => attempt('output', () => writeFileSync(handle, `${JSON.stringify(row)}\n`)),
     close: () => closeSync(handle),
   }
 }

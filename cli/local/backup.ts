@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { StartError } from '../../src/lib/errors.ts'
 import { fetchBackup, openEmbedded, restoreEmbedded } from '../../src/storage/database/embedded.ts'
 import type { Answer, Terminal } from '../command.ts'
-import { explainFault, Fault, type FaultKind, usageFault } from '../fault.ts'
+import { explainFault, Fault, type FaultKind, orFault, usageFault } from '../fault.ts'
 import { readBytes } from '../json-argument.ts'
 import { withProgress } from '../progress.ts'
 import { readSettings } from './database.ts'
@@ -16,11 +16,7 @@ export async function backUpLocal(terminal: Terminal, file = ''): Promise<Answer
   requireNewFile(file)
   const copy = async (): Promise<Uint8Array> => (await fetchBackup(dataDir)) ?? copyStopped(dataDir)
   const bytes = await explained('unreachable', () => withProgress(terminal.note, `at work on ${dataDir}`, copy))
-  try {
-    writeNew(file, bytes)
-  } catch (error) {
-    throw new Fault('output', `${file} cannot be written: ${explainFault(error)}`)
-  }
+  orFault('output', `${file} cannot be written`, () => writeNew(file, bytes))
   const text = `${file}: ${bytes.length} bytes\nthe master key is not in it: keep ${join(dataDir, 'master.key')} elsewhere\n`
   return { json: { file, bytes: bytes.length }, text }
 }

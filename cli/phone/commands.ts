@@ -19,8 +19,8 @@ import { Fault, usageFault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
 import { logIn } from './login.ts'
 import type { BindValues, CallValues, DecideValues, PhoneValues, SignValues } from './options.ts'
-import { readSdk } from './sdk.ts'
 import { readPicture } from './picture.ts'
+import { readSdk } from './sdk.ts'
 import { drawOperation, quote } from './screen.ts'
 import { openPhones, readPassword, readUnlock, type Session, toFault, withPhone } from './session.ts'
 
@@ -88,7 +88,7 @@ async function readApp(
   terminal: Terminal,
 ): Promise<{ readonly app: HandsetApp; readonly serviceBaseUrl?: string }> {
   const { sdkConfig, appKey, appSecret, masterKey } = values
-  if (sdkConfig !== undefined) return { app: await readSdk(sdkConfig) }
+  if (sdkConfig !== undefined) return { app: readSdk(sdkConfig) }
   if (appKey !== undefined && appSecret !== undefined && masterKey !== undefined)
     return { app: { applicationKey: appKey, applicationSecret: appSecret, masterPublicKey: masterKey } }
   if (values.app === undefined)
@@ -96,7 +96,7 @@ async function readApp(
       'what is compiled into the app is needed: --sdk-config, or --app-key, --app-secret and --master-key, or --app of a server of pawl',
     )
   const detail = await readApplication(openBank(values, terminal), values.app)
-  return { app: await readSdk(sdkConfigOf(detail)), serviceBaseUrl: detail.serviceBaseUrl }
+  return { app: readSdk(sdkConfigOf(detail)), serviceBaseUrl: detail.serviceBaseUrl }
 }
 
 export async function listPhones(values: PhoneValues, terminal: Terminal): Promise<Answer> {
@@ -273,6 +273,21 @@ export const token = (values: PhoneValues & { remove: boolean }, terminal: Termi
       text: Object.entries(headers)
         .map(([name, value]) => `${name}: ${value}\n`)
         .join(''),
+    }
+  })
+
+/** Asks for a code for another application, with an OTP of its own (mobile-token §9). */
+export const handOver = (
+  applicationId: string,
+  values: PhoneValues & { biometry: boolean },
+  terminal: Terminal,
+): Promise<Answer> =>
+  withPhone(values, terminal, async ({ phone }) => {
+    const otp = randomBytes(16).toString('hex')
+    const code = await phone.askForCode(applicationId, otp, await readUnlock(values.biometry, terminal))
+    return {
+      json: { application: applicationId, code, otp },
+      text: `Within five minutes: pawl phone bind '${code}' --otp ${otp} --app ${applicationId} --name NAME\n`,
     }
   })
 

@@ -1,10 +1,10 @@
 // Parses an SDK's configuration text into the values that are compiled into an app.
 import type { HandsetApp } from '../../phone/handset.ts'
+import { readSdkConfiguration } from '../../phone/v4/state.ts'
 import { usageFault } from '../fault.ts'
 
 /** Parses `mobileSdkConfig`. Throws a Fault for any other text. */
-export async function readSdk(mobileSdkConfig: string): Promise<HandsetApp> {
-  const { readSdkConfiguration } = await import('../../phone/v4/state.ts')
+export function readSdk(mobileSdkConfig: string): HandsetApp {
   try {
     const { applicationKey, applicationSecret, p256 } = readSdkConfiguration(mobileSdkConfig)
     const masterPublicKey = p256 && Buffer.from(p256).toString('base64')

@@ -16,6 +16,8 @@ export function planOidcProviders(draft: Draft, { file: { id, oidcProviders: giv
   const oidcProviders = given ?? []
   const owner = given && [...path, 'oidcProviders']
   const nameOf = ({ providerId }: Pick<SetupOidcProvider, 'providerId'>): string => `OpenID provider ${providerId} of ${id}`
+  const pathOf = ({ providerId }: Pick<SetupOidcProvider, 'providerId'>): string =>
+    toPath`/admin/applications/${id}/oidc-providers/${providerId}`
   const all = server?.oidcProviders ?? []
   for (const [index, provider] of oidcProviders.entries()) {
     const { providerId, ...members } = provider
@@ -43,10 +45,8 @@ export function planOidcProviders(draft: Draft, { file: { id, oidcProviders: giv
       what: nameOf(provider),
       path: at,
       differences,
-      run: (bank) => bank.call('PUT', toPath`/admin/applications/${id}/oidc-providers/${providerId}`, whole),
+      run: (bank) => bank.call('PUT', pathOf(provider), whole),
     })
   }
-  const removalOf = ({ providerId }: Pick<SetupOidcProvider, 'providerId'>): string =>
-    toPath`/admin/applications/${id}/oidc-providers/${providerId}`
-  draft.notInFile.push(...findRest(all, new Set(oidcProviders.map(nameOf)), nameOf, owner, removalOf))
+  draft.notInFile.push(...findRest(all, new Set(oidcProviders.map(nameOf)), nameOf, owner, pathOf))
 }

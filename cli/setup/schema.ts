@@ -58,6 +58,11 @@ const listOf = <S extends TSchema>(schema: S, of: string, minItems = 0) =>
 /** A JSON object with members of any name. */
 const AnyObject = Type.Record(Type.String({ pattern: '^[\\s\\S]*$' }), Type.Unknown(), { description: 'must be an object' })
 
+const Flags = setOf(
+  Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be a text of 1 to 64 of A-Z, 0-9 and _' }),
+  'flags',
+)
+
 const Version = Type.Object(
   { name: NameInPath, isSupported: Type.Optional(Flag) },
   closed('must be a version: name, and isSupported where it is off'),
@@ -130,9 +135,7 @@ const Transfer = Type.Object(
   {
     targets: setOf(Name, 'applications', 1),
     type: oneOf(['SPAWN', 'MOVE']),
-    initialFlags: Type.Optional(
-      setOf(Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be a text of 1 to 64 of A-Z, 0-9 and _' }), 'flags'),
-    ),
+    initialFlags: Type.Optional(Flags),
   },
   closed('must be a transfer: targets and type'),
 )
@@ -163,9 +166,7 @@ export const OidcProvider = Type.Object(
     algorithms: Type.Optional(setOf(Word, 'algorithms', 1)),
     userIdClaim: Type.Optional(Word),
     isCommitted: Type.Optional(Flag),
-    flags: Type.Optional(
-      setOf(Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be 1 to 64 of A-Z, 0-9 and _' }), 'flags'),
-    ),
+    flags: Type.Optional(Flags),
   },
   closed('must be an OpenID provider: providerId, issuer, clientId and redirectUri'),
 )
