@@ -1,7 +1,7 @@
 // Changes below /v2/registrations/{id}, and of several registrations at once. Spec: cloud §17.3, v3 §8.5.
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { changeRegistration, commitRegistration } from '../../domain/activation/registration.ts'
-import { NotBlank, OneOf } from '../../http/types.ts'
+import { NotBlank } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { holdChanges } from '../../log/events.ts'
 import { renameActivation, setActivationFlags } from '../../storage/activation/change.ts'
@@ -10,12 +10,9 @@ import { inTransaction } from '../../storage/database/database.ts'
 import { applicationOf, findOwn, findOwnLive, refuseState } from './application-of.ts'
 import { type CloudCall, cloudEndpoint } from './endpoint.ts'
 import { Flags, MadeId, OfMadeId, OptionalText } from './fields.ts'
-import { ActivationOtp } from './registration-members.ts'
+import { ActivationOtp, CHANGE } from './registration-members.ts'
 
 const WRITERS = ['admin', 'integration'] as const
-
-/** The change in a request, without the registrations that it applies to. */
-const CHANGE = { change: OneOf(['BLOCK', 'UNBLOCK', 'REMOVE']), externalUserId: OptionalText, blockReason: OptionalText }
 
 /** The registration that a call names, within the application of the credential, and the person who asks for the change. */
 const callOf = async (call: CloudCall<unknown, unknown, { readonly id: string }>, externalUserId: string | null = null) => ({

@@ -2,10 +2,11 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { OneOf, withExample } from '../../http/types.ts'
 import { requestRefused } from '../../lib/errors.ts'
-import type { HistoryRow } from '../../storage/activation/history.ts'
+import { type HistoryRow, listActivationHistory } from '../../storage/activation/history.ts'
+import type { Db } from '../../storage/database/database.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
 import type { ListedRegistrationRow, RegistrationDetailRow } from '../../storage/activation/search.ts'
-import { Identifier, State, Time, UserId } from './fields.ts'
+import { cutPage, Identifier, OptionalText, State, Time, UserId } from './fields.ts'
 
 export const Phase = OneOf<CommitPhase>(['ON_COMMIT', 'ON_KEY_EXCHANGE'])
 
@@ -83,12 +84,19 @@ export const detailMembers = (row: RegistrationDetailRow) => ({
   ...((row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && { timestampExpires: row.expiresAt.getTime() }),
 })
 
+/** A change, without the registrations that it applies to. */
+export const CHANGE = {
+  change: OneOf(['BLOCK', 'UNBLOCK', 'REMOVE']),
+  externalUserId: OptionalText,
+  blockReason: OptionalText,
+}
+
 /** For queries: the place where a history continues. */
 export const BeforeEntry = Type.Optional(
   Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another answer', examples: ['100'] }),
 )
 
-export const HistoryEntry = Type.Object({
+const HistoryEntry = Type.Object({
   from: Type.Optional(Type.String({ description: 'absent in the entry of the creation' })),
   to: Type.String(),
   reason: Type.Optional(Type.String()),
@@ -96,13 +104,19 @@ export const HistoryEntry = Type.Object({
   timestamp: Time,
 })
 
-export const toHistoryEntry = ({
-  fromState,
-  toState,
-  reason,
-  externalUserId,
-  occurredAt,
-}: HistoryRow): Static<typeof HistoryEntry> => ({
+/** A page of a history, in an answer. */
+export const HISTORY = {
+  history: Type.Array(HistoryEntry, { description: 'the newest first' }),
+  next: Type.Optional(Type.String({ description: 'leads to older entries; absent when there are none' })),
+}
+
+/** Reads the values of HISTORY. */
+export async function readHistory(db: Db, activationId: string, limit: number, before: string | null = null) {
+  const { page, last } = cutPage(await listActivationHistory(db, activationId, { limit: limit + 1, before }), limit)
+  return { history: page.map(toHistoryEntry), ...(last && { next: last.sequence }) }
+}
+
+const toHistoryEntry = ({ fromState, toState, reason, externalUserId, occurredAt }: HistoryRow): Static<typeof HistoryEntry> => ({
   ...(fromState !== null && { from: fromState }),
   to: toState,
   ...(reason !== null && { reason }),

@@ -7,11 +7,10 @@ import {
   openQrText,
   readRegistration,
 } from '../../domain/activation/registration.ts'
-import { OneOf } from '../../http/types.ts'
 import { namedOwnerOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { OptionalText, UserId } from './fields.ts'
-import { QR_TEXT } from './registration-members.ts'
+import { CHANGE, QR_TEXT } from './registration-members.ts'
 
 const OfUser = Type.Object({ userId: UserId })
 
@@ -84,12 +83,7 @@ const registrationChange = cloudEndpoint({
   description: '`BLOCK` is for ACTIVE ones; it also makes a temporary block, which is seen as BLOCKED, one that lasts.',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: ['admin', 'integration'],
-  body: Type.Object({
-    userId: UserId,
-    change: OneOf(['BLOCK', 'UNBLOCK', 'REMOVE']),
-    externalUserId: OptionalText,
-    blockReason: OptionalText,
-  }),
+  body: Type.Object({ userId: UserId, ...CHANGE }),
   async handle(call) {
     const { userId, change, blockReason, externalUserId } = call.body
     const owner = await ownerOf(call, userId)

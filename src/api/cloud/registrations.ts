@@ -2,7 +2,6 @@
 import { Type } from '@sinclair/typebox'
 import { createFurther, openQrText, readRegistration } from '../../domain/activation/registration.ts'
 import { named } from '../../http/types.ts'
-import { listActivationHistory } from '../../storage/activation/history.ts'
 import { type RegistrationDetailRow, searchRegistrationDetails } from '../../storage/activation/search.ts'
 import { applicationOf, findOwn, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
@@ -27,13 +26,13 @@ import {
   BeforeEntry,
   detailMembers,
   Expires,
-  HistoryEntry,
+  HISTORY,
   NEW_REGISTRATION,
   NEW_REGISTRATIONS,
   QR_TEXT,
+  readHistory,
   REGISTERED,
   toCommitRules,
-  toHistoryEntry,
 } from './registration-members.ts'
 
 const READERS = ['admin', 'integration', 'read-only'] as const
@@ -198,16 +197,12 @@ const furtherHistory = cloudEndpoint({
   roles: READERS,
   params: OfMadeId,
   query: Type.Object({ limit: PageLimit(1_000, 50), before: BeforeEntry }),
-  response: Type.Object({
-    history: Type.Array(HistoryEntry, { description: 'the newest first' }),
-    next: Type.Optional(Type.String({ description: 'leads to older entries; absent when there are none' })),
-  }),
+  response: Type.Object(HISTORY),
   async handle(call) {
-    const { limit, before = null } = call.query
+    const { limit, before } = call.query
     const { parts, params } = call
     await findOwn({ parts, applicationId: await applicationOf(call) }, params.id)
-    const { page, last } = cutPage(await listActivationHistory(parts.db, params.id, { limit: limit + 1, before }), limit)
-    return { history: page.map(toHistoryEntry), ...(last && { next: last.sequence }) }
+    return readHistory(parts.db, params.id, limit, before)
   },
 })
 

@@ -5,7 +5,6 @@ import { requireApplication } from '../../../domain/application/application.ts'
 import { named } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { findRegistrations } from '../../../storage/activation/find.ts'
-import { type HistoryRow, listActivationHistory } from '../../../storage/activation/history.ts'
 import {
   findRegistrationDetail,
   type ListedRegistrationRow,
@@ -20,13 +19,13 @@ import {
   BeforeEntry,
   detailMembers,
   Expires,
-  HistoryEntry,
+  HISTORY,
   listedMembers,
   NEW_REGISTRATION,
   NEW_REGISTRATIONS,
+  readHistory,
   REGISTERED,
   toCommitRules,
-  toHistoryEntry,
 } from '../registration-members.ts'
 import {
   Cursor,
@@ -180,8 +179,7 @@ const RegistrationDetail = named(
       extras: Type.Optional(Type.String()),
       externalId: Type.Optional(Type.String()),
       timestampExpires: Expires,
-      history: Type.Array(HistoryEntry, { description: 'the newest first' }),
-      next: Type.Optional(Type.String({ description: 'leads to older entries; absent when there are none' })),
+      ...HISTORY,
     }),
   ]),
 )
@@ -195,15 +193,14 @@ const registrationDetail = adminRead({
   params: Type.Object({ id: Identifier, activationId: MadeId }),
   query: Type.Object({ limit: PageLimit(1_000, 100), before: BeforeEntry }),
   response: RegistrationDetail,
-  async handle({ params: { id, activationId }, query: { limit, before = null }, parts }) {
+  async handle({ params: { id, activationId }, query: { limit, before }, parts }) {
     const row = await findRegistrationDetail(parts.db, id, activationId, new Date(parts.platform.now()))
     if (row === undefined) throw notFound('activation', `${activationId} in ${id}`)
-    const { page, last } = cutPage(await listActivationHistory(parts.db, activationId, { limit: limit + 1, before }), limit)
-    return { ...toDetail(row, page), ...(last && { next: last.sequence }) }
+    return { ...toDetail(row), ...(await readHistory(parts.db, activationId, limit, before)) }
   },
 })
 
-const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): RegistrationDetail => ({
+const toDetail = (row: RegistrationDetailRow) => ({
   ...toListed(row),
   ...detailMembers(row),
   ...(row.protocolVersion === 4 && { isConfirmationPending: row.isConfirmationPending }),
@@ -213,7 +210,6 @@ const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): R
   ...(row.parentActivationId !== null && { parentActivationId: row.parentActivationId }),
   ...(row.extras !== null && { extras: row.extras }),
   ...(row.externalId !== null && { externalId: row.externalId }),
-  history: history.map(toHistoryEntry),
 })
 
 export const administrationRegistrationEndpoints = [
