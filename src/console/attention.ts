@@ -56,7 +56,7 @@ const moreCommits = (linkTo: LinkTo): Task => ({
 
 const ORDER: readonly Tone[] = ['bad', 'wait', 'info', 'off', 'good']
 
-function ofWebhook(webhook: Webhook, linkTo: (path: string) => string): readonly Task[] {
+function ofWebhook(webhook: Webhook, linkTo: LinkTo): readonly Task[] {
   const place = html`<a href="${linkTo(at`/webhooks/${webhook.id}`)}">${webhook.name}</a>`
   if (!webhook.isEnabled) return [{ tone: 'wait', name: 'Switched off', text: html`Webhook ${place} is told nothing.` }]
   const late = ofQueue(webhook, html`Webhook ${place}`, {
@@ -76,7 +76,7 @@ function ofWebhook(webhook: Webhook, linkTo: (path: string) => string): readonly
  * The tasks of a push provider. Only settings switch a provider off, so that is no task. Abandoned pushes cannot be sent again, so they are none
  * either.
  */
-function ofProvider(provider: PushProvider, linkTo: (path: string) => string): readonly Task[] {
+function ofProvider(provider: PushProvider, linkTo: LinkTo): readonly Task[] {
   if (!provider.isEnabled) return []
   return ofQueue(provider, html`<a href="${linkTo('/webhooks')}">${PUSH_PROVIDERS[provider.provider]}</a>`, {
     fails: 'Pushes fail',
@@ -109,7 +109,7 @@ function ofQueue(
 /** The names of providers for people. */
 export const PUSH_PROVIDERS: Readonly<Record<PushProvider['provider'], string>> = { apns: 'Apple (APNs)', fcm: 'Google (FCM)' }
 
-function ofDomain({ name, certificates, live }: PinnedDomain, linkTo: (path: string) => string, now: number): readonly Task[] {
+function ofDomain({ name, certificates, live }: PinnedDomain, linkTo: LinkTo, now: number): readonly Task[] {
   const place = html`<a href="${linkTo('/certificates')}">${name}</a>`
   if (live !== undefined && !live.isPinned)
     return [{ tone: 'bad', name: 'Not pinned', text: html`${place} shows a certificate that is not pinned: apps refuse it.` }]

@@ -4,6 +4,7 @@ import { type OperationForm, renderOperationForm } from '../domain/operation/for
 import { readOperations } from '../domain/operation/operation.ts'
 import { composeOperationData } from '../domain/template/operation-data.ts'
 import { chooseTexts, listPlaceholders, type OperationParameters, type Template } from '../domain/template/template.ts'
+import { isJsonObject } from '../lib/json.ts'
 import { faults } from './elements.ts'
 import { html, type Markup, type Value } from './markup.ts'
 import type { PageCall } from './page.ts'
@@ -62,7 +63,7 @@ const SAMPLES: readonly (readonly [RegExp, string])[] = [
 /** The form as an app draws it. Its pictures are left out, because they would be loaded from other servers. */
 export function phonePreview({ formData, ui = {} }: OperationForm, data: string): Markup {
   const { preApprovalScreen, preApprovalScreens } = ui
-  const before = [preApprovalScreen, ...((preApprovalScreens as unknown[] | undefined) ?? [])].filter(isObject)
+  const before = [preApprovalScreen, ...((preApprovalScreens as unknown[] | undefined) ?? [])].filter(isJsonObject)
   return html`<figure class="phone" aria-label="What the phone shows"><div class="phone-screen">
     ${before.map((screen) => html`<div class="phone-alert"><strong>${textOf(screen['heading'])}</strong><br>${textOf(screen['message'])}</div>`)}
     <p class="phone-title">${formData.title}</p>
@@ -104,9 +105,7 @@ function renderAttribute(attribute: Readonly<Record<string, unknown>>): Markup {
 const row = (label: string, value: Value): Markup => html`<div><dt>${label}</dt><dd>${value}</dd></div>`
 
 const partyName = (party: unknown): string =>
-  isObject(party) ? [textOf(party['name']), textOf(party['description'])].filter(Boolean).join(', ') : ''
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
+  isJsonObject(party) ? [textOf(party['name']), textOf(party['description'])].filter(Boolean).join(', ') : ''
 
 /** A member of a row as a text. Empty if there is none. JSON for other values than texts, such as amounts. */
 const textOf = (value: unknown): string =>
@@ -160,6 +159,6 @@ function amountOf(attribute: Attribute): Markup | undefined {
 }
 
 function nameOf({ type, value, partyInfo }: Attribute): string | undefined {
-  if (type === 'PARTY_INFO') return isObject(partyInfo) ? textOf(partyInfo['name']) : undefined
+  if (type === 'PARTY_INFO') return isJsonObject(partyInfo) ? textOf(partyInfo['name']) : undefined
   return type === 'KEY_VALUE' ? textOf(value) : undefined
 }

@@ -36,7 +36,7 @@ export function plot(marks: readonly Mark[], { from, to, label }: PlotOptions): 
   const top = Math.max(1, ...bars.map(heightOf))
   const barMinutes = width / 60_000
   return html`<figure class="plot"><p class="plot-ends"><span>${top} in ${barMinutes >= 2 ? `${Math.round(barMinutes)} minutes` : `${Math.round(width / 1000)} seconds`}</span></p>
-    ${drawBars(bars, top, label, BARS)}
+    ${drawBars(bars, top, label)}
     <p class="plot-ends">${TICKS.map((part) => html`<span>${part === 1 ? 'now' : sayDistance((part - 1) * (to - from))}</span>`)}</p></figure>`
 }
 
@@ -56,13 +56,13 @@ interface SmallPlot {
 export function smallPlot({ name, value, note, bars, least, sayTop }: SmallPlot): Markup {
   const top = Math.max(least, ...bars.map(heightOf))
   return html`<figure class="small-plot"><figcaption><span class="figure-name">${name}</span><span class="small-plot-value">${value}</span></figcaption>
-    ${drawBars(bars, top, `${name}: ${value}, ${note}`, bars.length)}<p class="plot-ends"><span>${note}</span><span>0 to ${sayTop(top)}</span></p></figure>`
+    ${drawBars(bars, top, `${name}: ${value}, ${note}`)}<p class="plot-ends"><span>${note}</span><span>0 to ${sayTop(top)}</span></p></figure>`
 }
 
 const heightOf = ({ good = 0, bad = 0, rest = 0 }: Bar): number => good + bad + rest
 
-const drawBars = (bars: readonly Bar[], top: number, label: string, places: number): Markup =>
-  html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${bars.map((bar, i) => drawBar(bar, i, WIDTH / Math.max(1, places), top))}</svg>`
+const drawBars = (bars: readonly Bar[], top: number, label: string): Markup =>
+  html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${bars.map((bar, i) => drawBar(bar, i, WIDTH / bars.length, top))}</svg>`
 
 function drawBar(bar: Bar, place: number, step: number, top: number): readonly Markup[] {
   let y = HEIGHT

@@ -169,7 +169,7 @@ function renderChains(chains: readonly Chain[] | undefined, sealLagSeconds: numb
     html`${sealed} sealed<br><small>${unsealed} wait for their seal</small>`,
     html`${headPosition} ${code(headSeal, 'the seal of the head')}`,
   ])
-  return html`${table('Chains', ['Log', ['State', 'side'], 'Rows', ['Head, to be noted elsewhere', 'wide']], rows)}`
+  return table('Chains', ['Log', ['State', 'side'], 'Rows', ['Head, to be noted elsewhere', 'wide']], rows)
 }
 
 const toDownload = (name: string, items: readonly unknown[]): Download => ({

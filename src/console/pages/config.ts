@@ -25,9 +25,7 @@ const SCOPES: readonly Choice[] = [
 
 /** The path of the items: those of an activation if the page names one, else of the application. */
 const pathOf = ({ application, query: { activation } }: PageCall): string =>
-  activation === undefined || activation === ''
-    ? at`/admin/applications/${application}/config`
-    : at`/admin/activations/${activation}/config`
+  activation ? at`/admin/activations/${activation}/config` : at`/admin/applications/${application}/config`
 const readItems = async (call: PageCall) => (await call.api.get<{ config: readonly Item[] }>(pathOf(call))).config
 /** The scope of an item of an application. Items of an activation have no scope. */
 const scopeOf = ({ form, query: { activation } }: PageCall): Query => (activation ? {} : { scope: form.text('scope') })
