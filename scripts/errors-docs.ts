@@ -11,11 +11,9 @@ import { runCommand } from './command-line.ts'
 
 /** The text of docs/ERRORS.md. */
 export function renderErrorsDocument(): string {
-  const codes = [
-    ...new Set([device, mobileToken, utility, cloud, reference].flatMap((table) => Object.keys(table))),
-  ] as ErrorCode[]
+  const tables: readonly ErrorTable[] = [device, mobileToken, utility, cloud, reference]
+  const codes = [...new Set(tables.flatMap((table) => Object.keys(table)))] as ErrorCode[]
   const rows = codes.map((code) => {
-    const tables: readonly ErrorTable[] = [device, mobileToken, utility, cloud, reference]
     const [inDevice = '', ...others] = tables.map((table) => {
       const row = table[code]
       return row === undefined ? '' : `${row.status} \`${row.code}\``
