@@ -18,7 +18,6 @@ export const pushRegistrationRead = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: ['admin', 'integration'],
   query: Type.Object({ userId: UserId, registrationId: OfSeveral }),
-  // The answer is empty if the user has no phone with a push token.
   response: Type.Object({
     activationId: Type.Optional(Type.String()),
     platform: Type.Optional(Type.String({ description: 'apns, fcm or hms' })),

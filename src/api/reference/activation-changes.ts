@@ -85,8 +85,8 @@ export const removeActivation = (dialect: Dialect) =>
     response: Type.Object({ activationId: Type.String(), removed: Type.Boolean() }),
     async handle(call) {
       const { activationId, externalUserId } = call.request
-      const { state } = await changeTo(call, activationId, { to: 'REMOVED', externalUserId })
-      return { activationId, removed: state === 'REMOVED' }
+      await changeTo(call, activationId, { to: 'REMOVED', externalUserId })
+      return { activationId, removed: true }
     },
   })
 

@@ -18,7 +18,5 @@ export const userInfo = openedEndpoint({
     // The bank may add claims of any name and type.
     { additionalProperties: true },
   ),
-  async handle({ activation }, parts: DeviceParts) {
-    return await readUserInfo(parts, activation)
-  },
+  handle: ({ activation }, parts: DeviceParts) => readUserInfo(parts, activation),
 })
