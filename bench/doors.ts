@@ -9,6 +9,7 @@ import { composeRequest, connectionOf } from './http/connection.ts'
 import { type Asked, type DoorScene, openDoors } from './http/doors.ts'
 import { askLongestTurn, TURN_WATCH } from './http/longest-turn.ts'
 import { startTarget, type Target } from './http/target.ts'
+import { print, readWorks } from './http/terminal.ts'
 import { compare, header, measureInTurns, row } from './http/turns.ts'
 import { median, runWindow } from './http/window.ts'
 import type { Work } from './http/works.ts'
@@ -33,6 +34,9 @@ const [phones, clients, windows, seconds, warmUp, requests] = [
   Number(values['warm-up']),
   Number(values.requests),
 ]
+
+const isNameWanted = readWorks(values.works)
+const isWanted = ({ name }: { readonly name: string }): boolean => isNameWanted(name)
 
 async function main(): Promise<void> {
   const postgres = await startLoggingPostgres()
@@ -117,15 +121,6 @@ async function printTimes(url: string, groups: DoorScene['refused']): Promise<vo
     const shown = kinds.map((kind, i) => `${kind.name} ${(medians[i] ?? Number.NaN).toFixed(3)}`).join(', ')
     print(`${name.padEnd(16)} ${shown}; apart by ${(Math.max(...medians) - Math.min(...medians)).toFixed(3)} at most`)
   }
-}
-
-function isWanted({ name }: { readonly name: string }): boolean {
-  const words = values.works.split(',').filter(Boolean)
-  return words.length === 0 || words.some((word) => name.includes(word))
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
 }
 
 /** Requests until Node's compiler has nothing more to do. */

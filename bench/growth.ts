@@ -10,6 +10,7 @@ import { type Db, inTransaction, openDatabase } from '../src/storage/database/da
 import { createPhoneCopier, insertLike } from './http/copies.ts'
 import { startPostgres } from './http/postgres.ts'
 import { startTarget } from './http/target.ts'
+import { print } from './http/terminal.ts'
 import { compare, header, measureInTurns, row } from './http/turns.ts'
 import { runWindow } from './http/window.ts'
 import { openWorks } from './http/works.ts'
@@ -140,7 +141,5 @@ const copy = (db: Db, table: string, rows: number, columns: Readonly<Record<stri
 
 const SETTLE_ATTEMPTS = 300
 const SETTLE_STEP_MS = 1000
-
-const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
 await main()

@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util'
 import { closeAtEnd } from './http/closing.ts'
 import { type Postgres, startPostgres } from './http/postgres.ts'
 import { startTarget, type Target } from './http/target.ts'
+import { print, readWorks } from './http/terminal.ts'
 import { compare, header, type Measured, measureInTurns, row } from './http/turns.ts'
 import { openWorks } from './http/works.ts'
 
@@ -32,7 +33,7 @@ const windows = readCount('windows', values.windows, 101)
 const seconds = readCount('seconds', values.seconds, 60)
 const warmUp = readCount('warm-up', values['warm-up'], 101)
 const phones = Math.max(clients, readCount('phones', values.phones, 100_000))
-const words = values.works.split(',').filter(Boolean)
+const isWanted = readWorks(values.works)
 
 async function main(): Promise<void> {
   const targets = await startTargets()
@@ -90,18 +91,10 @@ function checkOut(revision: string): string {
   return folder
 }
 
-function isWanted(name: string): boolean {
-  return words.length === 0 || words.some((word) => name.includes(word))
-}
-
 function readCount(name: string, text: string, max: number): number {
   const count = Number(text)
   if (Number.isInteger(count) && count >= 1 && count <= max) return count
   throw new Error(`--${name} is not an integer from 1 to ${max}`)
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
 }
 
 await main()

@@ -19,6 +19,7 @@ import { standBefore } from './http/haproxy.ts'
 import { startPostgres } from './http/postgres.ts'
 import { limitProcessors } from './http/quota.ts'
 import { startTarget, type Target } from './http/target.ts'
+import { print } from './http/terminal.ts'
 import { header, type Measured, measureInTurns, row } from './http/turns.ts'
 import { median, runWindow } from './http/window.ts'
 import { openWorks, type Work } from './http/works.ts'
@@ -102,10 +103,9 @@ if (values.quota !== undefined) {
   for (const name of wanted) await measureInTurns(name, pairsOf(name), { ...turns, windows: 1 })
   for (const { target } of opened) limit(target)
 }
-process.stdout.write(`${header()}\n`)
+print(header())
 for (const name of wanted) {
   const [one, ...others] = await measureInTurns(name, pairsOf(name), turns)
-  for (const measured of [one, ...others])
-    if (measured) process.stdout.write(`${row(`${name} (${measured.target})`.slice(0, 44), measured)}\n`)
-  for (const other of others) if (one) process.stdout.write(`${gain(one, other)}: ${other.target}\n`)
+  for (const measured of [one, ...others]) if (measured) print(row(`${name} (${measured.target})`.slice(0, 44), measured))
+  for (const other of others) if (one) print(`${gain(one, other)}: ${other.target}`)
 }

@@ -16,6 +16,7 @@ import { startPostgres } from './http/postgres.ts'
 import { openMeter, printLongBodies, toBytes } from './http/long-bodies.ts'
 import { openScene, type Stranger } from './http/strangers.ts'
 import { startTarget, type Target } from './http/target.ts'
+import { print, readWorks } from './http/terminal.ts'
 import { median, quantile } from './http/window.ts'
 
 const { values } = parseArgs({
@@ -32,6 +33,8 @@ const { values } = parseArgs({
     phones: { type: 'string', default: '3000' },
   },
 })
+
+const isWanted = readWorks(values.works)
 
 async function main(): Promise<void> {
   const postgres = await startPostgres()
@@ -69,7 +72,7 @@ async function measure(target: Target): Promise<void> {
   const [pid = 0] = target.processes()
   if (unit) {
     const meter = openMeter({ pid, port: Number(new URL(target.url).port) }, async () => toBytes(await unit.make()))
-    await printLongBodies(meter, print, isWanted)
+    await printLongBodies(meter, isWanted)
   }
   const [worst] = costs.filter(({ stranger }) => stranger.isLogin === undefined).toSorted((a, b) => b.busy - a.busy)
   if (worst === undefined) return
@@ -157,11 +160,6 @@ const sendOver = (agent: Agent, url: string, { method, path, headers, body }: Ht
     outgoing.once('error', () => resolve(CONNECTION_LOST))
     outgoing.end(body)
   })
-
-function isWanted(name: string): boolean {
-  const words = values.works.split(',').filter(Boolean)
-  return words.length === 0 || words.some((word) => name.includes(word))
-}
 
 /** Milliseconds of the server's processor time for one request, and the statuses of the answers. */
 interface Cost {
@@ -299,10 +297,6 @@ function tally(statuses: readonly number[]): string {
   const counts = new Map<number, number>()
   for (const status of statuses) counts.set(status, (counts.get(status) ?? 0) + 1)
   return [...counts].map(([status, count]) => `${count} × ${status === CONNECTION_LOST ? 'nothing' : status}`).join(', ')
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
 }
 
 const CONNECTION_LOST = 0

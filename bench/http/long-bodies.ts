@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import type { HttpRequest } from '../../phone/http.ts'
 import { threadsCpuMicroseconds } from './cpu.ts'
+import { print } from './terminal.ts'
 
 export interface BodyKind {
   readonly type: string | undefined
@@ -100,11 +101,7 @@ export function openMeter({ pid, port }: { readonly pid: number; readonly port: 
 }
 
 /** Prints the cost of each long body. */
-export async function printLongBodies(
-  meter: Meter,
-  print: (line: string) => void,
-  isWanted: (name: string) => boolean,
-): Promise<void> {
+export async function printLongBodies(meter: Meter, isWanted: (name: string) => boolean): Promise<void> {
   print('\nin units of a wrong code of 4.0 over 2 bytes, one at a time:')
   for (const measured of listLongBodies().filter(({ name }) => isWanted(name))) {
     await meter.measure(measured, UNITS)
