@@ -51,6 +51,7 @@ export async function startTarget(options: TargetOptions): Promise<Target> {
   const env = {
     PATH,
     HOME,
+    TMPDIR: tmpdir(),
     PAWL_PORT: '0',
     PAWL_DATA_DIR: join(folder, 'data'),
     PAWL_ADMIN_PASSWORD: password,
