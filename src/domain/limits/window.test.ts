@@ -1,5 +1,6 @@
 // Tests the limits of one key in a minute, which events count, and the wait of a key that fails too often.
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import type { Standing } from './shared-failures.ts'
 import { createWindow } from './window.ts'
 
 test('a key has its failures in a minute, and others have theirs', () => {
@@ -20,6 +21,18 @@ test('what did not fail takes no place, and attempts at once have a place each',
   first?.giveBack()
   expect(window.takeIfLeft('a', 0)).toBeDefined()
   expect(window.takeIfLeft('a', 0)).toBeUndefined()
+})
+
+test('what is given back beside another attempt takes neither its place nor a failure away', () => {
+  const window = createWindow({ perMinute: 3 })
+  window.takeIfLeft('a', 0)?.keep()
+  const [first, second] = [window.takeIfLeft('a', 0), window.takeIfLeft('a', 0)]
+  first?.giveBack()
+  expect([second, window.takeIfLeft('a', 0), window.takeIfLeft('a', 0)].map((attempt) => attempt !== undefined)).toEqual([
+    true,
+    true,
+    false,
+  ])
 })
 
 test('a key that failed is not forgotten for any number of keys that did not', () => {
@@ -90,6 +103,48 @@ test('a key that backs off has no more attempts under way than failures left, ov
   expect(window.takeIfLeft('a', 90_000)).toBeUndefined()
   first.giveBack()
   expect(window.takeIfLeft('a', 90_000)).toBeDefined()
+})
+
+test('an attempt that succeeds beside another one does not end the memory of a wait', () => {
+  const window = createWindow({ perMinute: 8, backsOff: true })
+  for (let i = 0; i < 8; i += 1) window.fail('a', 0)
+  const [first] = [window.take('a', 60_000), window.take('a', 60_000)]
+  first.giveBack()
+  expect(window.fail('a', 60_000)).toBeUndefined()
+  expect(window.fail('a', 60_000)).toBe(120)
+})
+
+describe('what other processes have counted', () => {
+  const NO_WAIT = { waits: 0, waitEndsAt: -1_000_000 }
+  const hear = async (standing: Standing, failures: number, failedAt: number, heardAt: number) => {
+    const others = { shared: { tell: () => undefined, ask: async () => standing }, of: 'test' }
+    const window = createWindow({ perMinute: 4, backsOff: true, others })
+    for (let i = 0; i < failures; i += 1) window.fail('a', failedAt)
+    await window.hear('a', heardAt)
+    return window
+  }
+
+  test('takes no failure of this process away', async () => {
+    const window = await hear({ failures: 1, endsAt: 60_000, ...NO_WAIT }, 3, 0, 1_000)
+    expect(window.fail('a', 1_000)).toBe(60)
+  })
+
+  test('in a minute that is over says nothing about the one of this process', async () => {
+    const window = await hear({ failures: 9, endsAt: 1_500, ...NO_WAIT }, 3, 1_000, 2_000)
+    expect(window.fail('a', 2_000)).toBe(60)
+  })
+
+  test('does not shorten a wait', async () => {
+    const older = await hear({ failures: 0, endsAt: 30_000, waits: 1, waitEndsAt: 30_000 }, 4, 0, 1_000)
+    const none = await hear({ failures: 1, endsAt: 60_000, ...NO_WAIT }, 4, 0, 1_000)
+    for (const window of [older, none]) expect(window.refusal('a', 1_000)).toMatchObject({ retryAfterSeconds: 59 })
+  })
+
+  test('of a wait stands for the failures that led to it', async () => {
+    const window = await hear({ failures: 0, endsAt: 45_000, waits: 1, waitEndsAt: 61_000 }, 3, 50_000, 51_000)
+    expect(window.takeIfLeft('a', 60_999)).toBeUndefined()
+    expect(window.takeIfLeft('a', 61_000)).toBeDefined()
+  })
 })
 
 test('a key that asks without end keeps its count among more others than are remembered', () => {
