@@ -41,6 +41,9 @@ const CLIENTS = 16
 const CLIENTS_ASLEEP = 400
 const checkout = fileURLToPath(new URL('..', import.meta.url))
 const postgres = await startPostgres()
+/** Remove limits of processes, after the end of all of them. */
+const releases: (() => void)[] = []
+closeAtEnd(() => releases.forEach((release) => release()))
 
 const open = (name: string, databaseUrl: string, env: Readonly<Record<string, string>>): Promise<Target> =>
   startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env })
@@ -48,8 +51,7 @@ const open = (name: string, databaseUrl: string, env: Readonly<Record<string, st
 /** Limits each process to a share of a processor. The process that passes connections on shares with its first worker. */
 function limit(target: Target): void {
   const pids = target.processes()
-  const release = limitProcessors([pids.slice(0, 2), ...pids.slice(2).map((pid) => [pid])], Number(values.quota))
-  closeAtEnd(() => target.close().then(release))
+  releases.push(limitProcessors([pids.slice(0, 2), ...pids.slice(2).map((pid) => [pid])], Number(values.quota)))
 }
 
 async function openBehindHaproxy(): Promise<Target> {

@@ -7,10 +7,17 @@ export type Environment = Readonly<Record<string, string | undefined>>
 /** The home of this account. `os.homedir` would take an empty HOME for one, and files with secrets would lie in the current folder. */
 export function homeOf(env: Environment): string {
   if (env['HOME']) return env['HOME']
+  const home = homeOfAccount()
+  if (home === '') throw new Fault('usage', 'HOME is not set, and the system knows no home of this account: set HOME')
+  return home
+}
+
+/** Empty where the system does not know the account, or no home of it. */
+function homeOfAccount(): string {
   try {
     return userInfo().homedir
   } catch {
-    throw new Fault('usage', 'HOME is not set, and the system knows no home of this account: set HOME')
+    return ''
   }
 }
 

@@ -49,7 +49,7 @@ const columnsOf = (rows: readonly Row[]): string[] => [...new Set(rows.flatMap((
 
 function cell(name: string, value: unknown): string {
   if (value === undefined || value === null) return ''
-  // Of messages of webhooks, and no time.
+  // A message of a webhook that is due has 0 there, which is no time.
   if (name === 'nextAttemptAt' && value === 0) return 'at once'
   if (typeof value === 'number' && /^timestamp|At$/.test(name) && Math.abs(value) <= TIME_MAX)
     return new Date(value).toISOString()

@@ -389,11 +389,11 @@ describe.skipIf(serverUrl() !== undefined)('the embedded database', () => {
       remedy: /let the process open more files/,
     },
     'files that this user may not read': {
-      env: () => dataDir('foreign', (path) => chmodSync(join(path, 'database', 'base'), 0)),
+      env: () => dataDir('closed', (path) => chmodSync(join(path, 'database', 'base'), 0)),
       start: runWithoutCapabilities,
       setting: /PAWL_DATA_DIR: /,
-      cause: /cannot be opened \(.+\); user \d+, who runs this process, may not read and write \S+foreign\/database\/base,/,
-      remedy: /which belongs to user \d+: chown -R \d+ \S+foreign\n$/,
+      cause: /cannot be opened \(.+\); user \d+, who runs this process, may not read and write \S+closed\/database\/base,/,
+      remedy: /which belongs to user \d+: chmod -R u\+rwX \S+closed\/database\n$/,
     },
     ...(canMount && {
       'a database that does not open, on a full disk': {

@@ -9,7 +9,12 @@ import { findStatementTables, type StatementTables } from '../helpers/statement-
 
 /** Statements that read what is spread together with what stays on the coordinator. */
 const ACROSS_NOW: Record<string, readonly string[]> = {
-  'a union whose parts are read apart': ['listAuditItems', 'listAuditItems of verifications', 'readUserRows'],
+  'a union whose parts are read apart': [
+    'listAuditItems',
+    'listAuditItems of verifications',
+    'listOwnerlessItems',
+    'readUserRows',
+  ],
   'takes rows away in one part of a `with` and inserts them in another': ['placeRows'],
 }
 

@@ -80,7 +80,7 @@ export async function exportAudit(
   const exported: ExportedChain[] = []
   const chains = await findChains(parts.db)
   // Nothing is exported of a chain that is another one now. Its end stays the noted one, so that the next export refuses it again.
-  const refuse = (noted: NotedHead, problem: string): number => exported.push({ ...noted, rows: 0, problem })
+  const refuse = (noted: NotedHead, problem: string): void => void exported.push({ ...noted, rows: 0, problem })
   for (const noted of after.filter((head) => !chains.some(({ name }) => name === head.chain)))
     refuse(noted, 'there is no such chain')
   for (const chain of chains) {

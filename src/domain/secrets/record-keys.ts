@@ -270,7 +270,7 @@ const associatedData = (header: Uint8Array, place: Place): Uint8Array => {
 
 export const OF_SETTING: KeyOrigin = {
   setting: 'PAWL_MASTER_KEY',
-  todo: 'give the right PAWL_MASTER_KEY, or look at whether DATABASE_URL names the right database',
+  todo: 'give the right PAWL_MASTER_KEY, or look at whether this is the right database',
 }
 const FOR_EVER = Number.POSITIVE_INFINITY
 /** Whoever writes into the database can name any number of keys. */

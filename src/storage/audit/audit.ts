@@ -164,7 +164,7 @@ export async function listOwnerlessItems(
   db: Db,
   { applicationId, operationId, from, to }: Pick<AuditQuery, 'applicationId' | 'from' | 'to'> & { readonly operationId: string },
 ): Promise<AuditItem[]> {
-  const isMeant = sql`application_id = ${applicationId} and user_id is null and occurred_at >= ${from} and occurred_at <= ${to}
+  const isMeant = sql`activation_id = '' and application_id = ${applicationId} and user_id is null and occurred_at >= ${from} and occurred_at <= ${to}
       and strpos(event_data, ${operationId}) > 0`
   const { rows } = await sql<AuditItem>`
     select activation_id as "activationId", event_type as "eventType", event_data as "eventData",

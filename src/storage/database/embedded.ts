@@ -1,7 +1,6 @@
 // Opens the embedded database (PGlite) safely: a lock on the directory, a turn of the event loop before each query, the parsers of node-postgres,
 // small buffers. Another process gets a backup of the open database through the lock's socket.
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
-import { stat, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -10,7 +9,7 @@ import type { Socket } from 'node:net'
 import { PGlite, types } from '@electric-sql/pglite'
 import type { PGliteDialectConfig } from 'kysely'
 import { StartError } from '../../lib/errors.ts'
-import { readFreeBytes } from '../../lib/free-bytes.ts'
+import { readFreeBytes, requireWritable } from '../../lib/disk.ts'
 import { lockDirectory, visitHolder } from './directory-lock.ts'
 import { composeSet, parseBytea, parseTime, SESSION_SETTINGS } from './session-settings.ts'
 
@@ -68,10 +67,9 @@ async function openFiles(path: string): Promise<PGlite> {
     return pglite
   } catch (error) {
     const cause = describe(error)
-    throw new StartError(
-      `PAWL_DATA_DIR: the database in ${path} cannot be opened (${cause}); ${await findRemedy(dirname(path), cause)}`,
-      { cause: error },
-    )
+    throw new StartError(`PAWL_DATA_DIR: the database in ${path} cannot be opened (${cause}); ${await findRemedy(path, cause)}`, {
+      cause: error,
+    })
   }
 }
 
@@ -96,40 +94,29 @@ async function makeFiles(path: string, loadDataDir?: Blob): Promise<void> {
   }
 }
 
-/**
- * Rejects when the folder is gone, or its disk has become read only because of errors. Such a disk still tells its room and grants access, and only a
- * write fails: the folder gets the times that it has.
- */
-async function requireWritable(path: string): Promise<void> {
-  const { atime, mtime } = await stat(path)
-  await utimes(path, atime, mtime).catch((error: NodeJS.ErrnoException) => {
-    // Some network file systems show another owner, who alone may set times.
-    if (error.code !== 'EPERM') throw error
-  })
-}
-
-/** What to do for a database below `directory` that does not open. On a full disk, or without a right, PGlite says only that it failed. */
-async function findRemedy(directory: string, cause: string): Promise<string> {
+/** What to do for a database in `path` that does not open. On a full disk, or without a right, PGlite says only that it failed. */
+async function findRemedy(path: string, cause: string): Promise<string> {
   if (cause === 'EMFILE' || cause === 'ENFILE') return 'let the process open more files: ulimit -n, LimitNOFILE of a systemd unit'
-  const closed = findClosed(directory)
+  const closed = findClosed(path)
   if (closed !== undefined) {
-    const user = process.geteuid?.()
-    return `user ${user}, who runs this process, may not read and write ${closed}, which belongs to user ${statSync(closed).uid}: chown -R ${user} ${directory}`
+    const [user, owner] = [process.geteuid?.(), statSync(closed).uid]
+    const command = owner === user ? 'chmod -R u+rwX' : `chown -R ${user}`
+    return `user ${user}, who runs this process, may not read and write ${closed}, which belongs to user ${owner}: ${command} ${path}`
   }
-  const left = await readFreeBytes(directory)
+  const left = await readFreeBytes(dirname(path))
   return left === undefined || left >= LOG_FILE_BYTES
     ? 'look at its files, their owner and the room on the disk, or put back a backup'
     : `its disk has ${Math.floor(left / 2 ** 20)} MB left: make room there, a file of its log alone has 16 MB`
 }
 
-/** A file below `directory` that this process may not read and write: a command that another user ran, such as root, leaves files of its own. */
-function findClosed(directory: string): string | undefined {
+/** A file in `path` that this process may not read and write: a command that another user ran, such as root, leaves files of its own. */
+function findClosed(path: string): string | undefined {
   try {
-    for (const { parentPath, name } of readdirSync(directory, { recursive: true, withFileTypes: true }))
+    for (const { parentPath, name } of readdirSync(path, { recursive: true, withFileTypes: true }))
       accessSync(join(parentPath, name), constants.R_OK | constants.W_OK)
   } catch (error) {
-    const { code, path } = error as NodeJS.ErrnoException
-    if (code === 'EACCES') return path
+    const failed = error as NodeJS.ErrnoException
+    if (failed.code === 'EACCES') return failed.path
   }
   return undefined
 }

@@ -18,5 +18,7 @@ export const userInfo = openedEndpoint({
     // The bank may add claims of any name and type.
     { additionalProperties: true },
   ),
-  handle: ({ activation }, parts: DeviceParts) => readUserInfo(parts, activation),
+  async handle({ activation }, parts: DeviceParts) {
+    return await readUserInfo(parts, activation)
+  },
 })
