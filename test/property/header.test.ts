@@ -93,6 +93,34 @@ describe('header values', () => {
     )
   })
 
+  const key = 'oTITEVuQSyH0RqsMD0Gulg=='
+  const id = '5bd4ff1e-3c9b-4b6e-9a51-0b6f6f4f2f3a'
+  test.each([
+    [
+      'authorization',
+      parseAuthorizationHeader,
+      {
+        pa_version: '3.3',
+        pa_activation_id: id,
+        pa_application_key: key,
+        pa_nonce: key,
+        pa_signature_type: 'possession',
+        pa_signature: key,
+      },
+    ],
+    [
+      'token',
+      parseTokenHeader,
+      { version: '3.3', token_id: id, token_digest: toBase64(new Uint8Array(32)), nonce: key, timestamp: '1735689600000' },
+    ],
+    ['encryption', parseEncryptionHeader, { version: '3.3', application_key: key }],
+  ])('the %s header without one of its members is refused, whichever it is', (_, parse, pairs) => {
+    expect(parse(write('PowerAuth', pairs, ', '), SCHEMES)).toBeDefined()
+    const without = (missing: string) => Object.fromEntries(Object.entries(pairs).filter(([name]) => name !== missing))
+    const taken = Object.keys(pairs).filter((name) => parse(write('PowerAuth', without(name), ', '), SCHEMES) !== undefined)
+    expect(taken).toEqual([])
+  })
+
   test('a repeated member counts with its last value', () => {
     const value = 'PowerAuth version="9.9", application_key="oTITEVuQSyH0RqsMD0Gulg==", version="3.3"'
     expect(parseEncryptionHeader(value, SCHEMES)?.version).toBe('3.3')
