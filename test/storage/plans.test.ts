@@ -30,8 +30,8 @@ const USERS: Record<string, readonly string[]> = {
   ],
   // Of all rows: the messages about one object.
   webhook_delivery_about: ['listDeliveries'],
-  // Of all rows: those about one user.
-  audit_log_all_user_id_application_id_occurred_at_idx: ['findTold', 'listAuditItems', 'readUserRows'],
+  // Of all rows: those about one user, or about nobody.
+  audit_log_all_user_id_application_id_occurred_at_idx: ['findTold', 'listAuditItems', 'listOwnerlessItems', 'readUserRows'],
   operation_user: ['deleteUserRows', 'listUserOperations', 'lockUser', 'readUserRows', 'searchOperations'],
 }
 
