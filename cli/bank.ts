@@ -63,6 +63,7 @@ export function connectBank(url: string, admin: string, env: Terminal['env']): B
 }
 
 const TIMEOUT_MS = 30_000
+const CERTIFICATES = 'NODE_EXTRA_CA_CERTS names the authority of the server, PAWL_CLIENT_CERTIFICATE has what this command shows'
 
 async function callBank(
   { url, admin, env }: Pick<Bank, 'url' | 'admin'> & Pick<Terminal, 'env'>,
@@ -76,7 +77,9 @@ async function callBank(
     return readReply(`${method} ${url}${path}`, await ask(env, url + path, request))
   } catch (error) {
     if (error instanceof Fault) throw error
-    throw new Fault('unreachable', `${url} does not answer (${explainFault(error)}); --url says where the bank's API is`)
+    // A server that ends the connection for want of a certificate looks to fetch like one that is away.
+    const tls = url.startsWith('https:') ? `; ${CERTIFICATES}` : ''
+    throw new Fault('unreachable', `${url} does not answer (${explainFault(error)}); --url says where the bank's API is${tls}`)
   }
 }
 

@@ -142,7 +142,9 @@ function renderStartText(
   const bankUrl = internalAddress ?? settings.publicUrl ?? address
   const user = settings.adminUser
   const credential = password === undefined ? user : `${user}:${password}`
-  const create = `curl -w '\\n' -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application`
+  // Whoever calls a listener with TLS shows a certificate.
+  const tls = internalAddress?.startsWith('https:') ? '--cacert AUTHORITY --cert CERTIFICATE --key KEY ' : ''
+  const create = `curl -w '\\n' ${tls}-u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application`
   return `pawl listens on ${address}
 ${internalAddress ? `Cloud API and administration, never for phones: ${internalAddress}\n` : ''}API description: ${bankUrl}/swagger-ui.html
 ${settings.console ? `Console: ${bankUrl}/console/\n` : ''}Data: ${dataLocation}

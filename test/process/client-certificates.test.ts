@@ -122,6 +122,17 @@ test('nobody is let in without a certificate of the authority, with an older TLS
   expect((await fetch(`${pawl.url}/health/live`)).status).toBe(200)
 })
 
+test('who is given no certificate is told at the start, and by the command line, that one is shown', async () => {
+  expect(pawl.output()).toMatch(/^Create an application: curl .* --cacert AUTHORITY --cert CERTIFICATE --key KEY .*https:/m)
+  write('authority.pem', authority.pem)
+  const { code, stderr } = await runNode(['bin/pawl.mjs', 'app', 'list'], {
+    PAWL_URL: url,
+    PAWL_ADMIN: `admin:${ADMIN_PASSWORD}`,
+    NODE_EXTRA_CA_CERTS: pathOf('authority.pem'),
+  })
+  expect([code, stderr]).toEqual([3, expect.stringMatching(/does not answer .*PAWL_CLIENT_CERTIFICATE has what/)])
+})
+
 test('a password goes on to be needed where a certificate stands for nobody, and is good beside one', async () => {
   const nobody = await call({ certificate: other })
   expect([nobody.status, JSON.parse(nobody.text)]).toMatchObject([401, { responseObject: { code: 'HTTP_401' } }])
