@@ -1,5 +1,5 @@
 // Carries out the app's side of a login at an OpenID provider of the bank: makes the address for the user's browser, and reads the code in the
-// address at which the browser ends (RFC 6749 §4.1, RFC 7636, RFC 9207).
+// address at which the browser ends (RFC 6749 §4.1, RFC 7636).
 import { createHash, randomBytes } from 'node:crypto'
 
 /** The path for the settings of a provider (v3 §8.8). */

@@ -52,6 +52,16 @@ describe('the document', () => {
     await app.close()
   })
 
+  test('calls a text of ASCII so, because the printable characters are more', () => {
+    const described: unknown[] = []
+    JSON.stringify(document, (_, value: unknown) => {
+      if (String(member(value, 'pattern')).includes(String.raw`-\x7E]`)) described.push(member(value, 'description'))
+      return value
+    })
+    expect(described).not.toEqual([])
+    for (const description of described) expect(description).toContain('ASCII')
+  })
+
   test('says of each operation what it is, under an id of its own', () => {
     const operations = operationsOf(document)
     const ids = operations.map(({ operation }) => operation['operationId'])

@@ -89,7 +89,7 @@ const KeyHeader = Type.Object({
     Type.String({
       pattern: '^[\\x21-\\x7E]{16,255}$',
       description:
-        'must be 16 to 255 printable characters: random, made by the back end for each request that it receives, and sent again with it. The first ' +
+        'must be 16 to 255 printable characters of ASCII: random, made by the back end for each request that it receives, and sent again with it. The first ' +
         'answer is then given again, for `PAWL_DOOR_IDEMPOTENCY_SECONDS`',
       examples: ['5f0b3a58c2a14f0f9d8e7a11'],
     }),

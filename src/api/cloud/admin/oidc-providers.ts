@@ -27,7 +27,7 @@ const Address = Type.String({ pattern: '^[^]{1,1024}$', description: 'must be 1 
 /** Printable ASCII without spaces. */
 const Word = Type.String({
   pattern: '^[\\x21-\\x7E]{1,255}$',
-  description: 'must be 1 to 255 printable characters without spaces',
+  description: 'must be 1 to 255 printable characters of ASCII, no spaces',
 })
 
 const ClientAuthentication = OneOf(CLIENT_AUTHENTICATIONS)
@@ -62,7 +62,7 @@ const NewProvider = withExample(
   Type.Object({
     ...settingMembers,
     clientSecret: Type.Optional(
-      Type.String({ pattern: '^[\\x20-\\x7E]{1,1024}$', description: 'must be 1 to 1024 printable characters' }),
+      Type.String({ pattern: '^[\\x20-\\x7E]{1,1024}$', description: 'must be 1 to 1024 printable characters of ASCII' }),
     ),
     privateKey: Type.Optional(
       Type.String({ pattern: '^[^\\u0000]{1,8192}$', description: 'must be a private key: PKCS#8 in PEM' }),

@@ -168,8 +168,8 @@ async function readLogin(
     return value ?? ''
   }
   const proof = {
-    code: demand('code', code, /^[\x20-\x7E]{1,4096}$/, 'must be 1 to 4096 printable characters'),
-    nonce: demand('nonce', nonce, /^[\x20-\x7E]{1,255}$/, 'must be 1 to 255 printable characters'),
+    code: demand('code', code, /^[\x20-\x7E]{1,4096}$/, 'must be 1 to 4096 printable characters of ASCII'),
+    nonce: demand('nonce', nonce, /^[\x20-\x7E]{1,255}$/, 'must be 1 to 255 printable characters of ASCII'),
     codeVerifier: demand(
       'codeVerifier',
       codeVerifier,
