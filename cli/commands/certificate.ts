@@ -35,7 +35,7 @@ const addFingerprint = bankCommand({
   summary: 'Pins a certificate by its fingerprint',
   words: { '<name>': NAME, '<fingerprint>': 'SHA-256', '<expires>': 'seconds since 1970, or a date' },
   options: APPLICATION_OPTION,
-  examples: ['certificate add-fingerprint api.bank.example 3b2f… 2027-01-31T12:00:00Z'],
+  examples: ['certificate add-fingerprint api.bank.example 3b2f… 2030-12-31T12:00:00Z'],
   run: async ({ words: [domain, fingerprint, expires = ''], openBank, application }) => {
     const body = { domain, fingerprint, expires: parseSeconds(expires) }
     return openBank().answer('POST', toPath`/admin/apps/${await application()}/certificates/fingerprint`, body)
