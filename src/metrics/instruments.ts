@@ -89,11 +89,15 @@ const phonesOf = ({ counter }: Define) => ({
   ),
   refusals: counter(
     'pawl_refusals_total',
-    'What was refused before or beside a code. of: envelope, temporary_key, activation or credential',
+    'What was refused before or beside a code. of: envelope (not a malformed one), temporary_key, activation or credential',
     ['of'],
   ),
   blockedActivations: counter('pawl_activations_blocked_total', 'Activations that wrong codes blocked'),
-  changedActivations: counter('pawl_activations_changed_total', 'Changes of the state of activations by this process', ['state']),
+  changedActivations: counter(
+    'pawl_activations_changed_total',
+    'Changes of the state of activations by this process, other than blocks by wrong codes',
+    ['state'],
+  ),
 })
 
 const operationsOf = ({ counter, gauge, histogram }: Define) => ({
