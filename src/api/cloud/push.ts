@@ -14,7 +14,7 @@ export const pushRegistrationRead = cloudEndpoint({
   operationId: 'readPushRegistration',
   summary: 'Where pushes reach the phone of a user',
   description:
-    'Empty when the user has no phone that takes pushes. Of several phones that take pushes, `registrationId` names one.',
+    'Empty when the user has no phone that takes pushes; a token that was altered in the database counts as none. Of several phones that take pushes, `registrationId` names one.',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles: ['admin', 'integration'],
   query: Type.Object({ userId: UserId, registrationId: OfSeveral }),
