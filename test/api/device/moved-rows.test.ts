@@ -214,6 +214,15 @@ test('where pushes reach a phone that was moved is not told', async () => {
   expect(await read(victim.userId)).toEqual({})
 })
 
+test('a push token that was altered counts as none, and the log says what was altered', async () => {
+  const { phone, token, userId } = await world.holder()
+  const { activationId } = phone.state
+  expectOk(await phone.send(await phone.prepareTokenCall('push', token, { platform: 'fcm', token: 'a token of pushes' })))
+  await set('push_registration', 'push_token', Buffer.alloc(60), 'activation_id', activationId)
+  expect(expectOk(await world.bank.call('GET', `/push/registration?userId=${userId}`)).json).toEqual({})
+  expect(world.log()).toContain(`push_registration.push_token of ${activationId}`)
+})
+
 test('the status of a moved phone tells nothing, and the log says what was moved', async () => {
   const [own, victim] = [await world.holder('3.3'), await world.holder()]
   const before = await readCounters(own.phone)
