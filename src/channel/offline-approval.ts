@@ -90,7 +90,9 @@ export async function approveOffline(
   const at = new Date(parts.platform.now())
   takeOtpAttempt(parts, operation.applicationId, activation.activationId)
   if (!(await hasOperationNonce(parts.db, operationId, nonce, LIVE_NONCES))) {
-    await countFailure(parts.db, parts, operation, activation, at)
+    const status = await countFailure(parts.db, parts, operation, activation, at)
+    // Nonces end with their operation, which another request may have ended since the read.
+    if (status === undefined) refuseUnlessPending((await readOperation(parts, applicationId, operationId)).status)
     throw new PawlError('OTP_INVALID', { detail: 'the nonce was not issued for the operation' })
   }
   const attempt = {
@@ -113,7 +115,7 @@ export async function approveOffline(
     if (decided !== undefined) decision.note()
     return decided
   })
-  if (refusal !== 'NONE') throw new PawlError(refusal, { detail: 'the one-time password was not accepted' })
+  if (refusal !== 'NONE') throw refusal
 }
 
 /** Applies a judged password to the locked operation, in the transaction that stores the judgement. */
@@ -124,20 +126,24 @@ async function decideOffline(
   activation: ActivationRow,
   { isRight, factors }: OtpDecision,
   at: Date,
-): Promise<ErrorCode | 'NONE'> {
-  if (operation === undefined) return isRight ? 'OPERATION_NOT_FOUND' : 'OTP_INVALID'
-  const refusal = refusalOf(statusAt(operation, at.getTime()))
+): Promise<PawlError | 'NONE'> {
+  if (operation === undefined) return notAccepted('OPERATION_NOT_FOUND')
+  const status = statusAt(operation, at.getTime())
+  const refusal = refusalOf(status)
+  // Another request may have ended the operation with this password, which is no longer right then.
+  if (refusal !== undefined) return refused(refusal, 'operation', `is ${status}`)
   if (!isRight) {
-    if (refusal === undefined) await countFailure(tx, parts, operation, activation, at)
-    return 'OTP_INVALID'
+    await countFailure(tx, parts, operation, activation, at)
+    return notAccepted('OTP_INVALID')
   }
-  if (refusal !== undefined) return refusal
   // This API has no error codes for flags. Nothing is counted, as for online approvals.
-  if (flagRefusalOf(operation) !== undefined) return 'OTP_INVALID'
+  if (flagRefusalOf(operation) !== undefined) return notAccepted('OTP_INVALID')
   const additionalData = { authFactor: factors, isOffline: true }
   await endByDecision(tx, parts, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
   return 'NONE'
 }
+
+const notAccepted = (code: ErrorCode): PawlError => new PawlError(code, { detail: 'the one-time password was not accepted' })
 
 /**
  * Finds the ACTIVE activation of a user, or the one with `registrationId`. Throws REGISTRATION_NOT_FOUND if there is none, and REQUEST_INVALID,

@@ -1,7 +1,7 @@
 // /operations/offline: a QR code that the phone scans, and the one-time password that its user types (cloud §6.5, §6.6, §6.8; v3 §15).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { expectError, MINUTE, readCounters, SECOND, STATE } from '../../helpers/expectations.ts'
+import { errorCode, expectError, MINUTE, readCounters, SECOND, STATE } from '../../helpers/expectations.ts'
 import type { HttpReply } from '../../../phone/http.ts'
 import { member } from '../../../phone/http.ts'
 import {
@@ -38,6 +38,13 @@ async function scanned(body: Record<string, unknown> = {}, version: (typeof PHON
 
 async function scan({ phone }: Holder, { id }: TestOperation): Promise<OperationQr> {
   return phone.scanOperation(String(member(expectOk(await world.bank.offlineQr(id)).json, 'operationQrCodeData')))
+}
+
+/** Of passwords that come at once those beyond the maximum of 3 are told that the operation has ended, whether they are right or wrong. */
+function expectThreeCounted(replies: readonly HttpReply[]): void {
+  const codes = replies.map(errorCode)
+  expect(codes.filter((code) => code === 'ERROR_OTP_INVALID')).toHaveLength(3)
+  expect(codes.filter((code) => code === 'ERROR_OPERATION_STATE_CHANGE')).toHaveLength(replies.length - 3)
 }
 
 const typeOtp = ({ operationId, nonce }: OperationQr, otp: string): Promise<HttpReply> =>
@@ -248,6 +255,11 @@ describe('a right password', () => {
     const otp = phone.computeOtp(qr)
     const replies = await Promise.all(Array.from({ length: 10 }, () => typeOtp(qr, otp)))
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1)
+    // As if they had come one after the other.
+    for (const reply of replies.filter(({ status }) => status !== 200)) {
+      expectError(reply, 400, 'ERROR_OPERATION_STATE_CHANGE')
+      expect(member(reply.json, 'responseObject', 'violations')).toEqual([{ fieldName: 'operation', hint: 'is APPROVED' }])
+    }
     expect(await world.stored(operation.id)).toMatchObject({ status: 'APPROVED', failureCount: 0 })
     expect((await world.audit(operation.id)).filter((type) => type === 'operation_approved')).toHaveLength(1)
   })
@@ -383,7 +395,7 @@ describe('a wrong password', () => {
     const template = await world.template({ maxFailureCount: 3 })
     const { holder, operation, qr } = await scanned({ template })
     const replies = await Promise.all(Array.from({ length: 10 }, (_, i) => typeOtp(qr, `0000000${i}-00000000`)))
-    expect(replies.filter(({ status }) => status === 400)).toHaveLength(10)
+    expectThreeCounted(replies)
     expect(await world.stored(operation.id)).toMatchObject({ status: 'FAILED', failureCount: 3 })
     expect((await readCounters(holder.phone)).failedAttempts).toBeLessThanOrEqual(5)
     expect((await world.audit(operation.id)).filter((type) => type === 'operation_failed')).toHaveLength(1)
@@ -391,6 +403,15 @@ describe('a wrong password', () => {
 })
 
 describe('a password with an unknown nonce', () => {
+  test('ten at once count exactly to the maximum', async () => {
+    const template = await world.template({ maxFailureCount: 3 })
+    const { phone, operation, qr } = await scanned({ template })
+    const otp = phone.computeOtp(qr)
+    const replies = await Promise.all(Array.from({ length: 10 }, () => world.bank.offlineOtp(operation.id, otp, 'unknown')))
+    expectThreeCounted(replies)
+    expect(await world.stored(operation.id)).toMatchObject({ status: 'FAILED', failureCount: 3 })
+  })
+
   test('counts on the operation alone', async () => {
     const template = await world.template({ maxFailureCount: 2 })
     const { holder, phone, operation, qr } = await scanned({ template })
