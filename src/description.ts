@@ -145,7 +145,8 @@ A back end gets a credential of its own by \`POST /admin/users\` with the role \
 - Bodies are JSON in UTF-8. Unknown members are ignored.
 - With a right credential a body has at most 256 KiB, and 384 KiB at \`/verification/code\`, \`/verification/token\`, \`/encryption\` and \`/offline\`. What is
   read before anything proves who sent it has 16 KiB, and what a code covers \`PAWL_SIGNED_BODY_BYTES_MAX\`. A longer body gets 400.
-- A source whose requests are refused too often gets 429. What is no HTTP request gets 400, and headers over 16 KiB get 431.
+- A source whose requests are refused too often gets 429. What is no HTTP request gets 400, headers over 16 KiB get 431, and what
+  does not arrive in time gets 408.
 - Every answer has the header \`X-Request-Id\`: the caller's own where it sent a sane one.
 - Phones write the headers of the protocol as \`X-PowerAuth-*\` or as \`X-Svc-*\`, one spelling a request. Error messages then begin with \`POWER_AUTH_\` or \`SVC_\`.
 - The body of an encrypted endpoint is an envelope, described together with the content that it decrypts to.`
