@@ -54,7 +54,9 @@ export function parseJson(bytes: Uint8Array): unknown {
     if (MAY_NAME_PROTOTYPE.test(text) && namesPrototype(value)) throw new SyntaxError('a name of a prototype')
     return value
   } catch (cause) {
-    const violations = [{ fieldName: 'body', hint: 'must be JSON in UTF-8, without byte order mark and of at most 64 levels' }]
+    const hint =
+      'must be JSON in UTF-8 of at most 64 levels, without byte order mark and without a member __proto__ or constructor.prototype'
+    const violations = [{ fieldName: 'body', hint }]
     throw new PawlError('REQUEST_INVALID', { detail: 'the body is not JSON', violations, cause })
   }
 }

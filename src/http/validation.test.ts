@@ -26,6 +26,29 @@ function judgeBodies(body: TSchema): (value: unknown) => Promise<readonly Violat
   return async (value) => (await app.inject({ method: 'POST', url: '/', payload: value as object })).json()
 }
 
+describe('a hint', () => {
+  const judgeTexts = judgeBodies(
+    Type.Object({
+      long: Type.Optional(Type.String({ minLength: 2, description: 'must be two characters or more' })),
+      name: Type.Optional(Type.String({ minLength: 1 })),
+      named: Type.Optional(
+        Type.Record(Type.String({ pattern: '^[a-z]$' }), Type.String(), {
+          additionalProperties: false,
+          description: 'must have names of one letter',
+        }),
+      ),
+    }),
+  )
+
+  test.each([
+    [{ long: 'x' }, 'long', 'must be two characters or more'],
+    [{ name: '' }, 'name', 'must not be blank'],
+    [{ named: { '': 'x' } }, 'named', 'must have names of one letter'],
+  ])('of %j says what is wrong', async (body, fieldName, hint) => {
+    expect(await judgeTexts(body)).toMatchObject([{ fieldName, hint }])
+  })
+})
+
 describe('a member that may be null', () => {
   test.each<[unknown, [string, string][]]>([
     [{ parameters: { amount: 12.5 } }, [['parameters.amount', 'must be string']]],

@@ -105,14 +105,19 @@ function describeValue(fieldName: string, error: ErrorObject): { invalidValue?: 
   return { invalidValue: String(data).slice(0, VALUE_CHARACTERS_MAX) }
 }
 
+const describeForm = ({ parentSchema }: ErrorObject): string =>
+  (parentSchema as { description?: string } | undefined)?.description ?? 'has the wrong form'
+
 function describeHint(error: ErrorObject): string {
   switch (error.keyword) {
     case 'required':
       return 'must be present'
     case 'minLength':
-      return 'must not be blank'
+      return error.params['limit'] === 1 ? 'must not be blank' : describeForm(error)
     case 'pattern':
-      return (error.parentSchema as { description?: string } | undefined)?.description ?? 'has the wrong form'
+    // A member whose name has the wrong form counts as an additional one.
+    case 'additionalProperties':
+      return describeForm(error)
     case 'const':
       return `must be ${String(error.params['allowedValue'])}`
     case 'enum':

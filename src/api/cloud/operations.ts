@@ -88,7 +88,7 @@ const CreationHeaders = Type.Object({
 export const Parameters = Type.Record(
   Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
   Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
-  { additionalProperties: false },
+  { additionalProperties: false, description: 'must have names of 1 to 255 characters without control characters' },
 )
 
 /** The members of a request that creates an operation, without those that name user or device. */

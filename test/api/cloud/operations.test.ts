@@ -271,6 +271,19 @@ describe('a body of POST /operations', () => {
     expect(await countOperations()).toBe(count)
   })
 
+  test('says which names parameters may have, and which members no body has', async () => {
+    const long = await world.bank.call('POST', '/operations', {
+      userId,
+      template: 'payment',
+      parameters: { ['x'.repeat(256)]: '1' },
+    })
+    expect(member(long.json, 'responseObject', 'violations')).toEqual([
+      { fieldName: 'parameters', hint: 'must have names of 1 to 255 characters without control characters' },
+    ])
+    const prototype = await world.bank.callRaw('POST', '/operations', '{"__proto__":{}}', 'application/json')
+    expect(prototype.text).toContain('without a member __proto__')
+  })
+
   test('with a member twice counts the last one, as JSON parsers do', async () => {
     const template = await world.template({ dataTemplate: 'A2' })
     const body = `{"userId":"nobody","userId":${JSON.stringify(userId)},"template":"none","template":"${template}"}`
