@@ -23,3 +23,9 @@ export function parseBase64(text: string, length?: number): Uint8Array | undefin
   const bytes = Buffer.from(text, 'base64')
   return length === undefined || bytes.length === length ? bytes : undefined
 }
+
+/** Decodes base64url strictly: only the one text that encodes the bytes is accepted (RFC 7515 §2). */
+export function parseBase64Url(text: string): Uint8Array | undefined {
+  const bytes = Buffer.from(text, 'base64url')
+  return toBase64Url(bytes) === text ? bytes : undefined
+}

@@ -7,7 +7,7 @@
 import type { KeyObject } from 'node:crypto'
 import { aesGcmOpen, aesGcmSeal } from '../../crypto/aes.ts'
 import { hmac, sha256 } from '../../crypto/hash.ts'
-import { toBase64Url } from '../../lib/base64.ts'
+import { parseBase64Url, toBase64Url } from '../../lib/base64.ts'
 import { asBuffer, concat, concatWithSizes, splitBySizes, u64, utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { encodeTexts } from './row-mac.ts'
@@ -51,9 +51,8 @@ export function issueTicket(
 
 /** Reads a ticket of its holder, even an expired one; undefined for any other text. */
 export function readTicket(key: KeyObject, holder: TicketHolder, text: string): SealTicket | undefined {
-  if (!BASE64_URL.test(text)) return undefined
-  const bytes = Buffer.from(text, 'base64url')
-  if (bytes[0] !== FORM || bytes.length < HEADER_BYTES + NONCE_BYTES) return undefined
+  const bytes = parseBase64Url(text)
+  if (bytes?.[0] !== FORM || bytes.length < HEADER_BYTES + NONCE_BYTES) return undefined
   const header = bytes.subarray(0, HEADER_BYTES)
   const ticketId = header.subarray(1)
   const nonce = bytes.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
@@ -89,4 +88,3 @@ const FORM = 0x01
 const TICKET_ID_BYTES = 16
 const HEADER_BYTES = 1 + TICKET_ID_BYTES
 const NONCE_BYTES = 12
-const BASE64_URL = /^[A-Za-z0-9_-]+$/

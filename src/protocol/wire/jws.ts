@@ -1,6 +1,6 @@
 // Reads and writes the parts of a temporary key exchange that both generations share: the signed request, and the claims of the answer (v3 §7, v4 §4;
 // RFC 7515).
-import { parseBase64, toBase64Url } from '../../lib/base64.ts'
+import { parseBase64, parseBase64Url, toBase64Url } from '../../lib/base64.ts'
 import { parseUtf8, utf8 } from '../../lib/bytes.ts'
 import { findMemberTwice, isJsonObject } from '../../lib/json.ts'
 import type { TemporaryKeyTerms } from '../protocol.ts'
@@ -73,10 +73,4 @@ export function parseJwsPart(base64Url: string): Record<string, unknown> | undef
   } catch {
     return undefined
   }
-}
-
-/** Decodes base64url strictly: only the one text that encodes the bytes is accepted (RFC 7515 §2). */
-export function parseBase64Url(text: string): Uint8Array | undefined {
-  const bytes = Buffer.from(text, 'base64url')
-  return toBase64Url(bytes) === text ? bytes : undefined
 }

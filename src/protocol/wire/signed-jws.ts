@@ -1,9 +1,10 @@
 // Parses a JWS that a phone signed with its device keys: compact, or in the general JSON serialisation with a signature of each key (RFC 7515 §7.1,
 // §7.2.1). The parser is strict, because another reader might interpret ignored parts differently.
+import { parseBase64Url } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { findMemberTwice, isJsonObject } from '../../lib/json.ts'
 import type { SignatureAlgorithm } from '../protocol.ts'
-import { parseBase64Url, parseJwsPart } from './jws.ts'
+import { parseJwsPart } from './jws.ts'
 
 /** One signature of a JWS, not yet verified. */
 interface JwsSignature {
