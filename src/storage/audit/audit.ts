@@ -164,17 +164,13 @@ export async function listOwnerlessItems(
   db: Db,
   { applicationId, operationId, from, to }: Pick<AuditQuery, 'applicationId' | 'from' | 'to'> & { readonly operationId: string },
 ): Promise<AuditItem[]> {
-  const isMeant = sql`activation_id = '' and application_id = ${applicationId} and user_id is null and occurred_at >= ${from} and occurred_at <= ${to}
-      and strpos(event_data, ${operationId}) > 0`
   const { rows } = await sql<AuditItem>`
     select activation_id as "activationId", event_type as "eventType", event_data as "eventData",
       verified_by as "verifiedBy", occurred_at as "occurredAt"
-    from (
-      select * from audit_log where ${isMeant} and sealed_at >= ${from}::timestamptz - interval '1 day'
-    ) as sealed
-    union all
-    select activation_id, event_type, event_data, verified_by, occurred_at from audit_pending where ${isMeant}
-    order by "occurredAt"`.execute(db)
+    from audit_trail
+    where activation_id = '' and application_id = ${applicationId} and user_id is null and occurred_at >= ${from} and occurred_at <= ${to}
+      and strpos(event_data, ${operationId}) > 0 and sealed_at >= ${from}::timestamptz - interval '1 day'
+    order by occurred_at`.execute(db)
   return rows
 }
 
