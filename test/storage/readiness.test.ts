@@ -15,8 +15,8 @@ test.skipIf(serverUrl() !== undefined)(
     const database = await openDatabase({ dataDir, poolSize: 1 })
     await expect(pingDatabase(database)).resolves.toBeUndefined()
     const { bavail, bsize } = statfsSync(dataDir)
-    expect(await database.freeBytes?.()).toBeGreaterThan((bavail * bsize) / 2)
-    const withRoom = (bytes: number | undefined) => pingDatabase({ ...database, freeBytes: async () => bytes })
+    expect(await database.writableBytes?.()).toBeGreaterThan((bavail * bsize) / 2)
+    const withRoom = (bytes: number | undefined) => pingDatabase({ ...database, writableBytes: async () => bytes })
     await expect(withRoom(32 * 2 ** 20 - 1)).rejects.toThrow('the disk of the embedded database is full')
     await expect(withRoom(32 * 2 ** 20)).resolves.toBeUndefined()
     // A file system that does not tell its room.

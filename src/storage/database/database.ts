@@ -48,8 +48,8 @@ export interface Database {
   readonly readTime?: (() => Promise<number>) | undefined
   /** PostgreSQL only. */
   readonly room?: Room
-  /** The embedded database only: bytes that its disk has left. */
-  readonly freeBytes?: Embedded['freeBytes']
+  /** The embedded database only. */
+  readonly writableBytes?: Embedded['writableBytes']
   /** PostgreSQL only. */
   readonly poolUse?: () => PoolUse
   /** PostgreSQL only: ends all connections to a server that takes no writes. */
@@ -89,7 +89,11 @@ export async function openInMemory(open?: OpenInstance): Promise<Database> {
 /** PGlite is half a megabyte of code that a server on PostgreSQL never runs. */
 const loadEmbedded = () => import('./embedded.ts')
 
-function fromEmbedded({ pglite, freeBytes, release }: Embedded, location: string, log: Pick<KyselyConfig, 'log'> = {}): Database {
+function fromEmbedded(
+  { pglite, writableBytes, release }: Embedded,
+  location: string,
+  log: Pick<KyselyConfig, 'log'> = {},
+): Database {
   const db = new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }), ...log }) as Pool
   const close = async () => {
     // Kysely closes an instance only when a query has run on it.
@@ -97,7 +101,7 @@ function fromEmbedded({ pglite, freeBytes, release }: Embedded, location: string
     if (!pglite.closed) await pglite.close()
     await release()
   }
-  return { db, kind: 'embedded', location, freeBytes, close }
+  return { db, kind: 'embedded', location, writableBytes, close }
 }
 
 /** Reads the time of the database, in milliseconds since 1970, independent of the session's time zone and DateStyle. */
@@ -186,7 +190,7 @@ export const isAnswered = (error: unknown): boolean => isRolledBack(error) || co
  * the embedded database it reads, and looks whether the disk has room and can be written.
  */
 export async function pingDatabase(
-  database: Pick<Database, 'db' | 'kind' | 'room' | 'freeBytes' | 'leaveServer'>,
+  database: Pick<Database, 'db' | 'kind' | 'room' | 'writableBytes' | 'leaveServer'>,
 ): Promise<void> {
   const late = sleep(PING_MS, undefined, { ref: false }).then(() => {
     throw new Error(`the database took no write within ${PING_MS} ms`)
@@ -194,9 +198,9 @@ export async function pingDatabase(
   await Promise.race([database.kind === 'embedded' ? readEmbedded(database) : write(database), late])
 }
 
-async function readEmbedded({ db, freeBytes }: Pick<Database, 'db' | 'freeBytes'>): Promise<void> {
+async function readEmbedded({ db, writableBytes }: Pick<Database, 'db' | 'writableBytes'>): Promise<void> {
   await sql`select 1`.execute(db)
-  const left = await freeBytes?.()
+  const left = await writableBytes?.()
   if (left !== undefined && left < ROOM_MIN) throw new Error('the disk of the embedded database is full')
 }
 

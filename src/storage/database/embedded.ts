@@ -24,8 +24,8 @@ export interface Embedded {
   readonly pglite: PGliteForKysely
   /** Makes a backup of everything that is committed. */
   readonly copy: () => Promise<Uint8Array>
-  /** Bytes that the disk has left; undefined where the file system does not tell. Rejects when the files can no longer be written. */
-  readonly freeBytes: () => Promise<number | undefined>
+  /** Bytes that can still be written; undefined where the file system does not tell. Rejects when the disk takes no writes. */
+  readonly writableBytes: () => Promise<number | undefined>
   /** Releases the directory; called after the instance is closed. */
   readonly release: () => Promise<void>
 }
@@ -41,11 +41,11 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
     const path = join(dataDir, FOLDER)
     const pglite = await openFiles(path)
     opened = pglite
-    const freeBytes = async (): Promise<number | undefined> => {
+    const writableBytes = async (): Promise<number | undefined> => {
       await requireWritable(path)
       return readFreeBytes(path)
     }
-    return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes, release }
+    return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), writableBytes, release }
   } catch (error) {
     await release()
     throw error
@@ -234,7 +234,7 @@ export async function createInMemory(open: OpenInstance = (options) => PGlite.cr
   const pglite = await open(embeddedOptions)
   await pglite.exec(composeSet(SESSION_SETTINGS))
   const nothing = async (): Promise<undefined> => undefined
-  return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), freeBytes: nothing, release: nothing }
+  return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), writableBytes: nothing, release: nothing }
 }
 
 const embeddedOptions = {
