@@ -1,5 +1,6 @@
 // Reads arguments of the command line that are JSON, name a file, or are NAME=VALUE pairs.
 import { readFileSync } from 'node:fs'
+import { sayUnreadable } from '../src/lib/errors.ts'
 import { explainFault, Fault, usageFault } from './fault.ts'
 
 /** Parses a JSON object: `{…}`, or `@FILE` that holds one. Throws a Fault that names the option. */
@@ -34,18 +35,8 @@ export function readBytes(option: string, path: string): Buffer {
   try {
     return readFileSync(path)
   } catch (error) {
-    const says = READ_ERRORS[error instanceof Error && 'code' in error ? String(error.code) : '']
-    throw new Fault('usage', `${option}: ${says === undefined ? explainFault(error) : `${path} ${says}`}`)
+    throw new Fault('usage', `${option}: ${path} ${sayUnreadable(error)}`)
   }
-}
-
-/** What errors of the system mean for a file that was named. */
-const READ_ERRORS: Readonly<Record<string, string>> = {
-  ENOENT: 'does not exist',
-  ENOTDIR: 'does not exist: a part of its path is no folder',
-  EISDIR: 'is a folder',
-  EACCES: 'may not be read by this account',
-  EPERM: 'may not be read by this account',
 }
 
 /** The text of UTF-8 bytes. Throws a Fault with `name` for others: a lenient decoder would replace bytes, and so change a password without notice. */

@@ -175,6 +175,8 @@ const layers: readonly Layer[] = [
   { path: 'src/main.ts', pawl: ['src'], packages: [] },
   // The command line: a client of the bank's API, but for what works on the database of the settings.
   { path: 'cli', pawl: [], packages: ['commander', 'qr'] },
+  // Of a file that cannot be read it says what the server says.
+  { path: 'cli/json-argument.ts', pawl: ['cli', 'src/lib/errors.ts'], packages: [] },
   { path: 'cli/local', pawl: ['cli', 'src'], packages: ['kysely'] },
   // A phone of its own, beside anything of the server.
   { path: 'cli/phone', pawl: ['cli', 'phone'], packages: ['pngjs', 'qr'] },
