@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import { bankCommand } from '../bank-command.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
-import { explainFault, Fault, usageFault } from '../fault.ts'
+import { Fault, usageFault } from '../fault.ts'
 import { readBytes } from '../json-argument.ts'
 import { answerList } from '../output.ts'
 import { compact, toPath } from '../query.ts'
@@ -83,8 +83,8 @@ function readFingerprint(path: string): string {
   const file = readBytes('--file', path)
   try {
     return new X509Certificate(file).fingerprint256.replaceAll(':', '').toLowerCase()
-  } catch (error) {
-    throw usageFault(`--file: ${path} holds no certificate (${explainFault(error)})`)
+  } catch {
+    throw usageFault(`--file: ${path} holds no certificate`)
   }
 }
 

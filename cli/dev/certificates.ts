@@ -5,7 +5,7 @@ import { isIP, isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import type { Platform } from '../../src/lib/platform.ts'
 import type { Environment } from '../environment.ts'
-import { explainFault, Fault } from '../fault.ts'
+import { explainFault, Fault, orFault } from '../fault.ts'
 import { writeWhole } from '../whole-file.ts'
 import { isPrivateAddress, PRIVATE_RANGES } from './addresses.ts'
 import { type CertificateAndKey, createAuthority, createServerCertificate } from './x509.ts'
@@ -56,11 +56,13 @@ export function createCertificates(
     permitted: [...PRIVATE_RANGES, ...names.filter((name) => !isPrivateAddress(name))],
     validity: { from: now - EARLIER_MS, to: now + AUTHORITY_DAYS * DAY_MS },
   })
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  writeWhole(files.authorityKey, authority.key, 0o600)
-  writeWhole(files.authority, authority.certificate, 0o644)
-  writeServer(files, authority, names, platform)
-  return files
+  return orFault('output', `the certificates in ${folder || 'an empty text'}`, () => {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    writeWhole(files.authorityKey, authority.key, 0o600)
+    writeWhole(files.authority, authority.certificate, 0o644)
+    writeServer(files, authority, names, platform)
+    return files
+  })
 }
 
 /**

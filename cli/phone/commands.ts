@@ -177,6 +177,7 @@ export const sign = (values: SignValues, terminal: Terminal): Promise<Answer> =>
     const { method = 'POST', body, query, path = phone.generation.validation.path } = values
     const resourceId = values.resourceId ?? (values.path === undefined ? phone.generation.validation.resourceId : undefined)
     if (resourceId === undefined) throw usageFault('--path needs --resource-id')
+    if (!path.startsWith('/')) throw usageFault(`--path begins with a slash, and ${path} does not`)
     const unlock = values.possession ? undefined : await readUnlock(values.biometry, terminal)
     const request = phone.sign(
       { method, path, resourceId, ...(method !== 'GET' && { body: body ?? '{}' }), ...(query !== undefined && { query }) },

@@ -59,6 +59,9 @@ export async function withPhone<T>(values: PhoneValues, terminal: Terminal, work
 export function toFault(error: unknown, url: string): unknown {
   if (error instanceof Fault || !(error instanceof Error)) return error
   const said = explainFault(error)
+  if (error instanceof URIError) return usageFault('the query has a % that nobody can decode: a % itself is written %25')
+  // Node refuses a method or header that no request can have.
+  if (error instanceof TypeError && 'code' in error) return usageFault(`the request cannot be sent: ${said}`)
   if ('syscall' in error || 'code' in error)
     return new Fault('unreachable', `${url} does not answer the phone: ${said}; check that it runs, and that this is its address`)
   return new Fault(

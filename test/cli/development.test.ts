@@ -61,6 +61,12 @@ describe('pawl certificate dev', () => {
       expect(stdout).toContain(words)
   })
 
+  test('a folder that cannot be made is said in one line', async () => {
+    const place = join(files.authority, 'below')
+    const { code, stderr } = await runCli(['certificate', 'dev', '--folder', place], {})
+    expect([code, stderr]).toEqual([6, expect.stringMatching(`^the certificates in ${place}: ENOTDIR.*\n$`)])
+  })
+
   test('the certificate is for this machine, its addresses and the names that were given', () => {
     const server = read(files.server)
     for (const name of ['localhost', 'laptop.local']) expect(server.checkHost(name)).toBe(name)

@@ -196,6 +196,7 @@ test.each([
   ['oidc set web-bank --key-file /proc/self', '--key-file: /proc/self is a folder\n'],
   [`user certificate bank --file ${PEM}/leaf`, `--file: ${PEM}/leaf does not exist: a part of its path is no folder\n`],
   ['user certificate bank --file /nowhere/leaf.pem', '--file: /nowhere/leaf.pem does not exist\n'],
+  [`user certificate bank --file ${SETUP}`, `--file: ${SETUP} holds no certificate; --help says how to call it\n`],
   ['certificate add-pem bank.example /nowhere/leaf.pem', 'the file: /nowhere/leaf.pem does not exist\n'],
   ['app change my-app --set @/nowhere/app.json', '--set: /nowhere/app.json does not exist\n'],
   [

@@ -140,6 +140,15 @@ describe.each(KINDS)('a phone of %s, %s', (name, dialect, given) => {
     expect(await ok(phone(store, ['list']))).toBe('Nothing waits.\n')
   })
 
+  test.each([
+    [['--method', 'GET', '--query', 'a=1%'], 'the query has a % that nobody can decode: a % itself is written %25'],
+    [['--method', 'G T', '--send'], 'the request cannot be sent: Method must be a valid HTTP token ["G T"]'],
+    [['--path', 'login', '--resource-id', '/login', '--send'], '--path begins with a slash, and login does not'],
+  ])('says which part of a request cannot be: sign %j', async (words, said) => {
+    const { code, stderr } = await phone(store, ['sign', ...words])
+    expect([code, stderr]).toEqual([2, `${said}; --help says how to call it\n`])
+  })
+
   test('takes another name, another password, and biometry', async () => {
     await ok(phone(store, ['rename', 'Phone of tests']))
     expect(member((await world.bank.view(userId)).json, 'name')).toBe('Phone of tests')

@@ -24,3 +24,10 @@ test('an embedded database without room is one line, which names its directory; 
   const bug = Object.assign(new Error('syntax error'), { code: '42601' })
   expect(explainDatabaseFailure(bug, directory)).toBe(bug)
 })
+
+test('a URL with a % that nobody can decode is explained', () => {
+  expect(explainDatabaseFailure(new URIError('URI malformed'), DATABASE)).toMatchObject({
+    name: 'StartError',
+    message: 'DATABASE_URL: postgres://db/pawl has a % that nobody can decode: a % in user, password or database is written %25',
+  })
+})

@@ -109,6 +109,7 @@ const MESSAGES: readonly (readonly [pattern: RegExp, says: string, todo: string]
   [/^the server takes no writes/, 'takes no writes', 'name the primary, or leave out target_session_attrs'],
   [/^The server does not support SSL/, 'speaks no TLS', 'turn it on there (ssl = on), or say sslmode=disable'],
   [/^There was an error establishing an SSL/, 'is no PostgreSQL', 'look at host and port'],
+  [/^URI malformed/, 'has a % that nobody can decode', 'a % in user, password or database is written %25'],
   [/^SASL.*password must be/, 'asks for a password', 'there is none in it'],
   [/^SASL/, 'does not prove that it knows the password', 'look at the password, and at whether this is your server'],
   [
