@@ -22,7 +22,13 @@ import { judgeApplications, judgeLogins, judgeRights, judgeWebhooks } from './co
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
 import { examineThroughServer } from './server.ts'
 
-const WITHIN = ['clock', 'migrations', 'keys', 'records', 'rights', 'applications', 'certificates', 'webhooks']
+const WITHIN = ['clock', 'migrations', 'role', 'keys', 'records', 'rights', 'applications', 'certificates', 'webhooks', 'logins']
+
+/** The checks from the one at `first` on, skipped. The embedded database has no roles. */
+const skipWithin = (why: string, { secrets }: Settings, first = 0): readonly Finding[] =>
+  WITHIN.slice(first)
+    .filter((check) => check !== 'role' || secrets.databaseUrl !== undefined)
+    .map((check) => skipped(check, why))
 
 /** Runs all checks that need the database; they are skipped when it cannot be opened. */
 export async function examineDatabase(settings: Settings, instruments: Instruments): Promise<readonly Finding[]> {
@@ -31,10 +37,7 @@ export async function examineDatabase(settings: Settings, instruments: Instrumen
     database = await instruments.open(settings)
   } catch (error) {
     if (error instanceof DirectoryInUse) return examineThroughServer(instruments)
-    return [
-      explainUnopened(explainFault(error), settings),
-      ...WITHIN.map((check) => skipped(check, 'the database was not opened')),
-    ]
+    return [explainUnopened(explainFault(error), settings), ...skipWithin('the database was not opened', settings)]
   }
   try {
     return await examineOpened(database, settings, instruments)
@@ -55,7 +58,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
     clock = await examineClock(database, instruments.now)
   } catch (error) {
     const said = explainFault(explainDatabase(error, database))
-    return [explainUnopened(said, settings), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
+    return [explainUnopened(said, settings), ...skipWithin('the database does not answer', settings)]
   }
   /** Runs one check. Its failure, as with rows that somebody altered, becomes a finding, so that the other checks go on. */
   const look = async (
@@ -79,7 +82,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
   const findings = [ok('database', `${database.location} answers`), ...server, clock]
   const migrations = await examineMigrations(database)
   if (migrations.state !== 'ok')
-    return [...findings, migrations, ...WITHIN.slice(2).map((check) => skipped(check, 'the schema is not that of this version'))]
+    return [...findings, migrations, ...skipWithin('the schema is not that of this version', settings, 2)]
   return [
     ...findings,
     migrations,

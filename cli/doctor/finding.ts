@@ -37,8 +37,8 @@ export interface Instruments {
   readonly open: (settings: Settings) => Promise<Database>
   /** Finds out whether DATABASE_URL leads to a pooler. Rejects when nothing answers. */
   readonly findPooler: (databaseUrl: string) => Promise<FoundPooler>
-  /** Free bytes of the file system of the path; undefined where it does not tell. */
-  readonly freeBytes: (path: string) => Promise<number | undefined>
+  /** Bytes that can still be written where the path lies; undefined where it does not tell. Rejects when the disk takes no writes. */
+  readonly writableBytes: (path: string) => Promise<number | undefined>
   /** Connects to the host and port of the URL. Rejects when nothing takes the connection in time. */
   readonly connect: (url: URL) => Promise<void>
   /** Reads the end of a TLS server's certificate, and the reason why its chain does not verify, if so. */

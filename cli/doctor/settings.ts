@@ -20,7 +20,10 @@ export function examineSettings({ env }: Instruments): { readonly settings?: Set
 }
 
 /** Examines the file of templates, the files of TLS, the key file, and the free space for the embedded database. */
-export async function examineFiles({ config, secrets }: Settings, { freeBytes, now }: Instruments): Promise<readonly Finding[]> {
+export async function examineFiles(
+  { config, secrets }: Settings,
+  { writableBytes, now }: Instruments,
+): Promise<readonly Finding[]> {
   const isEmbedded = secrets.databaseUrl === undefined
   const tlsFiles = tlsFilesOf(config)
   return [
@@ -29,7 +32,7 @@ export async function examineFiles({ config, secrets }: Settings, { freeBytes, n
     ...(isEmbedded && existsSync(config.dataDir)
       ? [examineKeyFile(config.dataDir, secrets.masterKeys !== undefined || config.masterKeyCommand !== undefined)]
       : []),
-    ...(isEmbedded ? [await examineDisk(config.dataDir, freeBytes)] : []),
+    ...(isEmbedded ? [await examineDisk(config.dataDir, writableBytes)] : []),
   ]
 }
 
@@ -78,8 +81,13 @@ function examineKeyFile(dataDir: string, isGiven: boolean): Finding {
 
 const GIB = 2 ** 30
 
-async function examineDisk(dataDir: string, freeBytes: Instruments['freeBytes']): Promise<Finding> {
-  const free = await freeBytes(existsSync(dataDir) ? dataDir : '.')
+async function examineDisk(dataDir: string, writableBytes: Instruments['writableBytes']): Promise<Finding> {
+  let free: number | undefined
+  try {
+    free = await writableBytes(existsSync(dataDir) ? dataDir : '.')
+  } catch (error) {
+    return fault('disk', explainFault(error), 'look at the disk: a database that cannot write answers 503')
+  }
   if (free === undefined) return skipped('disk', `the file system does not tell how much is free where ${dataDir} lies`)
   const says = `${(free / GIB).toFixed(1)} GiB are free where ${dataDir} lies`
   if (free < GIB / 8) return fault('disk', says, 'make room now: a database that cannot write answers 503')

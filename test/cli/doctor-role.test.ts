@@ -11,7 +11,7 @@ const ENV = { PAWL_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'), PAWL_PORT
 const NETWORK: Omit<Instruments, 'env' | 'open'> = {
   now: Date.now,
   findPooler: async () => ({ pooler: 'none', hasTimeLimit: true }),
-  freeBytes: async () => 2 ** 40,
+  writableBytes: async () => 2 ** 40,
   connect: async () => undefined,
   readCertificate: async () => ({ expiresAt: new Date('2099-01-01'), chainProblem: undefined }),
 }

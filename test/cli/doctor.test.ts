@@ -62,7 +62,7 @@ beforeAll(async () => {
     now: Date.now,
     open: async () => ({ ...database, close: async () => undefined }),
     findPooler: async () => ({ pooler: 'none', hasTimeLimit: true }),
-    freeBytes: async () => 2 ** 40,
+    writableBytes: async () => 2 ** 40,
     connect: async () => undefined,
     readCertificate: async () => ({ expiresAt: new Date(Date.now() + 90 * DAY_MS), chainProblem: undefined }),
   }
@@ -215,8 +215,15 @@ function internalTls({
   return { env, pem, privateKeyPem }
 }
 
+test('every check of a database that is not opened is said to be skipped', async () => {
+  const open = (): Promise<never> => Promise.reject(new StartError('none'))
+  const inOrder = await examine(healthy)
+  const after = await examine({ ...healthy, open })
+  expect(after.map(({ check }) => check).toSorted()).toEqual(inOrder.map(({ check }) => check).toSorted())
+})
+
 test('a file system that does not tell its room is no full disk', async () => {
-  const findings = await examine({ ...healthy, freeBytes: async () => undefined })
+  const findings = await examine({ ...healthy, writableBytes: async () => undefined })
   expect(findings.find(({ check }) => check === 'disk')).toMatchObject({
     state: 'skipped',
     says: expect.stringContaining('does not tell') as unknown,
@@ -303,7 +310,14 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     check: 'disk',
     says: /^0\.0 GiB are free/,
     todo: /make room now/,
-    find: () => examine({ ...healthy, freeBytes: async () => 4096 }),
+    find: () => examine({ ...healthy, writableBytes: async () => 4096 }),
+  },
+  'a disk that has become read only': {
+    check: 'disk',
+    says: /^EROFS: read-only file system/,
+    todo: /^look at the disk/,
+    find: () =>
+      examine({ ...healthy, writableBytes: () => Promise.reject(new Error("EROFS: read-only file system, utime '/data'")) }),
   },
   'a database that does not answer': {
     check: 'database',
