@@ -6,7 +6,7 @@ import { ConfigError, parseConfig } from './config/parser.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { fromUtf8 } from './lib/bytes.ts'
-import { StartError } from './lib/errors.ts'
+import { MORE_FILES, StartError } from './lib/errors.ts'
 import { openLineSink } from './log/line-sink.ts'
 import { createLog, type Log } from './log/log.ts'
 import { systemPlatform } from './lib/platform.ts'
@@ -148,6 +148,7 @@ function explain(error: unknown): readonly string[] {
     return [`listening on ${place} is not permitted; choose a port from 1024 on (PAWL_PORT, PAWL_INTERNAL_PORT)`]
   if (syscall === 'getaddrinfo')
     return [`${hostname} cannot be resolved (${code}); give an address of this machine (PAWL_HOST, PAWL_INTERNAL_HOST)`]
+  if (code === 'EMFILE' || code === 'ENFILE') return [`too many files are open (${code}); ${MORE_FILES}`]
   return [`${inOneLine(error.message)}; nobody foresaw this, PAWL_LOG_LEVEL=debug shows where it comes from`]
 }
 

@@ -150,6 +150,9 @@ const UNREADABLE: Readonly<Record<string, string>> = {
   ERR_ENCODING_INVALID_ENCODED_DATA: 'is no UTF-8 text',
 }
 
+/** What to do when the process, or the machine, has too many files open. */
+export const MORE_FILES = 'let the process open more files: ulimit -n, LimitNOFILE of a systemd unit'
+
 /** The reason why the process cannot start. The message is one line for the operator. */
 export class StartError extends Error {
   constructor(message: string, options?: ErrorOptions) {

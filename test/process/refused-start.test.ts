@@ -66,6 +66,15 @@ interface Broken {
   readonly start?: (env: Environment) => Promise<Ended>
 }
 
+/** Node's socket for a port finds no file that is free. How many others a start needs differs from machine to machine. */
+const FEW_FILES = `const { Server } = require('node:net')
+const { listen } = Server.prototype
+Server.prototype.listen = function (...given) {
+  if (typeof given[0]?.port !== 'number') return listen.apply(this, given)
+  queueMicrotask(() => this.emit('error', Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' })))
+  return this
+}`
+
 // No server of names is asked for a label of 64 letters, so that the answer takes no time.
 const UNKNOWN_NAME = `${'n'.repeat(64)}.invalid`
 const NO_DATA = join(folder, 'none')
@@ -257,6 +266,13 @@ describe.skipIf(serverUrl() !== undefined)('listeners', () => {
       setting: /PAWL_INTERNAL_PORT/,
       cause: /127\.0\.0\.1:\d+ is in use by another program/,
       remedy: /stop it or choose another port/,
+    },
+    'a process that may open no more files': {
+      env: () => dataDir('few-files', () => undefined),
+      setting: /too many files are open/,
+      cause: /EMFILE/,
+      remedy: /let the process open more files: ulimit -n/,
+      start: (env) => runNode(['--require', write('few-files.cjs', FEW_FILES), join(root, 'bin/pawl.mjs')], env),
     },
     'a port without the right to it': {
       env: () => ({ ...dataDir('without-right', () => undefined), PAWL_PORT: '81' }),

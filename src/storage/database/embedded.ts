@@ -8,7 +8,7 @@ import { gunzip as gunzipWithCallback, gzip as gzipWithCallback } from 'node:zli
 import type { Socket } from 'node:net'
 import { PGlite, types } from '@electric-sql/pglite'
 import type { PGliteDialectConfig } from 'kysely'
-import { StartError } from '../../lib/errors.ts'
+import { MORE_FILES, StartError } from '../../lib/errors.ts'
 import { readFreeBytes, requireWritable } from '../../lib/disk.ts'
 import { lockDirectory, visitHolder } from './directory-lock.ts'
 import { composeSet, parseBytea, parseTime, SESSION_SETTINGS } from './session-settings.ts'
@@ -96,7 +96,7 @@ async function makeFiles(path: string, loadDataDir?: Blob): Promise<void> {
 
 /** What to do for a database in `path` that does not open. On a full disk, or without a right, PGlite says only that it failed. */
 async function findRemedy(path: string, cause: string): Promise<string> {
-  if (cause === 'EMFILE' || cause === 'ENFILE') return 'let the process open more files: ulimit -n, LimitNOFILE of a systemd unit'
+  if (cause === 'EMFILE' || cause === 'ENFILE') return MORE_FILES
   const closed = findClosed(path)
   if (closed !== undefined) {
     const [user, owner] = [process.geteuid?.(), statSync(closed).uid]
