@@ -194,20 +194,19 @@ async function readEvents(call: PageCall, operation: DeviceOperation): Promise<r
   const { api, application: applicationId, parts } = call
   const { operationId, registrationId: id, timestampCreated: timestampFrom, timestampExpires } = operation
   // An operation has no events after its end. Later events of its user are not asked for, because they would push older ones out of the answer.
-  const endedAt = (await readOperationEnd(call.parts, operationId))?.getTime() ?? timestampExpires
-  const timestampTo = Math.min(call.now, timestampExpires, endedAt + DECISION_MS)
-  const device =
+  const [end, device] = await Promise.all([
+    readOperationEnd(parts, operationId),
     operation.userId === undefined && id !== undefined
-      ? await unlessRefused(
-          api.get<ListedRegistration>(at`/admin/applications/${applicationId}/registrations/${id}`, { limit: 1 }),
-        )
-      : undefined
+      ? unlessRefused(api.get<ListedRegistration>(at`/admin/applications/${applicationId}/registrations/${id}`, { limit: 1 }))
+      : undefined,
+  ])
+  const timestampTo = Math.min(call.now, timestampExpires, (end?.getTime() ?? timestampExpires) + DECISION_MS)
   const userId = operation.userId ?? device?.userId
-  const found =
-    userId !== undefined &&
-    (await unlessRefused(readDeviceEvents(call, userId, { timestampFrom, timestampTo, limit: EVENTS_MAX })))
   const range = { from: new Date(timestampFrom), to: new Date(timestampTo) }
-  const ownerless = await readOwnerlessRows(parts, { applicationId, operationId, ...range })
+  const [found, ownerless] = await Promise.all([
+    userId !== undefined && unlessRefused(readDeviceEvents(call, userId, { timestampFrom, timestampTo, limit: EVENTS_MAX })),
+    readOwnerlessRows(parts, { applicationId, operationId, ...range }),
+  ])
   return [
     ...ownerless.map(({ occurredAt, verifiedBy, ...row }) => ({
       ...row,
