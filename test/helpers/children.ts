@@ -1,5 +1,5 @@
 // Sends signals to a process and its children, such as a PostgreSQL server, whose connections are its children.
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
 /** Sends the signal to a process and to its children. */
 export function signalAll(main: number, signal: NodeJS.Signals): void {
@@ -13,9 +13,9 @@ export function signalAll(main: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** The parent is the second number after the name, which is in brackets. */
+/** The parent is the second number after the name, which is in brackets. Where there is no /proc, no child is found. */
 const childrenOf = (parent: number): number[] =>
-  readdirSync('/proc')
+  (existsSync('/proc') ? readdirSync('/proc') : [])
     .filter((name) => /^\d+$/.test(name))
     .filter((pid) => parentOf(pid) === parent)
     .map(Number)

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createPostgresDatabase, serverUrl, testTemplate } from './app.ts'
+import { signalAll } from './children.ts'
 import { PATIENCE_MS } from './patience.ts'
 
 export type DatabaseKind = 'embedded' | 'postgresql'
@@ -100,7 +101,7 @@ export const refusePawl = (...env: readonly Environment[]): Promise<Ended> =>
 /** Runs a script of the project to its end. Kills it when it does not end. */
 export async function runNode(args: readonly string[], env: Environment = {}): Promise<Ended> {
   const running = startNode(args, env)
-  const timer = setTimeout(() => running.send('SIGKILL'), PATIENCE_MS)
+  const timer = setTimeout(() => signalAll(running.pid, 'SIGKILL'), PATIENCE_MS)
   return running.ended.finally(() => clearTimeout(timer))
 }
 
@@ -166,8 +167,9 @@ function waitForText(child: ChildProcess, ended: Promise<Ended>, isThere: () => 
   })
 }
 
+/** Kills each process with the ones that it started: pawl demo has servers of its own. */
 function killChildren(): void {
-  for (const child of children) child.kill('SIGKILL')
+  for (const { pid } of children) if (pid !== undefined) signalAll(pid, 'SIGKILL')
 }
 
 const children = new Set<ChildProcess>()
