@@ -134,7 +134,10 @@ export const createShared = (phone: VirtualPhone | VirtualPhoneV4) =>
       return phone.tokenHeader(token, await phone.serverTime())
     },
     readStatus: async () => {
-      const { state: number, failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion } = await phone.readStatus()
+      const { state: number, distance = 0, lookAhead, ...blob } = await phone.readStatus()
+      const { failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion } = blob
+      // The server is ahead after codes whose answer was lost, and after a fence (v3 §9.3, v4 §9.4).
+      if (distance < lookAhead) phone.skip(distance)
       return { state: STATES[number - 1] ?? `${number}`, failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion }
     },
   }) satisfies Partial<Generation>
@@ -298,7 +301,12 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
       return `${String(member(given, 'activationCode'))}#${String(member(given, 'activationSignature'))}`
     },
     transfer,
-    status: () => generation.readStatus(),
+    /** Reads the status, and moves the counter on to that of the server when it is ahead by less than the look-ahead. */
+    status: async () => {
+      const status = await generation.readStatus()
+      persist()
+      return status
+    },
     rename: async (name: string, unlock: Unlock): Promise<unknown> =>
       exchange(await generation.prepareRename(name, proofOf(unlock))),
     remove: async (unlock: Unlock): Promise<unknown> => exchange(generation.prepareRemove(proofOf(unlock))),

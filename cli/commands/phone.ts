@@ -111,6 +111,7 @@ const call = command({
 const status = command({
   name: 'status',
   summary: 'Asks the server for the state of the activation, its failed attempts, and the version that it may move to',
+  more: 'A phone of 3.1 or newer then goes on where the counter of the server is ahead, as after a restore (docs/OPERATIONS.md).',
   options: OPTIONS,
   examples: ['phone status', 'phone status --phone alice --json'],
   run: async ({ values, terminal }) => (await work()).status(values, terminal),

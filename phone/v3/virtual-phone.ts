@@ -21,6 +21,7 @@ import type { StatusBlob } from './crypto.ts'
 import {
   b64,
   bytesOf,
+  ctrDataHash,
   deriveKeys,
   fingerprint,
   hasNonce,
@@ -251,8 +252,13 @@ async function prepareDetail(
   return { ...prepared, headers: { ...prepared.headers, ...header } }
 }
 
+interface Status extends StatusBlob {
+  /** The number of steps by which the server's counter is ahead of the phone's; undefined when it is behind, more than 255 ahead, or in 3.0. */
+  readonly distance: number | undefined
+}
+
 /** The decrypted status of the activation (v3 §9.2 to §9.4); throws when the answer does not decrypt. */
-async function readStatus({ options, state }: PhoneContext, request: StatusOptions = {}): Promise<StatusBlob> {
+async function readStatus({ options, state }: PhoneContext, request: StatusOptions = {}): Promise<Status> {
   const { withChallenge = hasNonce(options.version), url = options.url } = request
   const challenge = withChallenge ? random(16) : undefined
   const requestObject = { activationId: state.activationId, ...(challenge && { challenge: b64(challenge) }) }
@@ -262,7 +268,13 @@ async function readStatus({ options, state }: PhoneContext, request: StatusOptio
   const blob = unb64(String(member(answer, 'responseObject', 'encryptedStatusBlob')))
   const opened = openStatusBlob(keysOf(state), blob, challenge, nonce === undefined ? undefined : unb64(String(nonce)))
   if (!opened) throw new Error('the status blob does not decrypt')
-  return opened
+  return { ...opened, distance: findDistance(state, opened.ctrDataHash) }
+}
+
+function findDistance(state: PhoneState, hash: Uint8Array): number | undefined {
+  for (let distance = 0, { ctrData } = state; distance < 256; distance += 1, ctrData = nextCtrData(ctrData))
+    if (Buffer.compare(ctrDataHash(keysOf(state), ctrData), hash) === 0) return distance
+  return undefined
 }
 
 /** A temporary key that no server issued, for requests that must be refused before the key is used. */
