@@ -2,17 +2,32 @@
 import type { HttpReply } from '../../phone/http.ts'
 import { sendJson } from '../../phone/http.ts'
 import { encryptionHeader, prepareSigned, seal } from '../../phone/v3/channel.ts'
-import { bytesOf } from '../../phone/v3/crypto.ts'
+import { bytesOf, type PhoneVersion } from '../../phone/v3/crypto.ts'
 import type { EnvelopeOptions, PhoneScope, SignOptions } from '../../phone/v3/state.ts'
 import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
 import { prepareV4Signed, sealV4, v4EncryptionHeader } from '../../phone/v4/channel.ts'
 import type { V4EnvelopeOptions } from '../../phone/v4/state.ts'
 import { type Bank, basicAuthorization } from './bank.ts'
-import { PHONE_ADDRESS, RESOURCE } from './door.ts'
+import { createCaller, PHONE_ADDRESS, RESOURCE } from './door.ts'
+import { PHONE_VERSIONS, TESTED_ALGORITHMS } from './phone-versions.ts'
 import { expectOk } from './world.ts'
-import type { PhoneV4 } from './world-v4.ts'
+import { type PhoneV4, startWorldV4, type WorldV4 } from './world-v4.ts'
 
 export type AnyPhone = VirtualPhone | PhoneV4
+
+/** What phones are tested with: a version of protocol 3, or an algorithm of 4.0. */
+export const VERSIONS = [...PHONE_VERSIONS, ...TESTED_ALGORITHMS]
+export type Version = (typeof VERSIONS)[number]
+export const isThree = (version: Version): version is PhoneVersion => version.startsWith('3.')
+
+/** Opens a world with two callers: a back end of the bank, and its first tier, which may open envelopes of phones that are not bound. */
+export async function startEnvelopeWorld(): Promise<{ readonly v4: WorldV4; readonly bank: Bank; readonly tier: Bank }> {
+  const v4 = await startWorldV4()
+  const bank = await createCaller(v4.world.bank, 'web-tier', 'verification', v4.world.applicationId)
+  const tier = await createCaller(v4.world.bank, 'first-tier', 'integration', v4.world.applicationId)
+  expectOk(await v4.world.bank.call('PATCH', '/admin/users/first-tier', { rights: ['envelopes:application'] }))
+  return { v4, bank, tier }
+}
 
 /** An envelope, with the body of the bank's call. */
 export interface SentEnvelope {

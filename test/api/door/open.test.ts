@@ -1,38 +1,34 @@
 // POST /encryption/open: a bank has an envelope opened that a phone sent to it (cloud §13.1).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type PhoneVersion, random } from '../../../phone/v3/crypto.ts'
-import type { PhoneAlgorithm } from '../../../phone/v4/crypto.ts'
+import { random } from '../../../phone/v3/crypto.ts'
 import { type Bank, readApplication } from '../../helpers/bank.ts'
 import { createCaller } from '../../helpers/door.ts'
 import {
   type AnyPhone,
   callEncryption,
+  isThree,
   openAt,
   sealAt,
   sealForBank,
   sealUnderLabel,
   signForBank,
+  startEnvelopeWorld,
   textOf,
+  type Version,
+  VERSIONS,
 } from '../../helpers/door-envelope.ts'
 import { expectError, readCounters, SECOND } from '../../helpers/expectations.ts'
-import { PHONE_VERSIONS, TESTED_ALGORITHMS } from '../../helpers/phone-versions.ts'
 import { expectOk } from '../../helpers/world.ts'
-import { startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
+import type { WorldV4 } from '../../helpers/world-v4.ts'
 
 let v4: WorldV4
 let bank: Bank
 let tier: Bank
 beforeAll(async () => {
-  v4 = await startWorldV4()
-  bank = await createCaller(v4.world.bank, 'web-tier', 'verification', v4.world.applicationId)
-  tier = await createCaller(v4.world.bank, 'first-tier', 'integration', v4.world.applicationId)
-  expectOk(await v4.world.bank.call('PATCH', '/admin/users/first-tier', { rights: ['envelopes:application'] }))
+  ;({ v4, bank, tier } = await startEnvelopeWorld())
 })
 afterAll(() => v4.close())
 
-const VERSIONS = [...PHONE_VERSIONS, ...TESTED_ALGORITHMS]
-type Version = PhoneVersion | PhoneAlgorithm
-const isThree = (version: Version): version is PhoneVersion => version.startsWith('3.')
 const isProtected = (version: Version): boolean => version !== '3.0' && version !== '3.1'
 const versionText = (version: Version): string => (isThree(version) ? version : '4.0')
 const REFUSED = { isOpened: false, reason: 'ENVELOPE' }

@@ -2,8 +2,6 @@
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { PhoneVersion } from '../../../phone/v3/crypto.ts'
-import type { PhoneAlgorithm } from '../../../phone/v4/crypto.ts'
 import { runHousekeeping } from '../../../src/domain/housekeeping.ts'
 import { issueTicket, readTicket } from '../../../src/domain/secrets/seal-ticket.ts'
 import { fenceTickets } from '../../../src/storage/activation/fence.ts'
@@ -13,14 +11,17 @@ import { createCaller } from '../../helpers/door.ts'
 import {
   type AnyPhone,
   callEncryption,
+  isThree,
   openAt,
   sealAt,
   sealForBank,
   type SentEnvelope,
   signForBank,
+  startEnvelopeWorld,
+  type Version,
+  VERSIONS,
 } from '../../helpers/door-envelope.ts'
 import { expectError } from '../../helpers/expectations.ts'
-import { PHONE_VERSIONS, TESTED_ALGORITHMS } from '../../helpers/phone-versions.ts'
 import { findStoredText } from '../../helpers/stored-text.ts'
 import { expectOk, startSharedWorld } from '../../helpers/world.ts'
 import { openPhonesV4, startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
@@ -29,16 +30,10 @@ let v4: WorldV4
 let bank: Bank
 let tier: Bank
 beforeAll(async () => {
-  v4 = await startWorldV4()
-  bank = await createCaller(v4.world.bank, 'web-tier', 'verification', v4.world.applicationId)
-  tier = await createCaller(v4.world.bank, 'first-tier', 'integration', v4.world.applicationId)
-  expectOk(await v4.world.bank.call('PATCH', '/admin/users/first-tier', { rights: ['envelopes:application'] }))
+  ;({ v4, bank, tier } = await startEnvelopeWorld())
 })
 afterAll(() => v4.close())
 
-const VERSIONS = [...PHONE_VERSIONS, ...TESTED_ALGORITHMS]
-type Version = PhoneVersion | PhoneAlgorithm
-const isThree = (version: Version): version is PhoneVersion => version.startsWith('3.')
 const activePhone = async (version: Version): Promise<AnyPhone> =>
   (isThree(version) ? await v4.world.activePhone(version) : await v4.activePhone(version)).phone
 const holder = () => ({ username: 'web-tier', applicationId: v4.world.applicationId })
