@@ -76,6 +76,9 @@ const problemOf = (loading: Promise<unknown>): Promise<string> =>
     (error: unknown) => String(error),
   )
 
+/** What a start prints: it begins with the setting. */
+const ONE_LINE = /^StartError: PAWL_(VAULT_KEY_URL|MASTER_KEY): [^\n]+$/
+
 test('wrapped keys and plain ones stand beside each other, in their order', async () => {
   const [one, two] = [randomBytes(32), randomBytes(32)]
   expect(await load(`${wrap(one)},${two.toString('base64')}`)).toEqual([one, two])
@@ -117,6 +120,7 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
 ])('a start with %s is refused in one line', async (_, loading, message) => {
   const problem = await problemOf(loading())
   expect(problem).toMatch(message)
+  expect(problem).toMatch(ONE_LINE)
   expect(problem).not.toMatch(/marked|message authentication|permission denied/)
 })
 
@@ -135,13 +139,14 @@ test.each([
   const problem = await problemOf(load(wrap(randomBytes(32)))).finally(() => {
     spoiled = undefined
   })
+  expect(problem).toMatch(ONE_LINE)
   expect(problem).toContain('PAWL_VAULT_KEY_URL: ')
   expect(problem).toContain(says)
   expect(problem).not.toContain('marked')
 })
 
 test.each<[string, string, string]>([
-  ['resets', '', 'broke the connection (ECONNRESET): '],
+  ['resets', '', 'broke the connection (ECONNRESET): its log may say why'],
   ['speaks something else', 'SSH-2.0-x\r\n', 'does not answer in HTTP (HPE_INVALID_CONSTANT): '],
   ['hints without end', 'HTTP/1.1 103 x\r\n\r\n'.repeat(1_000), 'sends interim answers without end'],
 ])('a service that %s is told with its setting and the cause', async (_, says, problem) => {
@@ -152,5 +157,6 @@ test.each<[string, string, string]>([
   const { origin, pathname } = new URL(url.replace(/:\d+/, `:${(broken.address() as AddressInfo).port}`))
   const told = await problemOf(load(wrap(randomBytes(32)), { vaultKeyUrl: origin + pathname, vaultToken: TOKEN }))
   broken.close()
+  expect(told).toMatch(ONE_LINE)
   expect(told).toContain(`PAWL_VAULT_KEY_URL: ${origin} ${problem}`)
 })

@@ -53,6 +53,7 @@ test.each([
 ])('a command that %s is told without what it printed', async (_, make, message) => {
   const error = await load({ masterKeyCommand: `${make()} marked` }).catch((thrown: unknown) => thrown)
   expect(String(error)).toMatch(message)
+  expect(String(error)).toMatch(/^StartError: PAWL_MASTER_KEY_COMMAND: [^\n]+$/)
   expect(String(error)).not.toContain('marked')
   expect(String(error)).not.toContain(base64(one))
 })
