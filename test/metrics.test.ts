@@ -166,6 +166,33 @@ describe('after things have happened', () => {
   })
 })
 
+test('each way in which an operation ends is counted once, with the age of the operation and the failed attempts', async () => {
+  const world = await startOperationWorld({ worksInBackground: false, hasStoppedClock: true })
+  const { phone, userId } = await world.holder('3.3')
+  const [approved, rejected, failed] = [
+    await world.operation(userId),
+    await world.operation(userId),
+    await world.operation(userId),
+  ]
+  await world.advance(2_500)
+  for (let i = 0; i < 5; i++) await phone.send(phone.prepareAuthorize({ ...failed, data: 'A1*A11EUR' }))
+  expectOk(await phone.send(phone.prepareReject(rejected.id)))
+  expectOk(await phone.send(phone.prepareAuthorize(approved)))
+  await phone.send(phone.prepareAuthorize(approved))
+  const lines = expectOk(await world.bank.call('GET', '/metrics')).text.split('\n')
+  expect(lines.filter((line) => /^pawl_operation(s_ended|_failed|_decision_seconds_(sum|count))/.test(line)).toSorted()).toEqual(
+    [
+      'pawl_operation_failed_attempts_total 5',
+      ...['APPROVED', 'FAILED', 'REJECTED'].flatMap((state) => [
+        `pawl_operations_ended_total{state="${state}"} 1`,
+        `pawl_operation_decision_seconds_sum{state="${state}"} 2.5`,
+        `pawl_operation_decision_seconds_count{state="${state}"} 1`,
+      ]),
+    ].toSorted(),
+  )
+  await world.close()
+})
+
 describe('who reads them', () => {
   let server: TestServer
   let integration: Record<string, string>
