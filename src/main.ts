@@ -140,15 +140,15 @@ function explain(error: unknown): readonly string[] {
   if (!(error instanceof Error)) return [inOneLine(String(error))]
   const { code, syscall, address, port, hostname } = error as SystemError
   const place = `${address}:${port}`
+  if (code === 'EMFILE' || code === 'ENFILE') return [`too many files are open (${code}); ${MORE_FILES}`]
   if (code === 'EADDRINUSE')
-    return [`${place} is in use by another program; stop it or choose another port (PAWL_PORT, PAWL_INTERNAL_PORT)`]
+    return [`${place} is in use by another program or by the other listener; choose another port (PAWL_PORT, PAWL_INTERNAL_PORT)`]
   if (code === 'EADDRNOTAVAIL')
     return [`${address} is not an address of this machine; choose another (PAWL_HOST, PAWL_INTERNAL_HOST)`]
   if (code === 'EACCES' && port !== undefined)
     return [`listening on ${place} is not permitted; choose a port from 1024 on (PAWL_PORT, PAWL_INTERNAL_PORT)`]
   if (syscall === 'getaddrinfo')
     return [`${hostname} cannot be resolved (${code}); give an address of this machine (PAWL_HOST, PAWL_INTERNAL_HOST)`]
-  if (code === 'EMFILE' || code === 'ENFILE') return [`too many files are open (${code}); ${MORE_FILES}`]
   return [`${inOneLine(error.message)}; nobody foresaw this, PAWL_LOG_LEVEL=debug shows where it comes from`]
 }
 

@@ -181,26 +181,6 @@ describe('values', () => {
   })
 })
 
-describe('a port for both listeners', () => {
-  test.each([
-    { PAWL_PORT: '8081', PAWL_INTERNAL_PORT: '8081' },
-    { PAWL_INTERNAL_PORT: '8080', PAWL_HOST: '0.0.0.0' },
-    { PAWL_INTERNAL_PORT: '8080', PAWL_HOST: '10.0.0.1', PAWL_INTERNAL_HOST: '::' },
-    { PAWL_INTERNAL_PORT: '8080', PAWL_HOST: '::', PAWL_INTERNAL_HOST: 'localhost' },
-  ])('is refused: %j', (env) => {
-    expect(problemsOf(env)).toEqual(['PAWL_INTERNAL_PORT: is the port of PAWL_PORT, each listener needs one of its own'])
-  })
-
-  test.each([
-    { PAWL_PORT: '0', PAWL_INTERNAL_PORT: '0' },
-    { PAWL_INTERNAL_PORT: '8080', PAWL_HOST: '10.0.0.1' },
-    { PAWL_INTERNAL_PORT: '8080', PAWL_HOST: '0.0.0.0', PAWL_INTERNAL_HOST: '::1' },
-    { PAWL_HOST: '0.0.0.0', PAWL_INTERNAL_PORT: '8081' },
-  ])('is none, or is at two addresses: %j', (env) => {
-    expect(problemsOf(env)).toEqual([])
-  })
-})
-
 describe('one listener for phones and the bank', () => {
   test.each(['0.0.0.0', '::', '10.0.0.1', 'pawl.bank.example', '127.0.0.1.example'])('is refused at %s', (host) => {
     expect(problemsOf({ PAWL_HOST: host })).toEqual([

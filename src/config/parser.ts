@@ -48,7 +48,6 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
     problems.push(PROCESSES_WITHOUT_DATABASE)
   problems.push(...findMissing(isGiven))
   if (isBankExposed(config)) problems.push(BANK_EXPOSED)
-  if (isPortTakenTwice(config)) problems.push(PORT_TAKEN_TWICE)
   if (problems.length > 0) throw new ConfigError(problems)
   if (hasKeyCommand)
     secrets['masterKeyCommandEnvironment'] = pickVariables(env, config['masterKeyCommandEnvironment'] as string[])
@@ -96,18 +95,6 @@ function isBankExposed({ host, internalPort, singleListener }: Record<string, un
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/
 const BANK_EXPOSED =
   "PAWL_HOST: others would reach the bank's API beside the phones', set PAWL_INTERNAL_PORT to give it a listener of its own, or PAWL_SINGLE_LISTENER=true"
-
-/** True when both listeners would take the same port of the same address; 0 takes a free port for each. */
-function isPortTakenTwice({ host, port, internalHost, internalPort }: Record<string, unknown>): boolean {
-  if (internalPort === undefined || internalPort === 0 || internalPort !== port) return false
-  return host === internalHost || includesAddress(host, internalHost) || includesAddress(internalHost, host)
-}
-
-/** Whether a listener at `every` takes the port of `other`, too. That of 0.0.0.0 leaves addresses of IPv6 alone. */
-const includesAddress = (every: unknown, other: unknown): boolean =>
-  every === '::' || (every === '0.0.0.0' && /^[\d.]+$/.test(String(other)))
-
-const PORT_TAKEN_TWICE = 'PAWL_INTERNAL_PORT: is the port of PAWL_PORT, each listener needs one of its own'
 
 /**
  * Reads every setting. Returns the values by member, and one line without secret values for each fault. An empty variable counts as not set.

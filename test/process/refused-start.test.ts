@@ -276,8 +276,8 @@ describe.skipIf(serverUrl() !== undefined)('listeners', () => {
     'a port that is taken': {
       env: async () => ({ ...dataDir('taken', () => undefined), PAWL_PORT: String(await serve(() => undefined)) }),
       setting: /PAWL_PORT/,
-      cause: /127\.0\.0\.1:\d+ is in use by another program/,
-      remedy: /stop it or choose another port/,
+      cause: /127\.0\.0\.1:\d+ is in use by another program or by the other listener/,
+      remedy: /choose another port/,
     },
     'a process that may open no more files': {
       env: () => dataDir('few-files', () => undefined),
@@ -522,7 +522,7 @@ describe.skipIf(serverUrl() !== undefined)('the master key', () => {
       remedy: /who may execute it/,
     },
     'a program that is killed': {
-      env: () => program('killed', 'kill -9 $$'),
+      env: () => program('killed', 'echo marked >&2; kill -9 $$'),
       setting: /PAWL_MASTER_KEY_COMMAND: /,
       cause: /ended by a signal \(SIGKILL\)/,
       remedy: /log of the system/,
