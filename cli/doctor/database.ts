@@ -22,12 +22,24 @@ import { judgeApplications, judgeLogins, judgeRights, judgeWebhooks } from './co
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
 import { examineThroughServer } from './server.ts'
 
-const WITHIN = ['clock', 'migrations', 'role', 'keys', 'records', 'rights', 'applications', 'certificates', 'webhooks', 'logins']
+const WITHIN = [
+  'server',
+  'clock',
+  'migrations',
+  'role',
+  'keys',
+  'records',
+  'rights',
+  'applications',
+  'certificates',
+  'webhooks',
+  'logins',
+]
 
-/** The checks from the one at `first` on, skipped. The embedded database has no roles. */
+/** The checks from the one at `first` on, skipped. The embedded database is no server and has no roles. */
 const skipWithin = (why: string, { secrets }: Settings, first = 0): readonly Finding[] =>
   WITHIN.slice(first)
-    .filter((check) => check !== 'role' || secrets.databaseUrl !== undefined)
+    .filter((check) => secrets.databaseUrl !== undefined || !['server', 'role'].includes(check))
     .map((check) => skipped(check, why))
 
 /** Runs all checks that need the database; they are skipped when it cannot be opened. */
@@ -82,7 +94,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
   const findings = [ok('database', `${database.location} answers`), ...server, clock]
   const migrations = await examineMigrations(database)
   if (migrations.state !== 'ok')
-    return [...findings, migrations, ...skipWithin('the schema is not that of this version', settings, 2)]
+    return [...findings, migrations, ...skipWithin('the schema is not that of this version', settings, WITHIN.indexOf('role'))]
   return [
     ...findings,
     migrations,

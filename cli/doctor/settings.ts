@@ -1,6 +1,6 @@
 // Examines settings, files and free space, before the doctor opens the database.
 import { existsSync, type Stats, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { endsOfTls } from '../../src/crypto/certificate.ts'
 import { readTemplateFile } from '../../src/domain/template/installation.ts'
 import { loadTls, type TlsFiles, tlsFilesOf } from '../../src/http/internal-tls.ts'
@@ -81,10 +81,13 @@ function examineKeyFile(dataDir: string, isGiven: boolean): Finding {
 
 const GIB = 2 ** 30
 
+/** The folder itself, or where the first start makes it. */
+const nearestFolder = (path: string): string => (existsSync(path) ? path : nearestFolder(dirname(resolve(path))))
+
 async function examineDisk(dataDir: string, writableBytes: Instruments['writableBytes']): Promise<Finding> {
   let free: number | undefined
   try {
-    free = await writableBytes(existsSync(dataDir) ? dataDir : '.')
+    free = await writableBytes(nearestFolder(dataDir))
   } catch (error) {
     return fault('disk', explainFault(error), 'look at the disk: a database that cannot write answers 503')
   }

@@ -16,6 +16,21 @@ const NETWORK: Omit<Instruments, 'env' | 'open'> = {
   readCertificate: async () => ({ expiresAt: new Date('2099-01-01'), chainProblem: undefined }),
 }
 
+test.skipIf(serverUrl() === undefined)('every check of a PostgreSQL that is not opened is said to be skipped', async () => {
+  const place = await createPostgresDatabase()
+  const { databaseUrl } = place
+  const find = (open: Instruments['open']) => examine({ ...NETWORK, env: { ...ENV, DATABASE_URL: databaseUrl }, open })
+  const opened = await find(() => openDatabase({ databaseUrl, dataDir: '', poolSize: 2 }))
+  const skipped = (await find(() => Promise.reject(new Error('away')))).filter(({ state }) => state === 'skipped')
+  const names = skipped.map(({ check }) => check)
+  // Not of the database. Findings of the check of the server have names of their own.
+  const others = ['settings', 'pooler', 'database', 'public URL', 'commits']
+  expect(new Set(names)).toEqual(
+    new Set([...opened.map(({ check }) => check), 'server'].filter((name) => !others.includes(name))),
+  )
+  await place.drop()
+})
+
 test.skipIf(serverUrl() === undefined)(
   'tables that the role may not write are named, with the statement that mends it',
   async () => {

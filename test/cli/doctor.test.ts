@@ -222,6 +222,13 @@ test('every check of a database that is not opened is said to be skipped', async
   expect(after.map(({ check }) => check).toSorted()).toEqual(inOrder.map(({ check }) => check).toSorted())
 })
 
+test('the disk of a folder that is not there is that where the first start makes it', async () => {
+  const asked: string[] = []
+  const env = { ...healthy.env, PAWL_DATA_DIR: join(directory, 'not', 'there') }
+  await examine({ ...healthy, env, writableBytes: async (path) => void asked.push(path) })
+  expect(asked).toEqual([directory])
+})
+
 test('a file system that does not tell its room is no full disk', async () => {
   const findings = await examine({ ...healthy, writableBytes: async () => undefined })
   expect(findings.find(({ check }) => check === 'disk')).toMatchObject({
