@@ -135,6 +135,8 @@ export const createShared = (phone: VirtualPhone | VirtualPhoneV4) =>
     },
     readStatus: async () => {
       const { state: number, distance = 0, lookAhead, ...blob } = await phone.readStatus()
+      if ('isDeadlocked' in blob && blob.isDeadlocked)
+        throw new Error('the two counters of the server disagree: the activation is of no use any more (v4 §9.4)')
       const { failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion } = blob
       // The server is ahead after codes whose answer was lost, and after a fence (v3 §9.3, v4 §9.4).
       if (distance < lookAhead) phone.skip(distance)

@@ -111,7 +111,7 @@ const call = command({
 const status = command({
   name: 'status',
   summary: 'Asks the server for the state of the activation, its failed attempts, and the version that it may move to',
-  more: 'A phone of 3.1 or newer then goes on where the counter of the server is ahead, as after a restore (docs/OPERATIONS.md).',
+  more: 'Where the counter of the server is ahead by less than the look-ahead, as after a restore, the phone goes on from there; not one of 3.0, or of 4.0 in Svc.',
   options: OPTIONS,
   examples: ['phone status', 'phone status --phone alice --json'],
   run: async ({ values, terminal }) => (await work()).status(values, terminal),

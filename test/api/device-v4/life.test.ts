@@ -1,5 +1,6 @@
 // The life of an activation of protocol 4.0 in each algorithm: what its phone and its bank see (v4 §8 to §9).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createShared } from '../../../phone/handset.ts'
 import { member } from '../../../phone/http.ts'
 import { expectOk, registrationOf } from '../../helpers/world.ts'
 import { startWorldV4, type WorldV4 } from '../../helpers/world-v4.ts'
@@ -134,4 +135,12 @@ describe.each(TESTED_ALGORITHMS)('a phone with %s', (algorithm) => {
     expect((await phone.send(phone.prepareValidation({ factors: 'possession_biometry' }))).status).toBe(401)
     expect(await phone.readStatus()).toMatchObject({ flags: 0 })
   })
+})
+
+test('a phone whose status has two counters that disagree does not go on from either', async () => {
+  const { phone } = await v4.activePhone('EC_P384')
+  const { counter } = phone.state
+  const read = async () => ({ ...(await phone.readStatus()), distance: 3, isDeadlocked: true })
+  await expect(createShared({ ...phone, readStatus: read }).readStatus()).rejects.toThrow('disagree')
+  expect(phone.state.counter).toBe(counter)
 })
