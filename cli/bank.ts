@@ -63,7 +63,8 @@ export function connectBank(url: string, admin: string, env: Terminal['env']): B
 }
 
 const TIMEOUT_MS = 30_000
-const CERTIFICATES = 'NODE_EXTRA_CA_CERTS names the authority of the server, PAWL_CLIENT_CERTIFICATE has what this command shows'
+const CERTIFICATES =
+  'NODE_EXTRA_CA_CERTS names the authority of the server, PAWL_CLIENT_CERTIFICATE and PAWL_CLIENT_KEY what this command shows'
 
 async function callBank(
   { url, admin, env }: Pick<Bank, 'url' | 'admin'> & Pick<Terminal, 'env'>,

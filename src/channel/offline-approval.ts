@@ -73,7 +73,7 @@ export async function createOfflineQr(
 /**
  * Approves an operation by a one-time password. Throws OTP_INVALID for a wrong password, which counts for operation and activation; for a foreign
  * nonce, which counts for the operation; and, without counting, for a malformed password, and when the flags of the activation forbid the approval.
- * Otherwise it throws the errors of createOfflineQr.
+ * Where the operation has ended, any password gets the error code of its state. Otherwise it throws the errors of createOfflineQr.
  */
 export async function approveOffline(
   parts: ChannelParts & OperationParts,
