@@ -130,7 +130,7 @@ test('who is given no certificate is told at the start, and by the command line,
     PAWL_ADMIN: `admin:${ADMIN_PASSWORD}`,
     NODE_EXTRA_CA_CERTS: pathOf('authority.pem'),
   })
-  expect([code, stderr]).toEqual([3, expect.stringMatching(/does not answer .*PAWL_CLIENT_CERTIFICATE has what/)])
+  expect([code, stderr]).toEqual([3, expect.stringMatching(/does not answer .*PAWL_CLIENT_CERTIFICATE and PAWL_CLIENT_KEY what/)])
 })
 
 test('a password goes on to be needed where a certificate stands for nobody, and is good beside one', async () => {
