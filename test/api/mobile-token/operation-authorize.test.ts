@@ -665,3 +665,13 @@ describe('a proximity check', () => {
     expect(rows.filter(({ data }) => data.includes(PAYMENT.iban)).length).toBeGreaterThan(0)
   })
 })
+
+test('a code that changes nothing, because it was accepted before, leaves a row in the audit log', async () => {
+  const { phone, operation } = await begin()
+  const request = phone.prepareAuthorize({ id: operation.id, data: operation.data })
+  expectOk(await phone.send(request))
+  expectAuthFail(await phone.send(request))
+  const { rows } = await sql<{ type: string }>`select event_type as type from audit_trail
+    where activation_id = ${phone.state.activationId} order by sequence desc limit 1`.execute(world.db)
+  expect(rows).toEqual([{ type: 'signature_does_not_match' }])
+})
