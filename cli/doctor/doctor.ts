@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { connect as openSocket } from 'node:net'
 import { join } from 'node:path'
 import { StartError } from '../../src/lib/errors.ts'
-import { readFreeBytes, requireWritable } from '../../src/lib/disk.ts'
+import { readWritableBytes } from '../../src/lib/disk.ts'
 import { readPeerCertificate } from '../../src/domain/pinning/certificate.ts'
 import { openDatabase } from '../../src/storage/database/database.ts'
 import { findPooler } from './pooler-probe.ts'
@@ -60,10 +60,7 @@ const createInstruments = (env: Terminal['env']): Instruments => ({
     return openDatabase({ databaseUrl, dataDir, poolSize: 1, pooler })
   },
   findPooler,
-  writableBytes: async (path) => {
-    await requireWritable(path)
-    return readFreeBytes(path)
-  },
+  writableBytes: readWritableBytes,
   connect: ({ hostname, port, protocol }) =>
     new Promise((resolve, reject) => {
       const host = hostname.replace(/^\[(.*)\]$/, '$1')

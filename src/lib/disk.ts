@@ -19,4 +19,10 @@ export async function requireWritable(path: string, touch: typeof utimes = utime
   })
 }
 
+/** The bytes that can still be written where a folder lies; undefined where it does not tell. Rejects as requireWritable does. */
+export async function readWritableBytes(path: string): Promise<number | undefined> {
+  await requireWritable(path)
+  return readFreeBytes(path)
+}
+
 const NOTHING = { blocks: 0, bavail: 0, bsize: 0 }

@@ -9,7 +9,7 @@ import type { Socket } from 'node:net'
 import { PGlite, types } from '@electric-sql/pglite'
 import type { PGliteDialectConfig } from 'kysely'
 import { MORE_FILES, StartError } from '../../lib/errors.ts'
-import { readFreeBytes, requireWritable } from '../../lib/disk.ts'
+import { readFreeBytes, readWritableBytes } from '../../lib/disk.ts'
 import { lockDirectory, visitHolder } from './directory-lock.ts'
 import { composeSet, parseBytea, parseTime, SESSION_SETTINGS } from './session-settings.ts'
 
@@ -41,10 +41,7 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
     const path = join(dataDir, FOLDER)
     const pglite = await openFiles(path)
     opened = pglite
-    const writableBytes = async (): Promise<number | undefined> => {
-      await requireWritable(path)
-      return readFreeBytes(path)
-    }
+    const writableBytes = () => readWritableBytes(path)
     return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), writableBytes, release }
   } catch (error) {
     await release()
