@@ -63,7 +63,8 @@ export function connectBank(url: string, admin: string, env: Terminal['env']): B
 }
 
 const TIMEOUT_MS = 30_000
-const CERTIFICATES =
+/** What to look at when a server with TLS and this command do not take each other. */
+export const CERTIFICATES =
   'NODE_EXTRA_CA_CERTS names the authority of the server, PAWL_CLIENT_CERTIFICATE and PAWL_CLIENT_KEY what this command shows'
 
 async function callBank(

@@ -2,6 +2,7 @@
 import { fetchKeySet } from '../../src/domain/credential/key-set.ts'
 import { OF_OPERATOR } from '../../src/lib/outbound.ts'
 import { ask, hasClientCertificate } from '../ask.ts'
+import { CERTIFICATES } from '../bank.ts'
 import { bankUrl, phonesUrl } from '../environment.ts'
 import { explainFault } from '../fault.ts'
 import type { Settings } from '../local/database.ts'
@@ -53,13 +54,14 @@ async function examineInside(url: string, env: Instruments['env']): Promise<Find
   } catch (error) {
     const reason = reasonOf(error)
     return url.startsWith('https:') && /certificate|signature|altname/i.test(reason)
-      ? fault('server', `${url} and this command do not take each other's certificate (${reason})`, CERTIFICATES)
+      ? fault(
+          'server',
+          `${url} and this command do not take each other's certificate (${reason})`,
+          `look at the end and the names of both; ${CERTIFICATES}`,
+        )
       : warning('server', `nothing answers at ${url} (${reason})`, 'pawl serve starts it')
   }
 }
-
-const CERTIFICATES =
-  'look at the end and the names of both; NODE_EXTRA_CA_CERTS names the authority of the server, PAWL_CLIENT_CERTIFICATE has what this command shows'
 
 async function examineTokenKeys(url: string): Promise<Finding> {
   const todo = 'check PAWL_JWT_JWKS_URL, and that this machine may reach it: until then access tokens are answered 503'
