@@ -15,8 +15,8 @@ import {
   isOf,
   type OperationParts,
   readOperation,
-  refusalOf,
   refuseUnlessPending,
+  stateErrorOf,
   statusAt,
   takeOtpAttempt,
 } from '../domain/operation/operation.ts'
@@ -128,10 +128,9 @@ async function decideOffline(
   at: Date,
 ): Promise<PawlError | 'NONE'> {
   if (operation === undefined) return notAccepted('OPERATION_NOT_FOUND')
-  const status = statusAt(operation, at.getTime())
-  const refusal = refusalOf(status)
+  const ended = stateErrorOf(statusAt(operation, at.getTime()))
   // Another request may have ended the operation with this password, which is no longer right then.
-  if (refusal !== undefined) return refused(refusal, 'operation', `is ${status}`)
+  if (ended !== undefined) return ended
   if (!isRight) {
     await countFailure(tx, parts, operation, activation, at)
     return notAccepted('OTP_INVALID')

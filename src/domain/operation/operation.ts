@@ -107,10 +107,16 @@ export const statusAt = ({ status, expiresAt }: Pick<OperationRow, 'status' | 'e
 /** The error code for an operation that is not PENDING. */
 export const refusalOf = (status: OperationStatus): ErrorCode | undefined => REFUSALS[status]
 
+/** The error for an operation that is not PENDING, which names its state. */
+export function stateErrorOf(status: OperationStatus): PawlError | undefined {
+  const refusal = refusalOf(status)
+  return refusal && refused(refusal, 'operation', `is ${status}`)
+}
+
 /** Throws the error for a state other than PENDING. */
 export function refuseUnlessPending(status: OperationStatus): void {
-  const refusal = refusalOf(status)
-  if (refusal !== undefined) throw refused(refusal, 'operation', `is ${status}`)
+  const error = stateErrorOf(status)
+  if (error !== undefined) throw error
 }
 
 const REFUSALS = {
